@@ -1,0 +1,50 @@
+"""Loopwright: a tensor compiler you can read.
+
+Describe a computation (`te`, `script`), say how it should run, get native code. Submodules load when first used.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+# Public name → module that holds it; loaded on first use (PEP 562), so that `import loopwright` stays fast.
+_NAMES = {
+    "build": "loopwright.build",
+    "lower": "loopwright.build",
+    "IRModule": "loopwright.ir",
+    "DataType": "loopwright.runtime.dtype",
+    "Target": "loopwright.target",
+    "PassContext": "loopwright.transform",
+    "cpu": "loopwright.runtime",
+    "cuda": "loopwright.runtime",
+    "device": "loopwright.runtime",
+    "TVMError": "loopwright.error",
+    "LoopwrightError": "loopwright.runtime.errors",
+}
+_MODULES = (
+    "analysis arith error evaluator ir nd runtime script target te testing tir transform".split()
+)
+
+__all__ = [*_NAMES, *_MODULES]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _NAMES:
+        value = getattr(importlib.import_module(_NAMES[name]), name)
+    elif name in _MODULES:
+        value = importlib.import_module(f"loopwright.{name}")
+    else:
+        raise AttributeError(f"module 'loopwright' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])
+
+
+if TYPE_CHECKING:
+    from loopwright.build import build, lower

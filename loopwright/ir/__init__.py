@@ -1,0 +1,99 @@
+"""The program as data: types, expressions, buffers, statements, functions and modules, and how to walk them.
+
+Start with `node.py` (how classes are made), then `expr.py`, `buffer.py`, `stmt.py`, `function.py`; `visitor.py` shows
+how to walk and rewrite, `operators.py` and `intrinsics.py` how Python code builds expressions.
+"""
+
+from loopwright.ir.buffer import Buffer, BufferLoad, BufferRegion, MatchBufferRegion, WrongIndexCount, decl_buffer
+from loopwright.ir.deep import deep
+from loopwright.ir.expr import (
+    EQ,
+    GE,
+    GT,
+    LE,
+    LT,
+    NE,
+    Add,
+    And,
+    Any_,
+    BinaryExpr,
+    Broadcast,
+    Call,
+    Callee,
+    Cast,
+    CommReducer,
+    CompareExpr,
+    Div,
+    Expr,
+    FloatImm,
+    FloorDiv,
+    FloorMod,
+    GlobalVar,
+    IntImm,
+    IterType,
+    IterVar,
+    Let,
+    Max,
+    Min,
+    Mod,
+    Mul,
+    Not,
+    Or,
+    Producer,
+    ProducerLoad,
+    Ramp,
+    Range,
+    Reduce,
+    Select,
+    Shuffle,
+    SizeVar,
+    StringImm,
+    Sub,
+    Var,
+    as_expr,
+    as_exprs,
+    const,
+    pointer,
+)
+from loopwright.ir.function import IRModule, PrimFunc
+from loopwright.ir.node import Node, node
+from loopwright.ir.op import CallEffect, Op, register_op, register_op_attr
+from loopwright.ir.operators import cast, logical_and, logical_not, logical_or, match_types
+from loopwright.ir.stmt import (
+    Allocate,
+    AllocateConst,
+    AssertStmt,
+    AttrStmt,
+    Block,
+    BlockRealize,
+    BufferRealize,
+    BufferStore,
+    DeclBuffer,
+    Evaluate,
+    For,
+    ForKind,
+    IfThenElse,
+    LetStmt,
+    Prefetch,
+    ProducerRealize,
+    ProducerStore,
+    SeqStmt,
+    Stmt,
+    While,
+    is_no_op,
+    no_op,
+    seq,
+    stmt_list,
+    stmt_seq,
+)
+from loopwright.ir.types import PointerType, PrimType, TupleType, Type
+from loopwright.ir.visitor import (
+    BufferRewriter,
+    Rewriter,
+    Visitor,
+    post_order_visit,
+    pre_order_visit,
+    substitute,
+    uses_var,
+)
+from loopwright.runtime.dtype import DataType

@@ -1,0 +1,246 @@
+"""Buffers: typed, shaped views of memory, and the expressions that read them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from loopwright.ir.expr import Expr, IntImm, Ramp, Range, Var, as_expr, as_exprs, const, pointer
+from loopwright.ir.node import Node, base_node, derived, node
+from loopwright.ir.types import PointerType
+from loopwright.runtime.dtype import BOOL, DataType
+from loopwright.runtime.errors import LoopwrightError
+
+DEFAULT_ALIGNMENT = 64  # bytes: what our own allocations keep, and one cache line on every supported CPU
+
+
+class WrongIndexCount(LoopwrightError, ValueError):
+    """A buffer or tensor was indexed with too few or too many indices."""
+
+    code = "LW0505"
+
+    def __init__(self, name: str, rank: int, given: int) -> None:
+        super().__init__(
+            f"{name} has {rank} dimension{'s' * (rank != 1)}, but {given} ind{'ex' if given == 1 else 'ices'} "
+            f"{'was' if given == 1 else 'were'} given",
+            hint=f"write {name}[{', '.join('ijklmnpq'[k % 8] for k in range(rank)) or '()'}]",
+            fields={"buffer": name, "rank": rank, "given": given},
+        )
+
+
+@base_node
+class Buffer(Node):
+    """Memory at `data` seen as an array; two buffers are the same only when they are one object.
+
+    `strides` is empty for the compact row-major layout. `elem_offset` counts elements from `data`.
+    """
+
+    __slots__ = (
+        "axis_separators",
+        "buffer_type",
+        "data",
+        "data_alignment",
+        "dtype",
+        "elem_offset",
+        "name",
+        "offset_factor",
+        "shape",
+        "strides",
+    )
+
+    def __init__(
+        self,
+        data: Var,
+        dtype: str | DataType,
+        shape: Sequence[object],
+        strides: Sequence[object] = (),
+        elem_offset: object = 0,
+        name: str = "buffer",
+        data_alignment: int = DEFAULT_ALIGNMENT,
+        offset_factor: int = 1,
+        buffer_type: str = "default",
+        axis_separators: Sequence[int] = (),
+        span: object = None,
+    ) -> None:
+        set_field = object.__setattr__
+        set_field(self, "data", data)
+        set_field(self, "dtype", DataType(dtype))
+        set_field(self, "shape", as_exprs(shape))
+        set_field(self, "strides", as_exprs(strides))
+        set_field(self, "elem_offset", as_expr(elem_offset))
+        set_field(self, "name", name)
+        set_field(self, "data_alignment", data_alignment)
+        set_field(self, "offset_factor", offset_factor)
+        set_field(self, "buffer_type", buffer_type)
+        set_field(self, "axis_separators", tuple(int(k) for k in axis_separators))
+        set_field(self, "span", span)
+
+    data: Var
+    dtype: DataType
+    shape: tuple[Expr, ...]
+    strides: tuple[Expr, ...]
+    elem_offset: Expr
+    name: str
+    data_alignment: int
+    offset_factor: int
+    buffer_type: str
+    axis_separators: tuple[int, ...]
+
+    def with_(self, **changes: object) -> Buffer:
+        """A new buffer with some fields changed; this one when no field really changes."""
+        fields = {name: getattr(self, name) for name in Buffer.__slots__} | {"span": self.span}
+        if all(fields[name] is value for name, value in changes.items()):
+            return self
+        return Buffer(**{**fields, **changes})
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    def scope(self) -> str:
+        """The memory the buffer lives in: "global", "shared", "local", …"""
+        annotation = self.data.type_annotation
+        scope = annotation.storage_scope if isinstance(annotation, PointerType) else "global"
+        return scope or "global"
+
+    def effective_strides(self) -> tuple[Expr, ...]:
+        """The strides in elements; those of the compact row-major layout when none are given."""
+        if self.strides or not self.shape:
+            return self.strides
+        strides: list[Expr] = [const(1, self.shape[-1].dtype)]
+        for extent in reversed(self.shape[1:]):
+            strides.append(strides[-1] * extent)
+        return tuple(reversed(strides))
+
+    def offset_of(self, indices: Sequence[object]) -> Expr:
+        """The element offset from `data` of the element at `indices`."""
+        given = as_exprs(indices)
+        if len(given) != self.ndim:
+            raise WrongIndexCount(self.name, self.ndim, len(given))
+        offset = self.elem_offset
+        for index, stride in zip(given, self.effective_strides(), strict=True):
+            offset = offset + index * stride
+        return offset
+
+    def __getitem__(self, indices: Any) -> BufferLoad | BufferRegion:
+        """`A[i, j]` reads an element; `A[0:4, j]` is a region (or, with a step, a vector)."""
+        if not isinstance(indices, tuple):
+            indices = tuple(indices) if isinstance(indices, list) else (indices,)
+        if len(indices) != self.ndim:
+            raise WrongIndexCount(self.name, self.ndim, len(indices))
+        if not any(isinstance(index, slice) for index in indices):
+            return BufferLoad(self, indices)
+        if any(isinstance(index, slice) and index.step is not None for index in indices):
+            return BufferLoad(self, tuple([_ramp(self, k, index) for k, index in enumerate(indices)]))
+        return BufferRegion(self, tuple([_range(self, k, index) for k, index in enumerate(indices)]))
+
+    def vload(self, begin: Any, dtype: str | DataType | None = None) -> BufferLoad:
+        """A vector of `dtype` read from consecutive elements of the last dimension."""
+        return BufferLoad(self, _vector_indices(self, begin, DataType(dtype or self.dtype)))
+
+    def get_flattened_buffer(self) -> Buffer:
+        """The same memory as one dimension, in row-major order."""
+        size: Expr = const(1)
+        for extent in self.shape:
+            size = size * extent
+        if self.strides and self.shape:
+            size = self.strides[0] * self.shape[0]
+        return self.with_(shape=(size,), strides=(), axis_separators=())
+
+
+def _vector_indices(buffer: Buffer, begin: Any, dtype: DataType) -> tuple[Expr, ...]:
+    indices = list(as_exprs(begin if isinstance(begin, (tuple, list)) else (begin,)))
+    if dtype.lanes > buffer.dtype.lanes:
+        indices[-1] = Ramp(indices[-1], const(1, indices[-1].dtype), dtype.lanes // buffer.dtype.lanes)
+    return tuple(indices)
+
+
+def _range(buffer: Buffer, axis: int, index: Any) -> Range:
+    if not isinstance(index, slice):
+        value = as_expr(index)
+        return Range.from_min_extent(value, const(1, value.dtype))
+    low = as_expr(0 if index.start is None else index.start)
+    high = buffer.shape[axis] if index.stop is None else as_expr(index.stop)
+    return Range.from_min_extent(low, high - low)
+
+
+def _ramp(buffer: Buffer, axis: int, index: Any) -> Expr:
+    if not isinstance(index, slice):
+        return as_expr(index)
+    span = _range(buffer, axis, slice(index.start, index.stop))
+    step = index.step if index.step is not None else 1
+    if not isinstance(span.extent, IntImm):
+        raise LoopwrightError(f"{buffer.name}: a vector slice needs a constant length, got {span.extent!r}", at=span)
+    lanes = -(-span.extent.value // int(step))
+    return span.min if lanes == 1 else Ramp(span.min, const(int(step), span.min.dtype), lanes)
+
+
+def loaded_dtype(buffer: Buffer, indices: tuple[Expr, ...]) -> DataType:
+    """The type of the value at `indices`: lanes multiply when an index is a vector."""
+    if len(indices) != len(buffer.shape):
+        raise WrongIndexCount(buffer.name, len(buffer.shape), len(indices))
+    lanes = 1
+    for index in indices:
+        lanes *= index.dtype.lanes
+    return buffer.dtype if lanes == 1 else buffer.dtype.with_lanes(buffer.dtype.lanes * lanes)
+
+
+@node
+class BufferLoad(Expr):
+    """The element (or vector of elements: only the last index may be a vector) of `buffer` at `indices`."""
+
+    buffer: Buffer
+    indices: tuple[Expr, ...]
+    dtype: DataType = derived("loaded_dtype(buffer, indices)")
+
+
+@node
+class BufferRegion(Node):
+    """A box of a buffer: one range a dimension."""
+
+    buffer: Buffer
+    region: tuple[Range, ...]
+
+
+@node
+class MatchBufferRegion(Node):
+    """`buffer` names the region `source` inside a block; its leading unit dimensions may be dropped."""
+
+    buffer: Buffer
+    source: BufferRegion
+
+
+def decl_buffer(
+    shape: Any,
+    dtype: str | DataType | None = None,
+    name: str = "buffer",
+    data: Var | None = None,
+    strides: Sequence[object] | None = None,
+    elem_offset: object = None,
+    scope: str = "",
+    data_alignment: int = -1,
+    offset_factor: int = 0,
+    buffer_type: str = "",
+    axis_separators: Sequence[int] | None = None,
+    span: object = None,
+) -> Buffer:
+    """A new buffer; a bare shape means one dimension, and memory of its own is assumed unless `data` is given."""
+    sizes = shape if isinstance(shape, (tuple, list)) else (shape,)
+    element = DataType(dtype or "float32")
+    index_dtype = as_expr(sizes[0]).dtype if sizes else DataType("int32")
+    if elem_offset is None and offset_factor:
+        elem_offset = Var(f"{name}_elem_offset", index_dtype)
+    stored = DataType("int8") if element is BOOL and data is None else element
+    return Buffer(
+        data=data if data is not None else pointer(name, stored, scope or "global"),
+        dtype=element,
+        shape=sizes,
+        strides=strides or (),
+        elem_offset=const(0, index_dtype) if elem_offset is None else elem_offset,
+        name=name,
+        data_alignment=DEFAULT_ALIGNMENT if data_alignment <= 0 else data_alignment,
+        offset_factor=offset_factor or 1,
+        buffer_type="auto_broadcast" if buffer_type == "auto_broadcast" else "default",
+        axis_separators=axis_separators or (),
+        span=span,
+    )

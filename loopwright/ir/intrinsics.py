@@ -1,0 +1,312 @@
+"""Intrinsics: the functions programs may call, as Python functions that build the call.
+
+The tables below are the list of them; adding one adds a row (and a rule where it is lowered or generated).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from loopwright.ir.buffer import BufferLoad
+from loopwright.ir.expr import (
+    Callee,
+    Call,
+    Cast,
+    Expr,
+    FloatImm,
+    GlobalVar,
+    IntImm,
+    Select,
+    StringImm,
+    as_expr,
+    as_exprs,
+    const,
+)
+from loopwright.ir.op import CallEffect, Op, register_op
+from loopwright.ir.operators import (
+    BadOperand,
+    cast,
+    floordiv,
+    logical_and,
+    logical_not,
+    logical_or,
+    match_types,
+    maximum,
+    minimum,
+)
+from loopwright.runtime.dtype import BOOL, DataType
+
+# One float operand; integers are converted to float32 first.
+UNARY_FLOAT: Final = (
+    "acos acosh asin asinh atan atanh cos cosh erf exp exp2 exp10 log log2 log10 log1p rsqrt sigmoid sin sinh sqrt tan tanh"
+).split()
+# One operand; integers come back unchanged.
+ROUNDING: Final = "ceil floor nearbyint round trunc".split()
+# Two float operands.
+BINARY_FLOAT: Final = "atan2 copysign fmod hypot nextafter pow".split()
+PREDICATES: Final = "isnan isinf isfinite".split()
+
+_PURE_OTHERS: Final = (
+    "abs fma clz popcount likely if_then_else reinterpret ldexp q_multiply_shift q_multiply_shift_per_axis "
+    "call_pure_extern call_llvm_pure_intrin vectorlow vectorhigh vectorcombine undef large_uint_imm "
+    "shift_left shift_right bitwise_and bitwise_or bitwise_xor bitwise_not"
+).split()
+_READS: Final = "address_of tvm_access_ptr tvm_struct_get isnullptr lookup_param".split()
+_OPAQUE: Final = (
+    "call_packed call_cpacked tvm_call_packed tvm_call_cpacked call_extern call_llvm_intrin assume ret "
+    "tvm_struct_set tvm_stack_alloca tvm_stack_make_shape tvm_stack_make_array tvm_tuple tvm_throw_last_error "
+    "tvm_check_return tvm_storage_sync tvm_thread_allreduce tvm_warp_shuffle tvm_warp_shuffle_up "
+    "tvm_warp_shuffle_down tvm_warp_activemask start_profile_intrinsic end_profile_intrinsic prefetch call_packed_lowered "
+    "call_cpacked_lowered call_tir"
+).split()
+
+for _name in (*UNARY_FLOAT, *ROUNDING, *BINARY_FLOAT, *PREDICATES, *_PURE_OTHERS):
+    register_op(f"tir.{_name}", CallEffect.PURE)
+for _name in _READS:
+    register_op(f"tir.{_name}", CallEffect.READ_STATE)
+for _name in _OPAQUE:
+    register_op(f"tir.{_name}", CallEffect.CONTROL_JUMP if _name == "ret" else CallEffect.OPAQUE)
+
+
+def _unary_float(name: str) -> Callable[[Any], Expr]:
+    op = Op.get(f"tir.{name}")
+
+    def build(x: Any) -> Expr:
+        value = as_expr(x)
+        if not value.dtype.is_float:
+            value = cast(value, DataType("float32").with_lanes(value.dtype.lanes))
+        return Call(value.dtype, op, (value,))
+
+    build.__name__, build.__doc__ = name, f"{name} of a floating-point value, lane by lane."
+    return build
+
+
+def _rounding(name: str) -> Callable[[Any], Expr]:
+    op = Op.get(f"tir.{name}")
+
+    def build(x: Any) -> Expr:
+        value = as_expr(x)
+        return Call(value.dtype, op, (value,)) if value.dtype.is_float else value
+
+    build.__name__, build.__doc__ = name, f"{name}, as a value of the same type; integers come back unchanged."
+    return build
+
+
+def _binary_float(name: str) -> Callable[[Any, Any], Expr]:
+    op = Op.get(f"tir.{name}")
+
+    def build(x: Any, y: Any) -> Expr:
+        a, b = match_types(x, y)
+        if not a.dtype.is_float:
+            common = DataType("float32").with_lanes(a.dtype.lanes)
+            a, b = cast(a, common), cast(b, common)
+        return Call(a.dtype, op, (a, b))
+
+    build.__name__, build.__doc__ = name, f"{name} of two floating-point values."
+    return build
+
+
+def _predicate(name: str) -> Callable[[Any], Expr]:
+    op = Op.get(f"tir.{name}")
+
+    def build(x: Any) -> Expr:
+        value = as_expr(x)
+        if not value.dtype.is_float:
+            return const(name == "isfinite", BOOL.with_lanes(value.dtype.lanes))
+        return Call(BOOL.with_lanes(value.dtype.lanes), op, (value,))
+
+    build.__name__, build.__doc__ = name, f"{name}: a truth value; integers are always finite."
+    return build
+
+
+acos, acosh, asin, asinh, atan, atanh = map(_unary_float, "acos acosh asin asinh atan atanh".split())
+cos, cosh, sin, sinh, tan, tanh = map(_unary_float, "cos cosh sin sinh tan tanh".split())
+erf, exp, exp2, exp10, sigmoid = map(_unary_float, "erf exp exp2 exp10 sigmoid".split())
+log, log2, log10, log1p, rsqrt, sqrt = map(_unary_float, "log log2 log10 log1p rsqrt sqrt".split())
+ceil, floor, nearbyint, round, trunc = map(_rounding, "ceil floor nearbyint round trunc".split())
+atan2, copysign, fmod, hypot, nextafter, power = map(_binary_float, "atan2 copysign fmod hypot nextafter pow".split())
+isnan, isinf, isfinite = map(_predicate, "isnan isinf isfinite".split())
+pow = power
+
+all = logical_and
+any = logical_or
+
+
+def abs(x: Any) -> Expr:
+    """|x|; the least signed integer stays itself."""
+    value = as_expr(x)
+    if isinstance(value, FloatImm):
+        return const(value.value if value.value > 0 else 0.0 - value.value, value.dtype)
+    if value.dtype.is_unsigned:
+        return value
+    return Call(value.dtype, Op.get("tir.abs"), (value,))
+
+
+fabs = abs
+
+
+def fma(x: Any, y: Any, z: Any) -> Expr:
+    """x * y + z, rounded once."""
+    a, b, c = as_exprs((x, y, z))
+    return Call(a.dtype, Op.get("tir.fma"), (a, b, c))
+
+
+def if_then_else(cond: Any, t: Any, f: Any) -> Expr:
+    """`t` when `cond` holds, else `f`; only the chosen one is evaluated, so it may guard a load."""
+    condition = logical_and(cond)
+    a, b = match_types(t, f)
+    if isinstance(condition, IntImm):
+        return a if condition.value else b
+    return Call(a.dtype, Op.get("tir.if_then_else"), (condition, a, b))
+
+
+def select(cond: Any, t: Any, f: Any) -> Expr:
+    """`t` where `cond` holds, else `f`; both are evaluated."""
+    return Select(as_expr(cond), *match_types(t, f))
+
+
+def likely(cond: Any) -> Expr:
+    """`cond`, with the hint that it nearly always holds."""
+    condition = as_expr(cond)
+    return condition if isinstance(condition, IntImm) else Call(condition.dtype, Op.get("tir.likely"), (condition,))
+
+
+def clz(x: Any) -> Expr:
+    """How many leading bits are zero, as int32."""
+    value = as_expr(x)
+    return Call(DataType("int32").with_lanes(value.dtype.lanes), Op.get("tir.clz"), (value,))
+
+
+def popcount(x: Any) -> Expr:
+    """How many bits are set."""
+    value = as_expr(x)
+    return Call(value.dtype, Op.get("tir.popcount"), (value,))
+
+
+def ldexp(x: Any, exponent: Any) -> Expr:
+    """x times two to the integer `exponent`."""
+    value = as_expr(x)
+    return Call(value.dtype, Op.get("tir.ldexp"), (value, as_expr(exponent)))
+
+
+def reinterpret(dtype: str | DataType, value: Any) -> Expr:
+    """The bits of `value` read as `dtype`, which has the same width."""
+    source, target = as_expr(value), DataType(dtype)
+    if source.dtype.bits * source.dtype.lanes != target.bits * target.lanes:
+        raise BadOperand("reinterpret", source, None, f"{target} has another width", "use .astype to convert the value")
+    return source if source.dtype is target else Call(target, Op.get("tir.reinterpret"), (source,))
+
+
+def ceildiv(a: Any, b: Any) -> Expr:
+    """a / b on integers, rounded up."""
+    a, b = match_types(a, b)
+    return floordiv(a + (b - 1), b)
+
+
+def min_value(dtype: str | DataType) -> Expr:
+    """The least finite value of a type."""
+    return const(DataType(dtype).min_value(), dtype)
+
+
+def max_value(dtype: str | DataType) -> Expr:
+    """The greatest finite value of a type."""
+    return const(DataType(dtype).max_value(), dtype)
+
+
+def infinity(dtype: str | DataType) -> Expr:
+    """Positive infinity."""
+    return const(float("inf"), dtype)
+
+
+
+
+def address_of(load: BufferLoad) -> Expr:
+    """A pointer to the element that `load` reads."""
+    return Call(DataType("handle"), Op.get("tir.address_of"), (load,))
+
+
+def ret(value: Any) -> Expr:
+    """Leave the function with `value`."""
+    result = as_expr(value)
+    return Call(result.dtype, Op.get("tir.ret"), (result,))
+
+
+def assume(cond: Any) -> Expr:
+    """The promise that `cond` holds here."""
+    return Call(BOOL, Op.get("tir.assume"), (as_expr(cond),))
+
+
+def call_intrin(dtype: str | DataType, op: str | Callee, *args: Any) -> Expr:
+    """A call of the registered operator `op` ("tir.exp" or an Op)."""
+    return Call(DataType(dtype), Op.get(op) if isinstance(op, str) else op, as_exprs(args))
+
+
+def call_extern(dtype: str | DataType, symbol: str, *args: Any) -> Expr:
+    """A call of the C function `symbol`, which may do anything."""
+    return Call(DataType(dtype), Op.get("tir.call_extern"), (StringImm(symbol), *as_exprs(args)))
+
+
+def call_pure_extern(dtype: str | DataType, symbol: str, *args: Any) -> Expr:
+    """A call of the C function `symbol`, whose result depends on its arguments alone."""
+    return Call(DataType(dtype), Op.get("tir.call_pure_extern"), (StringImm(symbol), *as_exprs(args)))
+
+
+def call_llvm_intrin(dtype: str | DataType, name: str, *args: Any) -> Expr:
+    """A call of an LLVM intrinsic such as "llvm.sqrt.f32"."""
+    return Call(DataType(dtype), Op.get("tir.call_llvm_intrin"), (StringImm(name), *as_exprs(args)))
+
+
+def call_llvm_pure_intrin(dtype: str | DataType, name: str, *args: Any) -> Expr:
+    """A call of an LLVM intrinsic without side effects."""
+    return Call(DataType(dtype), Op.get("tir.call_llvm_pure_intrin"), (StringImm(name), *as_exprs(args)))
+
+
+def call_packed(name: str, *args: Any) -> Expr:
+    """A call of a registered packed function."""
+    return Call(DataType("int32"), Op.get("tir.call_packed"), (StringImm(name), *as_exprs(args)))
+
+
+def call_tir(function: GlobalVar, *args: Any) -> Expr:
+    """A call of a function of the same module."""
+    return Call(DataType("void"), function, as_exprs(args))
+
+
+__all__ = [
+    *UNARY_FLOAT,
+    *ROUNDING,
+    *(name for name in BINARY_FLOAT if name != "pow"),
+    *PREDICATES,
+    "Cast",
+    "abs",
+    "address_of",
+    "all",
+    "any",
+    "assume",
+    "call_extern",
+    "call_intrin",
+    "call_llvm_intrin",
+    "call_llvm_pure_intrin",
+    "call_packed",
+    "call_pure_extern",
+    "call_tir",
+    "ceildiv",
+    "clz",
+    "fabs",
+    "fma",
+    "if_then_else",
+    "infinity",
+    "ldexp",
+    "likely",
+    "logical_not",
+    "max_value",
+    "maximum",
+    "min_value",
+    "minimum",
+    "popcount",
+    "pow",
+    "power",
+    "reinterpret",
+    "ret",
+    "select",
+]

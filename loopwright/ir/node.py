@@ -1,0 +1,336 @@
+"""The `@node` decorator: plain slotted classes with generated `__init__`, `each_child` and `rebuild`.
+
+    @node(binds="loop_var")
+    class For(Stmt):
+        loop_var: Var
+        extent: Expr
+        body: Stmt
+
+Annotations decide what a field is. A field whose type is a node (or a tuple of nodes, or a mapping to nodes) holds
+*children*: visitors walk it and rewriters rebuild it. Fields named in `binds` hold variables that the node itself
+defines; they are not children, and structural comparison pairs them. All else is plain data.
+
+Generated text is used, rather than loops over field names, because compile time is spent creating and rebuilding
+nodes: 0.3 µs a node instead of 1.3.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from enum import Enum
+from typing import Any, ClassVar, Final, NamedTuple, Self, TypeVar, dataclass_transform, overload
+
+# Set by the test suite before the first import: writing to a finished node then fails.
+FROZEN: Final = os.environ.get("LOOPWRIGHT_FREEZE") == "1"
+
+
+class FieldKind(Enum):
+    """What a field holds, as far as generic walks are concerned."""
+
+    NODE = "one node"
+    OPTIONAL = "one node or None"
+    NODES = "a tuple of nodes"
+    MAPPING = "a mapping whose values are nodes"
+    DATA = "plain data"
+
+
+class Field(NamedTuple):
+    """One constructor argument of a node class."""
+
+    name: str
+    kind: FieldKind
+    binds: bool  # the field defines the variables it holds
+
+
+class Node:
+    """The root of all IR classes. Equality is identity; `structural_equal` compares shape."""
+
+    __slots__ = ("_hash", "span")
+
+    node_fields: ClassVar[tuple[Field, ...]] = ()
+
+    span: Any
+
+    def each_child(self, visit: Callable[[Any], object]) -> None:
+        """Call `visit` on every child, in field order."""
+
+    def rebuild(self, rewrite: Callable[[Any], Any]) -> Self:
+        """This node with `rewrite` applied to every child; the same object when nothing changed."""
+        return self
+
+    def children(self) -> Iterator[Node]:
+        """Every child, in field order."""
+        found: list[Node] = []
+        self.each_child(found.append)
+        return iter(found)
+
+    def with_(self, **changes: object) -> Self:
+        """A copy with some fields changed; this object itself when no field really changes."""
+        if all(getattr(self, name) is value for name, value in changes.items()):
+            return self
+        values = [changes.pop(field.name, getattr(self, field.name)) for field in self.node_fields]
+        if changes:
+            names = ", ".join(field.name for field in self.node_fields)
+            raise TypeError(f"{type(self).__name__} has no field {', '.join(changes)}; its fields are {names}")
+        copy: Self = type(self)._make(*values, span=self.span)
+        return copy
+
+    @classmethod
+    def _make(cls, *values: object, span: object = None) -> Self:
+        return cls(*values, span=span)  # type: ignore[call-arg]
+
+    def same_as(self, other: object) -> bool:
+        """Whether both are one object."""
+        return self is other
+
+    def __repr__(self) -> str:
+        return render[0](self) if render else object.__repr__(self)
+
+    def script(self, **options: Any) -> str:
+        """This node as Python text that parses back to it."""
+        return script_text[0](self, **options)
+
+    def show(self, style: str | None = None, black_format: bool | None = None, **options: Any) -> None:
+        """Print the script, highlighted when the terminal or notebook can show colours."""
+        script_show[0](self, style, **options)
+
+
+# The script layer installs the printer here; ir stands below it and cannot import it.
+render: Final[list[Callable[[Node], str]]] = []
+script_text: Final[list[Callable[..., str]]] = []
+script_show: Final[list[Callable[..., None]]] = []
+
+
+class _Derived(NamedTuple):
+    expression: str
+
+
+def derived(expression: str) -> Any:
+    """A slot computed at construction from the constructor's arguments, e.g. `dtype: DataType = derived("a.dtype")`."""
+    return _Derived(expression)
+
+
+# Class name → (text of the test, text of the conversion) for a constructor argument `{x}`. Filled by the layers that
+# define the classes, so that users may pass numbers, lists and strings where nodes keep expressions, tuples and types.
+CONVERSIONS: Final[dict[str, tuple[str, str]]] = {
+    "DataType": ("type({x}) is not DataType", "DataType({x})"),
+}
+_NODE_CLASSES: Final[set[str]] = {"Node"}
+_CONVERTED_TUPLES: Final[dict[str, str]] = {}
+_helpers: Final[dict[str, object]] = {}
+
+N = TypeVar("N", bound=Node)
+
+
+def base_node(cls: type[N]) -> type[N]:
+    """Declare an abstract node class (`Expr`, `Stmt`), so that fields of that type count as children."""
+    _NODE_CLASSES.add(cls.__name__)
+    return cls
+
+
+def convert_arguments(cls: type, convert: Callable[[Any], Any], convert_many: Callable[[Any], Any]) -> None:
+    """Have every constructor pass arguments of type `cls` through `convert` unless they are one already."""
+    name = cls.__name__
+    _helpers[f"_is_{name}"] = cls
+    _helpers[f"_to_{name}"] = convert
+    _helpers[f"_all_{name}"] = convert_many
+    CONVERSIONS[name] = (f"not isinstance({{x}}, _is_{name})", f"_to_{name}({{x}})")
+    _CONVERTED_TUPLES[name] = f"_all_{name}"
+
+
+@overload
+def node(cls: type[N]) -> type[N]: ...
+@overload
+def node(*, binds: str | tuple[str, ...] = ()) -> Callable[[type[N]], type[N]]: ...
+@dataclass_transform(eq_default=False, field_specifiers=(derived,))
+def node(cls: Any = None, *, binds: str | tuple[str, ...] = ()) -> Any:
+    """Make `cls` an IR node class; see the module docstring."""
+    bound = (binds,) if isinstance(binds, str) else binds
+    if cls is None:
+        return lambda decorated: _build_class(decorated, bound)
+    return _build_class(cls, bound)
+
+
+def _build_class(cls: type[Node], binds: tuple[str, ...]) -> type[Node]:
+    # Registered first: a node may hold nodes of its own class.
+    _NODE_CLASSES.add(cls.__name__)
+    own = {name: text for name, text in cls.__dict__.get("__annotations__", {}).items() if "ClassVar" not in str(text)}
+    defaults = {name: cls.__dict__[name] for name in own if name in cls.__dict__}
+    computed = {name: value.expression for name, value in defaults.items() if isinstance(value, _Derived)}
+    fields = [field for field in cls.node_fields if field.name not in own]
+    texts: dict[str, str] = dict(getattr(cls, "_field_types", {}))
+    for name, text in own.items():
+        if name not in computed:
+            fields.append(Field(name, _kind_of(str(text)), name in binds))
+            texts[name] = str(text)
+    unknown = set(binds) - {field.name for field in fields}
+    if unknown:
+        raise TypeError(f"@node: {cls.__name__} has no field {sorted(unknown)} to bind")
+
+    inherited = {slot for base in cls.__mro__[1:] for slot in getattr(base, "__slots__", ())}
+    namespace = {
+        name: value
+        for name, value in cls.__dict__.items()
+        if name not in ("__dict__", "__weakref__") and name not in own
+    }
+    namespace["__slots__"] = tuple(name for name in own if name not in inherited)
+    namespace["node_fields"] = tuple(fields)
+    namespace["_field_types"] = texts
+    made: type[Node] = type(cls)(cls.__name__, cls.__bases__, namespace)
+
+    scope = _globals_for(sys.modules[cls.__module__].__dict__, made)
+    _generate(scope, made, fields, texts, computed, {k: v for k, v in defaults.items() if k not in computed})
+    return made
+
+
+def _kind_of(annotation: str) -> FieldKind:
+    text = annotation.replace("'", "").replace('"', "")
+    optional = text.endswith("| None")
+    text = text.removesuffix("| None").strip()
+    sequence = re.fullmatch(r"tuple\[(\w+), \.\.\.\]", text)
+    if sequence:
+        return FieldKind.NODES if sequence[1] in _NODE_CLASSES else FieldKind.DATA
+    mapping = re.fullmatch(r"Mapping\[\w+, (\w+)\]", text)
+    if mapping:
+        return FieldKind.MAPPING if mapping[1] in _NODE_CLASSES else FieldKind.DATA
+    if all(part.strip() in _NODE_CLASSES for part in text.split("|")):
+        return FieldKind.OPTIONAL if optional else FieldKind.NODE
+    return FieldKind.DATA
+
+
+def _globals_for(module: Mapping[str, Any], made: type[Node]) -> dict[str, Any]:
+    """Globals of generated code: the names of the declaring module so far, and our helpers."""
+    return {
+        **module,
+        **_helpers,
+        "_cls": made,
+        "_new": object.__new__,
+        "_set": object.__setattr__,
+        "_rewrite_tuple": rewrite_tuple,
+        "_rewrite_mapping": rewrite_mapping,
+    }
+
+
+def _generate(
+    scope: dict[str, Any],
+    made: type[Node],
+    fields: Sequence[Field],
+    texts: Mapping[str, str],
+    computed: Mapping[str, str],
+    defaults: Mapping[str, object],
+) -> None:
+    parameters, body = [], []
+    for field in fields:
+        name = field.name
+        if name in defaults:
+            scope[f"_default_{name}"] = defaults[name]
+            parameters.append(f"{name}=_default_{name}")
+        else:
+            parameters.append(name)
+        body += _conversion(name, texts[name])
+    stores = [(field.name, field.name) for field in fields] + list(computed.items()) + [("span", "span")]
+    for name, value in stores:
+        body.append(f"_set(self, {name!r}, {value})" if FROZEN else f"self.{name} = {value}")
+    signature = ", ".join([*parameters, "span=None"])
+    names = [field.name for field in fields]
+    visited = [field for field in fields if field.kind is not FieldKind.DATA and not field.binds]
+
+    source = [f"def __init__(self, {signature}):", *_indent(body)]
+    source += [f"def _make(cls, {signature}):", "    self = _new(cls)", *_indent(body), "    return self"]
+
+    source.append("def each_child(self, visit):")
+    for field in visited:
+        source += _indent(_visit_lines(field))
+    if not visited:
+        source.append("    pass")
+
+    source.append("def rebuild(self, rewrite):")
+    if visited:
+        test = []
+        for field in visited:
+            source.append(f"    old_{field.name} = self.{field.name}")
+            source.append(f"    {field.name} = {_rewrite_text(field)}")
+            test.append(f"{field.name} is old_{field.name}")
+        source.append(f"    if {' and '.join(test)}: return self")
+        changed = {field.name for field in visited}
+        arguments = ", ".join(name if name in changed else f"self.{name}" for name in names)
+        source.append(f"    return _cls._make({arguments}, span=self.span)")
+    else:
+        source.append("    return self")
+
+    exec(compile("\n".join(source), f"<loopwright node {made.__name__}>", "exec"), scope)
+    own_init = "__init__" in made.__dict__
+    for name in ("__init__", "each_child", "rebuild"):
+        if not (name == "__init__" and own_init) and name not in made.__dict__:
+            setattr(made, name, scope[name])
+    made._make = classmethod(scope["_make"])  # type: ignore[assignment,method-assign]
+    if FROZEN:
+        made.__setattr__ = _refuse_write  # type: ignore[assignment,method-assign]
+
+
+def _refuse_write(self: Node, name: str, value: object) -> None:
+    if name == "_hash":
+        object.__setattr__(self, name, value)
+        return
+    raise AttributeError(f"{type(self).__name__} is immutable: use with_({name}=...) to make a changed copy")
+
+
+def _conversion(name: str, annotation: str) -> list[str]:
+    text = annotation.removesuffix("| None").strip()
+    optional = text != annotation.strip()
+    guard = f"{name} is not None and " if optional else ""
+    sequence = re.fullmatch(r"tuple\[(\w+), \.\.\.\]", text)
+    if sequence:
+        many = _CONVERTED_TUPLES.get(sequence[1])
+        if many:
+            return [f"{name} = {many}({name})"]
+        return [f"if {guard}type({name}) is not tuple: {name} = tuple({name})"]
+    if text in CONVERSIONS:
+        test, convert = CONVERSIONS[text]
+        return [f"if {guard}{test.format(x=name)}: {name} = {convert.format(x=name)}"]
+    return []
+
+
+def _visit_lines(field: Field) -> list[str]:
+    name = field.name
+    if field.kind is FieldKind.NODE:
+        return [f"visit(self.{name})"]
+    if field.kind is FieldKind.OPTIONAL:
+        return [f"if self.{name} is not None: visit(self.{name})"]
+    values = f"self.{name}.values()" if field.kind is FieldKind.MAPPING else f"self.{name}"
+    return [f"for item in {values}: visit(item)"]
+
+
+def _rewrite_text(field: Field) -> str:
+    name = f"old_{field.name}"
+    return {
+        FieldKind.NODE: f"rewrite({name})",
+        FieldKind.OPTIONAL: f"None if {name} is None else rewrite({name})",
+        FieldKind.NODES: f"_rewrite_tuple({name}, rewrite)",
+        FieldKind.MAPPING: f"_rewrite_mapping({name}, rewrite)",
+    }[field.kind]
+
+
+def rewrite_tuple(items: tuple[Any, ...], rewrite: Callable[[Any], Any]) -> tuple[Any, ...]:
+    """`rewrite` over every item; the same tuple when no item changed."""
+    changed = None
+    for index, item in enumerate(items):
+        new = rewrite(item)
+        if new is not item:
+            if changed is None:
+                changed = list(items)
+            changed[index] = new
+    return items if changed is None else tuple(changed)
+
+
+def rewrite_mapping(items: Mapping[Any, Any], rewrite: Callable[[Any], Any]) -> Mapping[Any, Any]:
+    """`rewrite` over every value; the same mapping when no value changed."""
+    new = {key: rewrite(value) for key, value in items.items()}
+    return items if all(new[key] is value for key, value in items.items()) else new
+
+
+def _indent(lines: Sequence[str]) -> list[str]:
+    return ["    " + line for line in lines]

@@ -1,0 +1,259 @@
+"""Statements: loops, stores, allocations, and the blocks that schedules move around."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from enum import IntEnum
+
+from loopwright.ir.buffer import Buffer, BufferRegion, MatchBufferRegion, loaded_dtype
+from loopwright.ir.expr import Expr, IntImm, IterVar, OperandMismatch, Producer, Range, Var, as_expr, as_exprs, const
+from loopwright.ir.node import Node, base_node, node
+from loopwright.runtime.dtype import DataType
+
+
+@base_node
+class Stmt(Node):
+    """A step of the program."""
+
+    __slots__ = ()
+
+
+class ForKind(IntEnum):
+    """Who runs the iterations of a loop; the numbers are those users' scripts know."""
+
+    SERIAL = 0
+    PARALLEL = 1
+    VECTORIZED = 2
+    UNROLLED = 3
+    THREAD_BINDING = 4
+
+
+@node(binds="loop_var")
+class For(Stmt):
+    """Run `body` `extent` times, `loop_var` counting up from `min`; `body` never assigns `loop_var`."""
+
+    loop_var: Var
+    min: Expr
+    extent: Expr
+    kind: ForKind  # who runs the iterations: one thread, many, or vector lanes
+    body: Stmt
+    thread_binding: IterVar | None = None
+    annotations: Mapping[str, object] = {}
+
+
+@node
+class While(Stmt):
+    """Run `body` as long as `condition` holds."""
+
+    condition: Expr
+    body: Stmt
+
+
+@node(binds="var")
+class LetStmt(Stmt):
+    """Run `body` with `var` standing for `value`."""
+
+    var: Var
+    value: Expr
+    body: Stmt
+
+
+@node
+class AttrStmt(Stmt):
+    """Run `body` under the fact that attribute `attr_key` of `node` has `value`."""
+
+    node: object
+    attr_key: str
+    value: Expr
+    body: Stmt
+
+
+@node
+class AssertStmt(Stmt):
+    """Stop with `message` unless `condition` holds; then run `body`."""
+
+    condition: Expr
+    message: Expr
+    body: Stmt
+
+
+@node
+class BufferStore(Stmt):
+    """buffer[indices] = value; the value has the buffer's type, with the lanes of the indices."""
+
+    buffer: Buffer
+    value: Expr
+    indices: tuple[Expr, ...]
+
+    def __init__(self, buffer: Buffer, value: object, indices: Sequence[object], span: object = None) -> None:
+        value, indices = as_expr(value), as_exprs(indices)
+        expected = loaded_dtype(buffer, indices)
+        if value.dtype is not expected:
+            raise OperandMismatch(f"BufferStore to {buffer.name}", const(0, expected), value)
+        set_field = object.__setattr__
+        set_field(self, "buffer", buffer)
+        set_field(self, "value", value)
+        set_field(self, "indices", indices)
+        set_field(self, "span", span)
+
+
+@node
+class BufferRealize(Stmt):
+    """Run `body` with the region `bounds` of `buffer` stored, if `condition` holds."""
+
+    buffer: Buffer
+    bounds: tuple[Range, ...]
+    condition: Expr
+    body: Stmt
+
+
+@node
+class ProducerStore(Stmt):
+    """Store an element of a te tensor; absent once a function is made."""
+
+    producer: Producer
+    value: Expr
+    indices: tuple[Expr, ...]
+
+
+@node
+class ProducerRealize(Stmt):
+    """Run `body` with the region `bounds` of a te tensor stored; absent once a function is made."""
+
+    producer: Producer
+    bounds: tuple[Range, ...]
+    condition: Expr
+    body: Stmt
+    storage_scope: str = ""
+
+
+@node(binds="buffer_var")
+class Allocate(Stmt):
+    """Run `body` with fresh, uninitialised memory at `buffer_var`."""
+
+    buffer_var: Var
+    dtype: DataType
+    extents: tuple[Expr, ...]
+    condition: Expr
+    body: Stmt
+    annotations: Mapping[str, object] = {}
+
+
+@node(binds="buffer_var")
+class AllocateConst(Stmt):
+    """Run `body` with constant memory at `buffer_var`; `data` holds the values (a numpy array)."""
+
+    buffer_var: Var
+    dtype: DataType
+    extents: tuple[Expr, ...]
+    data: object
+    body: Stmt
+    annotations: Mapping[str, object] = {}
+
+
+@node
+class DeclBuffer(Stmt):
+    """Run `body` with `buffer` as a name for memory that exists already."""
+
+    buffer: Buffer
+    body: Stmt
+
+
+@node
+class SeqStmt(Stmt):
+    """Two or more statements, one after the other."""
+
+    seq: tuple[Stmt, ...]
+
+    def __getitem__(self, index: int) -> Stmt:
+        return self.seq[index]
+
+    def __len__(self) -> int:
+        return len(self.seq)
+
+
+@node
+class IfThenElse(Stmt):
+    """Run `then_case` when `condition` holds, else `else_case` if there is one."""
+
+    condition: Expr
+    then_case: Stmt
+    else_case: Stmt | None = None
+
+
+@node
+class Evaluate(Stmt):
+    """Compute `value` for its effect."""
+
+    value: Expr
+
+
+@node
+class Prefetch(Stmt):
+    """Ask for the region `bounds` of `buffer` to be brought near."""
+
+    buffer: Buffer
+    bounds: tuple[Range, ...]
+
+
+@node(binds="iter_vars")
+class Block(Stmt):
+    """A unit of computation that a schedule moves as a whole.
+
+    `iter_vars` are its own iteration variables, bound by the BlockRealize around it; `reads` and `writes` bound what
+    it touches. `init`, if any, gives the start value of a reduction: it runs once a cell, before the outermost loop
+    that carries the reduction (see `analysis/reduction_init.py`). Each run of the block has its own `alloc_buffers`.
+    """
+
+    iter_vars: tuple[IterVar, ...]
+    reads: tuple[BufferRegion, ...]
+    writes: tuple[BufferRegion, ...]
+    name_hint: str
+    body: Stmt
+    init: Stmt | None = None
+    alloc_buffers: tuple[Buffer, ...] = ()
+    match_buffers: tuple[MatchBufferRegion, ...] = ()
+    annotations: Mapping[str, object] = {}
+
+
+@node
+class BlockRealize(Stmt):
+    """Run `block` with its iteration variables at `iter_values`, if `predicate` holds."""
+
+    iter_values: tuple[Expr, ...]
+    predicate: Expr
+    block: Block
+
+
+def seq(statements: Iterable[Stmt | None]) -> Stmt:
+    """One statement that runs all: flat, without Nones and no-ops."""
+    flat: list[Stmt] = []
+    for statement in statements:
+        if isinstance(statement, SeqStmt):
+            flat += statement.seq
+        elif statement is not None and not is_no_op(statement):
+            flat.append(statement)
+    if not flat:
+        return no_op()
+    return flat[0] if len(flat) == 1 else SeqStmt(tuple(flat))
+
+
+def no_op() -> Stmt:
+    """The statement that does nothing."""
+    return Evaluate(const(0))
+
+
+def is_no_op(statement: Stmt) -> bool:
+    """Whether the statement is `no_op()`."""
+    return isinstance(statement, Evaluate) and isinstance(statement.value, IntImm)
+
+
+def stmt_seq(*statements: Stmt) -> Stmt:
+    """The statements in order, as one."""
+    return seq(statements)
+
+
+def stmt_list(statement: Stmt) -> list[Stmt]:
+    """The statements that `statement` runs in order."""
+    return list(statement.seq) if isinstance(statement, SeqStmt) else [statement]
+

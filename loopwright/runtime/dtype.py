@@ -1,0 +1,171 @@
+"""DataType: the type of one scalar or one vector of lanes, written as text.
+
+A `DataType` *is* its text (`DataType("float32x4") == "float32x4"`), so scripts compare it with strings, and it is
+interned, so the compiler compares it with `is`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import ClassVar, Final
+
+import numpy as np
+
+from loopwright.runtime.errors import LoopwrightError
+
+# DLPack's type codes; the two codes for float8 are those of DLPack 1.1.
+TYPE_CODES: Final = {"int": 0, "uint": 1, "float": 2, "handle": 3, "bfloat": 4, "bool": 6, "e4m3_float": 10, "e5m2_float": 12}
+
+_WIDTHS: Final = {
+    "int": (1, 4, 8, 16, 32, 64),
+    "uint": (1, 4, 8, 16, 32, 64),
+    "float": (16, 32, 64),
+    "bfloat": (16,),
+    "e4m3_float": (8,),
+    "e5m2_float": (8,),
+}
+_ALIASES: Final = {
+    "float8_e4m3fn": "e4m3_float8",
+    "float8_e4m3": "e4m3_float8",
+    "float8_e5m2": "e5m2_float8",
+    "int": "int32",
+    "uint": "uint32",
+    "float": "float32",
+    "uint1": "bool",
+    "boolean": "bool",
+    "": "void",
+}
+_PATTERN: Final = re.compile(r"(e4m3_float|e5m2_float|bfloat|float|uint|int)(\d+)")
+
+
+class UnknownDataType(LoopwrightError, ValueError):
+    """A text that names no data type."""
+
+    code = "LW0101"
+
+    def __init__(self, text: object) -> None:
+        super().__init__(
+            f"unknown data type {text!r}",
+            why="a data type is a kind and a width, such as int8, uint16, float32 or bfloat16, "
+            "and a lane count for vectors, such as float32x4",
+            hint="use one of bool, int8 to int64, uint8 to uint64, float16, float32, float64, bfloat16, "
+            "e4m3_float8, e5m2_float8, handle",
+            fields={"text": str(text)},
+        )
+
+
+class DataType(str):
+    """An interned data type: `bits` wide, `lanes` of them."""
+
+    _known: ClassVar[dict[str, DataType]] = {}
+
+    kind: str  # "int", "uint", "float", "bfloat", "e4m3_float", "e5m2_float", "bool", "handle" or "void"
+    bits: int  # of one lane
+    lanes: int
+    type_code: int
+    element: DataType  # the type of one lane
+    is_int: bool  # signed or unsigned integer; bool is not one
+    is_unsigned: bool
+    is_float: bool  # of any width, bfloat16 and float8 included
+    is_bool: bool
+    is_vector: bool
+
+    def __new__(cls, text: object) -> DataType:
+        if type(text) is DataType:
+            return text
+        if not isinstance(text, str):
+            text = _numpy_name(text)
+        found = cls._known.get(text)
+        return found if found is not None else cls._make(text)
+
+    @classmethod
+    def _make(cls, text: str) -> DataType:
+        scalar, _, lane_text = text.partition("x") if "x" in text else (text, "", "1")
+        scalar = _ALIASES.get(scalar, scalar)
+        if not lane_text.isdecimal() or int(lane_text) < 1:
+            raise UnknownDataType(text)
+        lanes = int(lane_text)
+        if scalar in ("bool", "handle", "void"):
+            kind, bits = scalar, {"bool": 1, "handle": 64, "void": 0}[scalar]
+        else:
+            match = _PATTERN.fullmatch(scalar)
+            if match is None or int(match[2]) not in _WIDTHS[match[1]]:
+                raise UnknownDataType(text)
+            kind, bits = match[1], int(match[2])
+        canonical = scalar if lanes == 1 else f"{scalar}x{lanes}"
+        found = cls._known.get(canonical)
+        if found is None:
+            found = str.__new__(cls, canonical)
+            found.kind, found.bits, found.lanes = kind, bits, lanes
+            found.type_code = TYPE_CODES.get(kind, TYPE_CODES["handle"])
+            found.is_int = kind in ("int", "uint")
+            found.is_unsigned = kind in ("uint", "bool")
+            found.is_float = "float" in kind
+            found.is_bool = kind == "bool"
+            found.is_vector = lanes > 1
+            cls._known[canonical] = found
+            found.element = found if lanes == 1 else cls(scalar)
+        cls._known[text] = found
+        return found
+
+    def with_lanes(self, lanes: int) -> DataType:
+        """The same element type with another lane count."""
+        return self if lanes == self.lanes else DataType(f"{str(self.element)}x{lanes}" if lanes > 1 else self.element)
+
+    def with_bits(self, bits: int) -> DataType:
+        """The same kind and lane count with another width."""
+        return DataType(f"{self.kind}{bits}").with_lanes(self.lanes)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes one lane takes in memory; a bool takes a whole byte."""
+        return (self.bits + 7) // 8
+
+    def numpy(self) -> np.dtype:
+        """The numpy type of one lane (from `ml_dtypes` for the types numpy lacks)."""
+        if self.kind in ("bfloat", "e4m3_float", "e5m2_float"):
+            import ml_dtypes
+
+            name = {"bfloat": "bfloat16", "e4m3_float": "float8_e4m3fn", "e5m2_float": "float8_e5m2"}[self.kind]
+            return np.dtype(getattr(ml_dtypes, name))
+        if self.kind in ("handle", "void"):
+            raise UnknownDataType(self)
+        return np.dtype(str(self.element))
+
+    def min_value(self) -> int | float:
+        """The least finite value of one lane."""
+        if self.is_float:
+            return -float(self.max_value())
+        return 0 if self.is_unsigned else -(1 << (self.bits - 1))
+
+    def max_value(self) -> int | float:
+        """The greatest finite value of one lane."""
+        if self.kind == "float":
+            return float(np.finfo(self.numpy()).max)
+        if self.is_float:
+            import ml_dtypes
+
+            return float(ml_dtypes.finfo(self.numpy()).max)
+        return (1 << (self.bits - 1 + self.is_unsigned)) - 1
+
+    def __reduce__(self) -> tuple[type[DataType], tuple[str]]:
+        return DataType, (str(self),)
+
+
+def _numpy_name(value: object) -> str:
+    """The text of a numpy (or ml_dtypes) type, or of anything numpy can make one from."""
+    if isinstance(value, type) and issubclass(value, bool):
+        return "bool"
+    try:
+        return np.dtype(value).name  # type: ignore[call-overload]
+    except TypeError:
+        raise UnknownDataType(value) from None
+
+
+BOOL: Final = DataType("bool")
+INT32: Final = DataType("int32")
+INT64: Final = DataType("int64")
+FLOAT32: Final = DataType("float32")
+FLOAT64: Final = DataType("float64")
+HANDLE: Final = DataType("handle")
+VOID: Final = DataType("void")

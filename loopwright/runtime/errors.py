@@ -1,0 +1,162 @@
+"""The base of every error Loopwright raises, and the anatomy of its message.
+
+    ShapeMismatch: main: argument B has shape (3, 4), expected (4, 4) [LW0113]      what is wrong, with the real values
+      asked: f(a, b) at user.py:12                                                  the user's own call
+        for i in range(10):                                                         where in the user's program
+      >     B[i] = A[i]
+      why: …                                                                        plain words, or a witness
+      hint: …                                                                       what would work
+
+The text is put together when the message is read, not when the error is raised: a search meets thousands of
+refusals and reads none of them. `error.fields` carries the same facts for programs.
+"""
+
+from __future__ import annotations
+
+import linecache
+import os
+import sys
+from collections.abc import Callable, Mapping
+from typing import ClassVar, NamedTuple
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+
+
+class SourceLine(NamedTuple):
+    """A place in the user's source; columns count from 0, `end_column` is exclusive."""
+
+    file: str
+    line: int
+    column: int | None = None
+    end_column: int | None = None
+    text: str | None = None  # the line itself, when it cannot be read back from `file`
+
+    def __str__(self) -> str:
+        return f"{os.path.basename(self.file)}:{self.line}"
+
+
+# The script layer installs here how to show an IR node inside its program; until then a node shows as its text.
+render_node: list[Callable[[object], str]] = []
+
+
+class LoopwrightError(RuntimeError):
+    """An error with a stable code; `loopwright explain CODE` prints its page (the class docstring)."""
+
+    code: ClassVar[str] = "LW0001"
+    codes: ClassVar[dict[str, type[LoopwrightError]]] = {}
+
+    def __init__(
+        self,
+        problem: str | Callable[[], str] = "",
+        *,
+        asked: str | None = None,
+        at: object = None,
+        why: str | Callable[[], str] | None = None,
+        hint: str | Callable[[], str] | None = None,
+        fields: Mapping[str, object] | None = None,
+    ) -> None:
+        super().__init__(problem)
+        self._problem, self._why, self._hint = problem, why, hint
+        self.asked = asked
+        self.at = at
+        self.fields: Mapping[str, object] = fields or {}
+        self.user_line = at if isinstance(at, SourceLine) else caller()
+
+    def __init_subclass__(cls, **kwargs: object) -> None:
+        super().__init_subclass__(**kwargs)
+        if "code" in cls.__dict__:
+            other = LoopwrightError.codes.setdefault(cls.code, cls)
+            if other.__qualname__ != cls.__qualname__:
+                raise TypeError(f"error code {cls.code} belongs to both {other.__qualname__} and {cls.__qualname__}")
+
+    @property
+    def problem(self) -> str:
+        """What is wrong, in one line."""
+        return _text(self._problem) or ""
+
+    @property
+    def why(self) -> str | None:
+        """The reason in plain words; for legality, the witness."""
+        return _text(self._why)
+
+    @property
+    def hint(self) -> str | None:
+        """What would work instead."""
+        return _text(self._hint)
+
+    def __str__(self) -> str:
+        lines = [f"{self.problem} [{self.code}]"]
+        if self.asked is not None or (self.user_line is not None and not isinstance(self.at, SourceLine)):
+            where = f" at {self.user_line}" if self.user_line is not None else ""
+            asked = self.asked or _source_text(self.user_line) or "a call"
+            lines.append(f"  asked: {asked}{where}")
+        if isinstance(self.at, SourceLine):
+            lines += _excerpt(self.at)
+        elif self.at is not None:
+            shown = render_node[0](self.at) if render_node else str(self.at)
+            lines += ["    " + line if not line.startswith("  >") else line for line in shown.splitlines()]
+        if self.why:
+            lines.append(f"  why: {self.why}")
+        if self.hint:
+            lines.append(f"  hint: {self.hint}")
+        return "\n".join(lines)
+
+
+LoopwrightError.codes[LoopwrightError.code] = LoopwrightError
+
+
+class InternalError(LoopwrightError):
+    """Loopwright broke one of its own rules. This is never the user's mistake: please report it with the program."""
+
+    code = "LW0002"
+
+    def __init__(self, problem: str, **anatomy: object) -> None:
+        anatomy.setdefault("hint", "this is a bug in Loopwright: please report it together with the program")
+        super().__init__(problem, **anatomy)  # type: ignore[arg-type]
+
+
+class NotBuilt(LoopwrightError, NotImplementedError):
+    """A feature of the language or of a peer that Loopwright does not have yet."""
+
+    code = "LW0003"
+
+    def __init__(self, feature: str, hint: str | None = None) -> None:
+        super().__init__(f"{feature} is not built yet", hint=hint, fields={"feature": feature})
+
+
+class DiagnosticError(LoopwrightError):
+    """A program given as text or as a Python function could not be read; the message marks the place in its source."""
+
+    code = "LW0004"
+
+
+def caller() -> SourceLine | None:
+    """The innermost line of the running call that is not Loopwright's own."""
+    frame = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith((_PACKAGE, "<loopwright")):
+        frame = frame.f_back  # type: ignore[assignment]
+    return None if frame is None else SourceLine(frame.f_code.co_filename, frame.f_lineno)
+
+
+def _text(value: str | Callable[[], str] | None) -> str | None:
+    return value() if callable(value) else value
+
+
+def _source_text(place: SourceLine | None) -> str:
+    """The user's own line, where it can be read back."""
+    text = "" if place is None else (place.text or linecache.getline(place.file, place.line)).strip()
+    return text if len(text) <= 100 else text[:99] + "…"
+
+
+def _excerpt(place: SourceLine) -> list[str]:
+    text = place.text if place.text is not None else linecache.getline(place.file, place.line)
+    text = text.rstrip("\n")
+    where = f"  at {place.file}:{place.line}" + (f":{place.column + 1}" if place.column is not None else "")
+    if not text.strip():
+        return [where]
+    lines = [where, f"  > {text}"]
+    if place.column is not None:
+        width = max(1, (place.end_column or place.column + 1) - place.column)
+        width = min(width, max(1, len(text) - place.column))
+        lines.append("    " + " " * place.column + "^" * width)
+    return lines

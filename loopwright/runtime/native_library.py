@@ -1,0 +1,140 @@
+"""Build a C source of this package into a shared library once, and load it: prebuilt, from a cache, or with `cc`.
+
+A library is named after the hash of everything it is made from, so a changed source never meets an old library, and
+it appears under that name only when complete (a rename), so any number of processes may build it at once.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import platform
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Final
+
+_FLAGS: Final = ("-O2", "-std=gnu11", "-shared", "-fPIC", "-pthread", "-fvisibility=hidden")
+_SUFFIX: Final = ".dylib" if sys.platform == "darwin" else ".so"
+
+
+class NativeLibrary:
+    """The library made from the C file `source`; `load` gives None where it cannot be had, and `why_not` says why."""
+
+    def __init__(self, source: Path) -> None:
+        self.source = source
+        self.why_not = ""
+
+    def load(self) -> ctypes.CDLL | None:
+        """The loaded library: the one installed beside its source, else from the cache, else freshly built."""
+        if sys.platform == "win32":
+            self.why_not = "the native runtime is written for POSIX threads"
+            return None
+        prebuilt = self.source.with_name(f"_{self.source.stem}{_SUFFIX}")
+        loaded = self._open(prebuilt) if prebuilt.is_file() else None
+        if loaded is not None:
+            return loaded
+        directory = cache_directory()
+        if directory is None:
+            self.why_not = "there is no directory to build it in: none of the cache directories can be written"
+            return None
+        cached = directory / f"{self.source.stem}-{self.hash()}{_SUFFIX}"
+        if cached.is_file():
+            loaded = self._open(cached)
+            if loaded is not None:
+                return loaded
+        return self._open(cached) if self.build(cached) else None
+
+    def hash(self) -> str:
+        """Names what the library is made from: source, flags and kind of machine."""
+        text = "\0".join((*_FLAGS, sys.platform, platform.machine(), *platform.libc_ver()))
+        return hashlib.sha256(self.source.read_bytes() + text.encode()).hexdigest()[:20]
+
+    def build(self, target: Path) -> bool:
+        """Compile into `target`, which is either complete or untouched; False where that fails."""
+        compiler = os.environ.get("CC", "").split() or [next((c for c in ("cc", "gcc", "clang") if shutil.which(c)), "")]
+        if not compiler[0] or shutil.which(compiler[0]) is None:
+            self.why_not = "there is no C compiler: cc, gcc and clang were looked for on PATH, and CC in the environment"
+            return False
+        with tempfile.TemporaryDirectory(prefix=".build-", dir=target.parent) as work:
+            made = Path(work) / target.name
+            command = [*compiler, *_FLAGS, f'-DLW_SOURCE_HASH="{self.hash()}"', str(self.source), "-o", str(made)]
+            try:
+                done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+            except (OSError, subprocess.TimeoutExpired) as error:
+                self.why_not = f"{compiler[0]} did not run: {error}"
+                return False
+            if done.returncode != 0:
+                self.why_not = f"{compiler[0]} failed: {done.stderr.strip()[-500:]}"
+                return False
+            os.replace(made, target)
+        return True
+
+    def _open(self, path: Path) -> ctypes.CDLL | None:
+        if not is_complete_elf(path):
+            self.why_not = f"{path.name} is damaged"
+            return None
+        try:
+            library = ctypes.CDLL(str(path))
+            library.lw_source_hash.restype = ctypes.c_char_p
+            made_from = library.lw_source_hash().decode()
+        except (OSError, AttributeError) as error:
+            self.why_not = f"{path.name} could not be loaded: {error}"
+            return None
+        if made_from != self.hash():
+            self.why_not = f"{path.name} was made from another source"
+            return None
+        return library
+
+
+def cache_directory() -> Path | None:
+    """The user's directory for things that can be made again, writable by nobody else; None where there is none."""
+    candidates = [os.environ.get("LOOPWRIGHT_CACHE_DIR")]
+    xdg = os.environ.get("XDG_CACHE_HOME")
+    candidates.append(str(Path(xdg) / "loopwright") if xdg else None)
+    candidates.append(os.path.expanduser("~/.cache/loopwright"))
+    candidates.append(str(Path(tempfile.gettempdir()) / f"loopwright-{os.getuid()}"))
+    for candidate in candidates:
+        if not candidate or candidate.startswith("~"):
+            continue
+        directory = Path(candidate)
+        try:
+            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            status = directory.stat()
+        except OSError:
+            continue
+        # What we load from here runs as this user, so nobody else may be able to put a file here.
+        mine = status.st_uid == os.getuid() and not status.st_mode & 0o022
+        if mine and os.access(directory, os.W_OK | os.X_OK):
+            return directory
+    return None
+
+
+def is_complete_elf(path: Path) -> bool:
+    """Whether the file is as long as its ELF headers say. Loading a cut-off library ends the process with SIGBUS."""
+    if sys.platform == "darwin":
+        return path.stat().st_size > 0
+    size = path.stat().st_size
+    with open(path, "rb") as file:
+        head = file.read(64)
+        if len(head) < 64 or head[:4] != b"\x7fELF" or head[4] not in (1, 2) or head[5] not in (1, 2):
+            return False
+        order, wide = "<>"[head[5] - 1], head[4] == 2
+        # e_phoff, e_shoff, then (after e_flags, e_ehsize) e_phentsize, e_phnum, e_shentsize, e_shnum
+        fields = struct.unpack_from(order + ("QQ6xHHHH" if wide else "II6xHHHH"), head, 32 if wide else 28)
+        programs, sections, entry, count, section_entry, section_count = fields
+        if sections + section_entry * section_count > size or programs + entry * count > size:
+            return False
+        file.seek(programs)
+        table = file.read(entry * count)
+    for at in range(0, entry * count, entry):
+        offset, length = (
+            struct.unpack_from(order + "8xQ16xQ", table, at) if wide else struct.unpack_from(order + "4xI8xI", table, at)
+        )
+        if offset + length > size:
+            return False
+    return True

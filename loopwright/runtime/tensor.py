@@ -1,0 +1,239 @@
+"""NDArray: a tensor in memory, shared with numpy and torch through DLPack without copying.
+
+An NDArray *is* a `tvm_ffi.Tensor` (a subclass with more methods and no more state), so a call passes it with no
+work in Python. `array` and `empty` allocate; `from_dlpack` and `from_numpy` share. `numpy()` copies, as scripts
+expect; `numpy.asarray(x)` and `numpy.from_dlpack(x)` share.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from math import prod
+from typing import Any, Final
+
+import numpy as np
+
+from loopwright.runtime import ffi
+from loopwright.runtime.device import CPU, Device, cpu
+from loopwright.runtime.dlpack import capsule, view_memory
+from loopwright.runtime.dtype import DataType
+from loopwright.runtime.errors import LoopwrightError
+
+ffi.load()
+from tvm_ffi import core  # noqa: E402  (after ffi.load, which keeps torch out of this import)
+
+ALIGNMENT: Final = 64  # bytes: a cache line, and the widest vector register
+
+
+class BadTensorData(LoopwrightError, ValueError):
+    """What was to be put into a tensor, or made into one, does not fit it.
+
+    A tensor takes data of its own shape; element types are converted. Only whole tensors are assigned: `a[:] = x`.
+    """
+
+    code = "LW0105"
+
+
+class NDArray(core.Tensor):
+    """A tensor: `shape`, `dtype`, `device`, and memory that numpy and torch can share."""
+
+    __slots__ = ()
+
+    @property
+    def dtype(self) -> DataType:
+        """The element type, as text with `bits`, `lanes` and `type_code`."""
+        return DataType(super().dtype)
+
+    @property
+    def device(self) -> Device:
+        """Where the memory lies."""
+        return Device(*self.__dlpack_device__())
+
+    @property
+    def handle(self) -> Any:
+        """The tensor's native handle, as a ctypes pointer."""
+        return self.__ctypes_handle__()
+
+    def numpy(self) -> np.ndarray:
+        """A copy as a numpy array; bfloat16 and float8 come as `ml_dtypes` types, lanes as a trailing axis."""
+        return self.__array__().copy()
+
+    def asnumpy(self) -> np.ndarray:
+        """The old name of `numpy`."""
+        return self.numpy()
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        """The tensor's own memory as a numpy array: `numpy.asarray(x)` copies nothing."""
+        if self.device.device_type != CPU:
+            self.device.require("reading a tensor")
+        shared = view_memory(self.data_ptr(), self.shape, self.strides, self.dtype, self)
+        if dtype is not None and shared.dtype != dtype:
+            if copy is False:
+                raise BadTensorData(f"a {self.dtype} tensor cannot be read as {np.dtype(dtype)} without a copy")
+            return shared.astype(dtype)
+        return shared.copy() if copy else shared
+
+    def copyfrom(self, source: Any) -> NDArray:
+        """Overwrite this tensor with `source` (numpy, tensor, list) of the same shape, converting its type."""
+        mine = self.__array__()
+        other = _host_data(source)
+        if self.dtype == "bfloat16" and other.dtype == np.uint16:
+            other = other.view(mine.dtype)  # older scripts carry bfloat16 as its bits
+        if other.shape != mine.shape:
+            raise BadTensorData(
+                f"copyfrom: the tensor has shape {mine.shape}, the data has shape {other.shape}",
+                hint="reshape the data; copyfrom does not broadcast",
+                fields={"expected": mine.shape, "given": other.shape},
+            )
+        np.copyto(mine, other, casting="unsafe")
+        return self
+
+    def copyto(self, target: NDArray | Device, mem_scope: str | None = None) -> NDArray:
+        """Copy into another tensor, or into a new one on a device; gives back the target."""
+        if isinstance(target, NDArray):
+            return target.copyfrom(self)
+        if isinstance(target, core.Device):
+            return empty(self.shape, self.dtype, target, mem_scope).copyfrom(self)
+        raise TypeError(f"copyto: the target must be an NDArray or a Device, not {type(target).__name__}")
+
+    def __setitem__(self, where: object, value: Any) -> None:
+        if where != slice(None) and where is not Ellipsis:
+            raise BadTensorData(
+                f"only the whole tensor can be assigned, not [{where!r}]",
+                hint="write a[:] = x, or change part of it through numpy: numpy.asarray(a)[...] = x",
+            )
+        mine = self.__array__()
+        self.copyfrom(np.broadcast_to(value, mine.shape) if np.isscalar(value) else value)
+
+    def to_dlpack(self) -> Any:
+        """A DLPack capsule of this memory."""
+        return self.__dlpack__()
+
+    def _create_view(self, shape: Sequence[int]) -> NDArray:
+        """The same memory under another shape with as many elements."""
+        if not self.is_contiguous():
+            raise BadTensorData("_create_view: the tensor's elements do not lie next to each other")
+        mine = self.__array__()
+        new_shape = (*shape, *mine.shape[self.ndim :])
+        if prod(new_shape) != mine.size:
+            raise BadTensorData(f"_create_view: shape {tuple(shape)} has not as many elements as {self.shape}")
+        return from_numpy(mine.reshape(new_shape), self.dtype)
+
+    def __repr__(self) -> str:
+        return f"<NDArray shape={self.shape}, dtype={self.dtype}, {self.device}>\n{self.__array__()!r}"
+
+    def __reduce__(self) -> Any:
+        return _restore, (self.numpy(), str(self.dtype))
+
+
+_install_lock = threading.Lock()
+if core._CLASS_TENSOR is core.Tensor:
+    # Tensors that functions return or hand to Python callbacks are then of this class too. Where another package has
+    # put its own class there, its functions keep it, and ours is put there only for the moment of making a tensor.
+    core._set_class_tensor(NDArray)
+
+
+def from_dlpack(source: Any) -> NDArray:
+    """A tensor on the memory of `source` (numpy, torch, a capsule …), which it keeps alive."""
+    if core._CLASS_TENSOR is NDArray:
+        return core.from_dlpack(source)  # type: ignore[return-value]
+    with _install_lock:
+        foreign = core._CLASS_TENSOR
+        core._set_class_tensor(NDArray)
+        try:
+            return core.from_dlpack(source)  # type: ignore[return-value]
+        finally:
+            core._set_class_tensor(foreign)
+
+
+def from_numpy(source: np.ndarray, dtype: str | None = None) -> NDArray:
+    """A tensor on the memory of a numpy array, also a read-only one or one of an ml_dtypes type.
+
+    Nothing watches a read-only array here: hand the tensor only to functions that do not write it. For a vector
+    `dtype` the array's last axis holds the lanes.
+    """
+    return from_dlpack(capsule(source, DataType(source.dtype if dtype is None else dtype)))
+
+
+def empty(
+    shape: int | Sequence[int], dtype: str = "float32", device: Device | None = None, mem_scope: str | None = None
+) -> NDArray:
+    """A new tensor with arbitrary contents, its memory aligned to 64 bytes."""
+    device = cpu(0) if device is None else device
+    if not isinstance(device, Device):
+        device = Device(*_device_pair(device))
+    device.require("making a tensor")
+    if mem_scope not in (None, "", "global"):
+        raise BadTensorData(f"cpu(0) has no memory scope {mem_scope!r}", hint="leave mem_scope out, or use 'global'")
+    kind = DataType(dtype)
+    axes = tuple(int(axis) for axis in ((shape,) if isinstance(shape, (int, np.integer)) else shape))
+    if any(axis < 0 for axis in axes):
+        raise BadTensorData(f"empty: the shape {axes} has a negative length")
+    if prod(axes) * kind.nbytes * kind.lanes >= 1 << 63:
+        raise BadTensorData(f"empty: a {kind} tensor of shape {axes} is larger than the address space")
+    return from_numpy(_aligned(axes if kind.lanes == 1 else (*axes, kind.lanes), kind.numpy()), kind)
+
+
+def array(source: Any, device: Device | None = None, mem_scope: str | None = None, dtype: str | None = None) -> NDArray:
+    """A new tensor with the contents of `source`: numpy, another tensor, a (nested) list or a number."""
+    if isinstance(source, NDArray):
+        return empty(source.shape, dtype or source.dtype, device, mem_scope).copyfrom(source)
+    data = _host_data(source)
+    if data.dtype == object or data.dtype.kind in "USVMm" and not _is_ml_dtype(data.dtype):
+        raise BadTensorData(
+            f"array: {type(source).__name__} with elements of type {data.dtype} is no tensor data",
+            hint="give numbers, in lists of equal length or in a numpy array",
+        )
+    return empty(data.shape, dtype or DataType(data.dtype), device, mem_scope).copyfrom(data)
+
+
+def numpyasarray(source: np.ndarray) -> NDArray:
+    """A tensor on the memory of a numpy array; the older name of `from_numpy`."""
+    return from_numpy(source)
+
+
+def as_argument(value: Any) -> Any:
+    """What to pass for `value`: a re-typed tensor for an array that numpy does not export, else `value` itself."""
+    if isinstance(value, np.ndarray) and (_is_ml_dtype(value.dtype) or not value.flags.writeable):
+        return from_numpy(value)
+    return value
+
+
+def _aligned(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    size = prod(shape) * dtype.itemsize
+    raw = np.empty(size + ALIGNMENT, np.uint8)
+    start = -raw.ctypes.data % ALIGNMENT
+    return raw[start : start + size].view(dtype).reshape(shape)
+
+
+def _host_data(source: Any) -> np.ndarray:
+    if isinstance(source, np.ndarray):
+        return source
+    if isinstance(source, core.Tensor) and not isinstance(source, NDArray):
+        source = from_dlpack(source)
+    try:
+        if not isinstance(source, NDArray) and hasattr(source, "__dlpack__"):
+            return np.asarray(from_dlpack(source))
+        return np.asarray(source)
+    except ValueError as error:
+        if isinstance(error, LoopwrightError):
+            raise
+        raise BadTensorData(f"{type(source).__name__} is no tensor data", why=str(error)) from error
+
+
+def _is_ml_dtype(dtype: np.dtype) -> bool:
+    return dtype.isbuiltin == 2  # numpy's mark for types that other packages registered
+
+
+def _device_pair(device: Any) -> tuple[int, int]:
+    if isinstance(device, core.Device):
+        return device.dlpack_device_type(), device.index
+    if hasattr(device, "__dlpack_device__"):
+        return device.__dlpack_device__()
+    raise TypeError(f"a device is needed, not {type(device).__name__}; write loopwright.cpu(0)")
+
+
+def _restore(data: np.ndarray, dtype: str) -> NDArray:
+    shape = data.shape[:-1] if DataType(dtype).lanes > 1 else data.shape
+    return empty(shape, dtype).copyfrom(data)

@@ -1,0 +1,161 @@
+"""CpuDescription: everything the compiler asks about a CPU, derived from triple, CPU name and features.
+
+    describe(Target("llvm")).vector_bits                          this machine's
+    describe(Target("llvm -mcpu=core-avx2")).native_vector_lanes("float32") == 8
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+
+from loopwright.runtime.dtype import DataType
+from loopwright.runtime.errors import LoopwrightError
+from loopwright.target.architectures import Architecture, Units, architecture_of
+from loopwright.target.errors import nearest
+from loopwright.target.host import Caches, Host, detect_host
+from loopwright.target.target import Target
+
+
+class UnknownCpu(LoopwrightError, ValueError):
+    """`-mcpu` names a CPU that Loopwright has no entry for. LLVM would only warn, and generate code for the oldest CPU of the
+    family. Leave `-mcpu` out to compile for this machine; or name a near relative and add features with `-mattr=+name`."""
+
+    code = "LW0606"
+
+    def __init__(self, cpu: str, architecture: Architecture) -> None:
+        near = nearest(cpu, architecture.cpus)
+        super().__init__(
+            f"unknown CPU {cpu!r} for {architecture.name}",
+            hint=f"use one of {', '.join(near)}; or leave -mcpu out for this machine",
+            fields={"cpu": cpu, "architecture": architecture.name, "candidates": near},
+        )
+
+
+@dataclass(frozen=True)
+class CpuDescription:
+    """A CPU as the compiler sees it."""
+
+    triple: str
+    name: str  # LLVM's CPU name; empty for the plain baseline
+    features: frozenset[str]
+    llvm_features: str  # `+a,-b`: what LLVM is told beside the name
+    abi: str
+    is_host: bool  # compiled for this very machine: name and features were detected here
+    vector_bits: int  # the widest vector of float32 lanes worth using
+    units: Units
+    cache_sizes: Caches
+    num_cores: int
+    pointer_bits: int
+
+    @property
+    def registers(self) -> int:
+        """Vector registers an inner loop can hold."""
+        return self.units.registers
+
+    @property
+    def has_fma(self) -> bool:
+        """Multiply-add with one rounding is one instruction."""
+        return self.units.has_fma
+
+    @property
+    def has_native_f16(self) -> bool:
+        """float16 is added and multiplied directly."""
+        return self.units.has_native_f16
+
+    @property
+    def has_f16_convert(self) -> bool:
+        """float16 converts to and from float32 in one instruction."""
+        return self.units.has_f16_convert
+
+    @property
+    def has_native_bf16(self) -> bool:
+        """bfloat16 is added and multiplied directly; `units.has_bf16_dot` is about dot products alone."""
+        return self.units.has_native_bf16
+
+    def bits_for(self, dtype: str) -> int:
+        """The width of the vectors that arithmetic on `dtype` runs in."""
+        kind = DataType(dtype).element
+        if kind.is_float:
+            native = self.units.float_bits
+        else:
+            native = self.units.int_bits if kind.bits >= 32 else self.units.narrow_int_bits
+        return min(native, self.vector_bits) if self.units.float_bits > self.vector_bits else native
+
+    def native_vector_lanes(self, dtype: str) -> int:
+        """How many lanes of `dtype` one vector instruction computes; types the units lack are computed as float32."""
+        kind = DataType(dtype).element
+        bits = max(8, kind.bits)
+        if kind.is_float and bits < 32:
+            is_native = self.has_native_f16 if kind == "float16" else kind.kind == "bfloat" and self.has_native_bf16
+            bits = bits if is_native else 32
+        return max(1, self.bits_for(kind) // bits)
+
+    def __str__(self) -> str:
+        return f"{self.name or 'generic'} ({self.triple}, {self.vector_bits}-bit vectors)"
+
+
+def describe(target: Target | CpuDescription | str) -> CpuDescription:
+    """The CPU that `target` (or, for a device target, its host) means; `llvm` without `-mcpu` means this machine."""
+    if isinstance(target, CpuDescription):
+        return target
+    chosen = Target(target) if isinstance(target, str) else target
+    if "cpu" not in chosen.kind.default_keys:  # a device: the question is about the CPU that launches its kernels
+        return host_description() if chosen.host is None else describe(chosen.host)
+    return _describe(chosen)
+
+
+@functools.cache
+def host_description() -> CpuDescription:
+    """This machine."""
+    return _describe(Target("llvm"))
+
+
+@functools.lru_cache(maxsize=256)
+def _describe(target: Target) -> CpuDescription:
+    host = detect_host()
+    triple = str(target.attrs.get("mtriple", "")) or host.triple
+    architecture = architecture_of(triple)
+    is_same_machine = architecture is architecture_of(host.triple) and _system(triple) == _system(host.triple)
+    is_host = is_same_machine and not target.mcpu
+    if is_host:
+        name, features = host.cpu, {feature for feature, has in host.features.items() if has}
+        told = [("+" if has else "-") + feature for feature, has in sorted(host.features.items())]
+    else:
+        name, told = target.mcpu, []
+        if name and architecture.cpus and name not in architecture.cpus and name != host.cpu:
+            raise UnknownCpu(name, architecture)
+        features = architecture.features_of(name)
+    features = architecture.apply(features | architecture.baseline, target.mattr)
+    units = architecture.units(features)
+    asked_bits = target.attrs.get("vector-width")
+    vector_bits = min(units.float_bits, asked_bits) if isinstance(asked_bits, int) else units.float_bits
+    asked_cores = target.attrs.get("num-cores")
+    return CpuDescription(
+        triple=triple,
+        name=name,
+        features=frozenset(features),
+        llvm_features=",".join([*told, *target.mattr, *_preferred_width(architecture, vector_bits)]),
+        abi=str(target.attrs.get("mabi", "")),
+        is_host=is_host,
+        vector_bits=vector_bits,
+        units=units,
+        cache_sizes=_caches(host, architecture, is_same_machine),
+        num_cores=asked_cores if isinstance(asked_cores, int) else (host.num_cores if is_same_machine else 1),
+        pointer_bits=architecture.pointer_bits,
+    )
+
+
+def _preferred_width(architecture: Architecture, vector_bits: int) -> list[str]:
+    """Have LLVM's own vectorizer use the width we use: for most AVX-512 machines it would stay at 256 bits."""
+    if architecture.name != "x86_64" or vector_bits not in (128, 256, 512):
+        return []
+    return {128: ["+prefer-128-bit"], 256: ["-prefer-128-bit", "+prefer-256-bit"], 512: ["-prefer-256-bit"]}[vector_bits]
+
+
+def _caches(host: Host, architecture: Architecture, is_same_machine: bool) -> Caches:
+    return host.caches if is_same_machine else Caches(*architecture.default_caches)
+
+
+def _system(triple: str) -> str:
+    return next((name for name in ("linux", "darwin", "macos", "windows", "wasi", "none") if name in triple), "")

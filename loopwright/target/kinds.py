@@ -1,0 +1,100 @@
+"""The target kinds and the options each of them takes.
+
+A kind that stands here can be written, compared and exported; whether this version can *build* for it is
+`availability.py`'s question.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import ClassVar, Final
+
+from loopwright.target.errors import UnknownTargetKind
+
+# How a value is written: `str`, `int`, `bool`, or `list` (of texts, comma-separated in a target's text form).
+ValueType = type[str] | type[int] | type[bool] | type[list]
+
+_COMMON: Final[dict[str, ValueType]] = {"keys": list, "host": str, "device": str, "model": str, "libs": list, "tag": str}
+_CPU: Final[dict[str, ValueType]] = {"mcpu": str, "mtriple": str, "march": str, "num-cores": int}
+_LLVM: Final[dict[str, ValueType]] = {
+    **_CPU,
+    "mattr": list,
+    "mabi": str,
+    "vector-width": int,  # the widest vectors to use, in bits, when narrower than the machine's
+    "opt-level": int,
+}
+_GPU: Final[dict[str, ValueType]] = {
+    "max_num_threads": int,
+    "thread_warp_size": int,
+    "max_shared_memory_per_block": int,
+    "max_threads_per_block": int,
+    "registers_per_block": int,
+    "l2_cache_size_bytes": int,
+}
+
+
+class TargetKind(str):
+    """A kind *is* its name (`target.kind == "llvm"`), and knows its options and defaults."""
+
+    _known: ClassVar[dict[str, TargetKind]] = {}
+
+    default_keys: tuple[str, ...]
+    device_type: int  # DLPack's code
+    attributes: Mapping[str, ValueType]
+    defaults: Mapping[str, object]
+
+    def __new__(cls, name: str) -> TargetKind:
+        found = cls._known.get(name)
+        if found is None:
+            raise UnknownTargetKind(name, cls._known)
+        return found
+
+    @property
+    def name(self) -> str:
+        """The kind's name as plain text."""
+        return str(self)
+
+    def __str__(self) -> str:
+        return str.__str__(self)
+
+    def __reduce__(self) -> tuple[type[TargetKind], tuple[str]]:
+        return TargetKind, (str.__str__(self),)
+
+
+def _define(
+    name: str,
+    keys: tuple[str, ...],
+    device_type: int,
+    attributes: Mapping[str, ValueType],
+    defaults: Mapping[str, object] | None = None,
+) -> None:
+    kind = str.__new__(TargetKind, name)
+    kind.default_keys, kind.device_type = keys, device_type
+    kind.attributes = MappingProxyType({**_COMMON, **attributes})
+    kind.defaults = MappingProxyType(dict(defaults or {}))
+    TargetKind._known[name] = kind
+
+
+_define("llvm", ("cpu",), 1, _LLVM)
+_define("c", ("cpu",), 1, {**_CPU, "mattr": list, "constants-byte-alignment": int, "workspace-byte-alignment": int})
+_define("cuda", ("cuda", "gpu"), 2, {**_GPU, "arch": str}, {"thread_warp_size": 32, "max_num_threads": 1024})
+_define("nvptx", ("cuda", "gpu"), 2, {**_GPU, "mcpu": str, "mtriple": str}, {"thread_warp_size": 32, "max_num_threads": 1024})
+_define("rocm", ("rocm", "gpu"), 10, {**_GPU, "mcpu": str, "mtriple": str, "mattr": list}, {"thread_warp_size": 64, "max_num_threads": 256})
+_define("opencl", ("opencl", "gpu"), 4, _GPU, {"thread_warp_size": 1, "max_num_threads": 256})
+_define("metal", ("metal", "gpu"), 8, {**_GPU, "max_function_args": int}, {"thread_warp_size": 16, "max_num_threads": 256})
+_define("vulkan", ("vulkan", "gpu"), 7, {**_GPU, "device_name": str, "supports_integer_dot_product": bool}, {"thread_warp_size": 1, "max_num_threads": 256})
+_define("webgpu", ("webgpu", "gpu"), 15, _GPU, {"max_num_threads": 256})
+_define("hexagon", ("hexagon", "cpu"), 16, {**_LLVM, "vtcm-capacity": int})
+_define("stackvm", ("cpu",), 1, {})
+_define("ext_dev", (), 12, {})
+_define("hybrid", ("cpu",), 1, {})
+_define("composite", (), 1, {"devices": list})
+_define("sdaccel", ("sdaccel", "hls"), 4, {})
+_define("aocl", ("aocl", "hls"), 5, {})
+_define("test", ("cpu",), 1, {"my_bool": bool, "your_names": list})
+
+
+def list_kinds() -> list[str]:
+    """The names of all target kinds."""
+    return sorted(str(kind) for kind in TargetKind._known)

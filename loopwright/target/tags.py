@@ -1,0 +1,50 @@
+"""Tags: names of well-known machines that stand for a whole target."""
+
+from __future__ import annotations
+
+from typing import Final
+
+
+def _nvidia(arch: str, registers: int = 65536, shared: int = 49152, l2: int = 0) -> dict[str, object]:
+    board: dict[str, object] = {
+        "kind": "cuda",
+        "arch": arch,
+        "max_shared_memory_per_block": shared,
+        "max_threads_per_block": 1024,
+        "thread_warp_size": 32,
+        "registers_per_block": registers,
+    }
+    return {**board, "l2_cache_size_bytes": l2} if l2 else board
+
+
+def _arm(cpu: str, cores: int, *features: str) -> dict[str, object]:
+    return {
+        "kind": "llvm",
+        "mtriple": "aarch64-linux-gnu",
+        "mcpu": cpu,
+        "mattr": ["+neon", *features],
+        "num-cores": cores,
+        "keys": ["arm_cpu", "cpu"],
+    }
+
+
+TAGS: Final[dict[str, dict[str, object]]] = {
+    "raspberry-pi/3b-aarch64": _arm("cortex-a53", 4),
+    "raspberry-pi/4b-aarch64": _arm("cortex-a72", 4),
+    "raspberry-pi/5-aarch64": _arm("cortex-a76", 4),
+    "aws/cpu/c6g.large": _arm("neoverse-n1", 2),
+    "aws/cpu/c7g.large": _arm("neoverse-v1", 2),
+    "nvidia/nvidia-v100": _nvidia("sm_70", l2=6291456),
+    "nvidia/nvidia-t4": _nvidia("sm_75", l2=4194304),
+    "nvidia/nvidia-a100": _nvidia("sm_80", l2=41943040),
+    "nvidia/nvidia-h100": _nvidia("sm_90", l2=52428800),
+    "nvidia/geforce-rtx-3090": _nvidia("sm_86", l2=6291456),
+    "nvidia/geforce-rtx-4090": _nvidia("sm_89", l2=75497472),
+    "nvidia/jetson-agx-xavier": {**_nvidia("sm_72"), "host": _arm("carmel", 8)},
+    "nvidia/jetson-agx-orin-32gb": {**_nvidia("sm_87"), "host": _arm("cortex-a78", 8)},
+}
+
+
+def list_tags() -> list[str]:
+    """The names of all tags."""
+    return sorted(TAGS)

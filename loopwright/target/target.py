@@ -1,0 +1,232 @@
+"""Target: what to compile for, in the user's words.
+
+    Target("llvm")                                                    this machine
+    Target("llvm -mcpu=core-avx2 -mattr=+avx512f,+fma -num-cores=4")
+    Target({"kind": "llvm", "mtriple": "aarch64-linux-gnu", "mcpu": "neoverse-n1"})
+    Target("nvidia/nvidia-h100", host="llvm")                         a tag, and who launches the kernels
+
+    with Target("llvm"): ...                                          Target.current() inside
+
+A target is immutable and compares by its content, so that it can key a dict; `Target(str(target)) == target`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from contextvars import ContextVar
+from types import MappingProxyType, TracebackType
+
+from loopwright.target.errors import BadTargetAttribute, BadTargetText, NoCurrentTarget, UnknownTargetAttribute, UnknownTargetKind
+from loopwright.target.kinds import TargetKind, ValueType, list_kinds
+from loopwright.target.tags import TAGS
+from loopwright.target.text import first_word, join_text, split_text
+
+# The targets entered by `with`, innermost last; a context variable, so that threads and tasks each have their own.
+_entered: ContextVar[tuple[Target, ...]] = ContextVar("loopwright_targets", default=())
+
+_WORDS = {str: "a text", int: "an integer", bool: "yes or no (1 or 0)", list: "a list of texts"}
+_TRUE, _FALSE = ("1", "true", "True", "yes"), ("0", "false", "False", "no")
+
+
+class Target:
+    """What to compile for: a kind, its attributes, and optionally the host that launches the code."""
+
+    __slots__ = ("_hash", "_text", "attrs", "host", "keys", "kind", "tag")
+
+    kind: TargetKind
+    keys: tuple[str, ...]  # what rules and operators dispatch on, most specific first
+    attrs: Mapping[str, object]  # the options given, and the kind's defaults
+    host: Target | None
+    tag: str
+
+    def __init__(
+        self, spec: str | Mapping[str, object] | Target, host: str | Mapping[str, object] | Target | None = None
+    ) -> None:
+        options = _read(spec)
+        kind = TargetKind(_expect(options.pop("kind"), str, "any", "kind"))
+        own_host = options.pop("host", None)
+        attrs = {name: _value(str(kind), name, value, kind.attributes) for name, value in options.items()}
+        self.kind = kind
+        self.tag = str(attrs.pop("tag", ""))
+        given_keys = attrs.pop("keys", None)
+        device = attrs.get("device")
+        keys = [*(given_keys if isinstance(given_keys, list) else ()), *([str(device)] if device else ())]
+        self.keys = tuple(dict.fromkeys(keys if given_keys is not None else [*keys, *kind.default_keys]))
+        self.attrs = MappingProxyType({**kind.defaults, **attrs})
+        chosen_host = host if host is not None else own_host
+        self.host = None if chosen_host is None else as_target(chosen_host)
+        self._text = self._written()
+        self._hash = hash(self._text)
+
+    @staticmethod
+    def current(allow_none: bool = True) -> Target | None:
+        """The target of the innermost `with` that is open; without one, None or an error."""
+        entered = _entered.get()
+        if not entered and not allow_none:
+            raise NoCurrentTarget
+        return entered[-1] if entered else None
+
+    @staticmethod
+    def list_kinds() -> list[str]:
+        """The names of all target kinds."""
+        return list_kinds()
+
+    def with_host(self, host: str | Mapping[str, object] | Target) -> Target:
+        """The same target with another host."""
+        return Target(self, host=host)
+
+    def export(self) -> dict[str, object]:
+        """The target as a plain dict, ready for JSON; `Target(target.export()) == target`."""
+        attrs = {name: list(value) if isinstance(value, list) else value for name, value in self.attrs.items()}
+        exported: dict[str, object] = {"kind": str(self.kind), "tag": self.tag, "keys": list(self.keys), **attrs}
+        if self.host is not None:
+            exported["host"] = self.host.export()
+        return exported
+
+    def get_kind_attr(self, name: str) -> object:
+        """A fact about the kind itself: `default_keys`, `device_type`."""
+        return getattr(self.kind, name, None)
+
+    def get_target_device_type(self) -> int:
+        """DLPack's code of the device this target runs on."""
+        return self.kind.device_type
+
+    @property
+    def mcpu(self) -> str:
+        """The CPU's name, or the empty text."""
+        return str(self.attrs.get("mcpu", ""))
+
+    @property
+    def mattr(self) -> list[str]:
+        """The instruction features switched on (`+name`) and off (`-name`)."""
+        return self._texts("mattr")
+
+    @property
+    def libs(self) -> list[str]:
+        """Libraries that may be called."""
+        return self._texts("libs")
+
+    @property
+    def arch(self) -> str:
+        """The GPU architecture, or the empty text."""
+        return str(self.attrs.get("arch", ""))
+
+    @property
+    def model(self) -> str:
+        """The board's name, `unknown` unless given."""
+        return str(self.attrs.get("model", "unknown"))
+
+    @property
+    def device_name(self) -> str:
+        """What `-device` says, or the empty text."""
+        return str(self.attrs.get("device", ""))
+
+    def _texts(self, name: str) -> list[str]:
+        value = self.attrs.get(name, [])
+        return list(value) if isinstance(value, list) else []
+
+    def __str__(self) -> str:
+        return self._text
+
+    def _written(self) -> str:
+        options: dict[str, object] = {"keys": list(self.keys)} if self.keys else {}
+        options.update(self.attrs)
+        if self.tag:
+            options["tag"] = self.tag
+        if self.host is not None:
+            options["host"] = str(self.host)
+        return join_text(str(self.kind), options)
+
+    def __repr__(self) -> str:
+        return f"Target({str(self)!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Target) and (self is other or self._text == other._text)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __reduce__(self) -> tuple[type[Target], tuple[dict[str, object]]]:
+        return Target, (self.export(),)
+
+    def __enter__(self) -> Target:
+        _entered.set((*_entered.get(), self))
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        _entered.set(_entered.get()[:-1])
+
+
+def as_target(spec: str | Mapping[str, object] | Target) -> Target:
+    """`spec` as a target; a target comes back as the same object."""
+    return spec if isinstance(spec, Target) else Target(spec)
+
+
+def _read(spec: object) -> dict[str, object]:
+    """The options of `spec`, `kind` among them, values not yet checked."""
+    if isinstance(spec, Target):
+        options = spec.export()
+        return options if spec.tag else {name: value for name, value in options.items() if name != "tag"}
+    if isinstance(spec, Mapping):
+        return _expand_tag(dict(spec), spec)
+    if not isinstance(spec, str):
+        raise BadTargetText(spec, f"a target is text, a dict or a Target, not {type(spec).__name__}")
+    if spec.lstrip().startswith("{"):
+        try:
+            loaded = json.loads(spec)
+        except json.JSONDecodeError as error:
+            raise BadTargetText(spec, f"the JSON does not parse ({error})") from None
+        return _expand_tag(loaded, spec)
+    name = first_word(spec)
+    if name in TAGS:
+        if spec.strip() != name:
+            raise BadTargetText(spec, f"{name} is a tag, and a tag stands alone")
+        return {**TAGS[name], "tag": name}
+    if name not in list_kinds():
+        raise UnknownTargetKind(name, [*list_kinds(), *(TAGS if "/" in name else ())])
+    return {"kind": name, **split_text(spec, TargetKind(name).attributes)}
+
+
+def _expand_tag(options: dict[str, object], spec: object) -> dict[str, object]:
+    if "kind" in options:
+        return options
+    tag = options.get("tag")
+    if not isinstance(tag, str) or tag not in TAGS:
+        raise BadTargetText(spec, 'it has no "kind"')
+    return {**TAGS[tag], **options}
+
+
+def _value(kind: str, name: str, value: object, attributes: Mapping[str, ValueType]) -> object:
+    """`value` checked against, and turned into, the type attribute `name` has."""
+    wanted = attributes.get(name)
+    if wanted is None:
+        raise UnknownTargetAttribute(kind, name, attributes)
+    if isinstance(value, str) and wanted is int:
+        try:
+            value = int(value)
+        except ValueError:
+            raise BadTargetAttribute(kind, name, value, _WORDS[int]) from None
+    elif isinstance(value, str) and wanted is bool and value in _TRUE + _FALSE:
+        value = value in _TRUE
+    elif wanted is bool and type(value) is int and value in (0, 1):
+        value = bool(value)
+    elif wanted is list and isinstance(value, (list, tuple)):
+        value = [_expect(item, str, kind, name) for item in value]
+    checked = _expect(value, wanted, kind, name)
+    if name == "mattr":
+        for feature in checked:
+            if feature[:1] not in "+-" or len(feature) < 2:
+                raise BadTargetAttribute(kind, name, value, "a list of features, each with + or - before its name")
+    if name in ("num-cores", "vector-width") and checked < 1:
+        raise BadTargetAttribute(kind, name, value, "a positive integer")
+    return checked
+
+
+def _expect(value: object, wanted: ValueType, kind: str, name: str):  # type: ignore[no-untyped-def]
+    # bool is a subclass of int, but `-num-cores` alone (which reads as True) is a mistake.
+    if not isinstance(value, wanted) or (wanted is int and isinstance(value, bool)):
+        raise BadTargetAttribute(kind, name, value, _WORDS[wanted])
+    return value
