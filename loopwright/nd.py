@@ -4,11 +4,26 @@ from __future__ import annotations
 
 from typing import Any
 
-_DEVICES = ("Device", "device", "cpu", "cuda", "gpu", "opencl", "cl", "vulkan", "metal", "mtl", "rocm", "vpi", "ext_dev",
-            "hexagon", "webgpu")  # fmt: skip
-_TENSORS = ("NDArray", "array", "empty", "from_dlpack", "from_numpy", "numpyasarray")
+_DEVICES = [
+    "Device",
+    "device",
+    "cpu",
+    "cuda",
+    "gpu",
+    "opencl",
+    "cl",
+    "vulkan",
+    "metal",
+    "mtl",
+    "rocm",
+    "vpi",
+    "ext_dev",
+    "hexagon",
+    "webgpu",
+]
+_TENSORS = ["NDArray", "array", "empty", "from_dlpack", "from_numpy", "numpyasarray"]
 
-__all__ = [*_DEVICES, *_TENSORS]  # noqa: PLE0604
+__all__ = [*_DEVICES, *_TENSORS]
 
 
 def __getattr__(name: str) -> Any:

@@ -3,7 +3,7 @@
 Compiled code cannot build Python objects. It names a class and sends one text: the problem, the reason and the
 hint, joined by the unit separator (`"\\x1f"`); a missing part is empty or left out:
 
-    TVMFFIErrorSetRaisedFromCStr("ShapeMismatch", "main: argument B has …" "\\x1f" "the function was built for …" "\\x1f" "…")
+    TVMFFIErrorSetRaisedFromCStr("ShapeMismatch", "main: argument B has …\\x1fit was built for …\\x1ftranspose it")
 
 `register` tells tvm_ffi the names, so that the text arrives in Python as one of these classes.
 """

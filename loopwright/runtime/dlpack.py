@@ -68,7 +68,9 @@ def writeable_view(array: np.ndarray) -> np.ndarray:
     return np.asarray(_Memory(interface, array))
 
 
-def view_memory(address: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: DataType, owner: object) -> np.ndarray:
+def view_memory(
+    address: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: DataType, owner: object
+) -> np.ndarray:
     """A numpy array over memory at `address` that `owner` keeps; strides count elements, lanes become the last axis."""
     plain = np.dtype(bool) if dtype.is_bool else np.dtype(f"u{dtype.nbytes}")
     size, lanes = dtype.nbytes, dtype.lanes
@@ -80,7 +82,7 @@ def view_memory(address: int, shape: tuple[int, ...], strides: tuple[int, ...], 
 
 
 class _Memory:
-    """Memory as numpy's array protocol describes it; the array made from it keeps this object, which keeps the owner."""
+    """Memory as numpy's array protocol describes it; an array made from it keeps this object, and so the owner."""
 
     def __init__(self, interface: dict[str, Any], owner: object) -> None:
         self.__array_interface__ = interface

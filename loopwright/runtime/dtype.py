@@ -14,7 +14,16 @@ import numpy as np
 from loopwright.runtime.errors import LoopwrightError
 
 # DLPack's type codes; the two codes for float8 are those of DLPack 1.1.
-TYPE_CODES: Final = {"int": 0, "uint": 1, "float": 2, "handle": 3, "bfloat": 4, "bool": 6, "e4m3_float": 10, "e5m2_float": 12}
+TYPE_CODES: Final = {
+    "int": 0,
+    "uint": 1,
+    "float": 2,
+    "handle": 3,
+    "bfloat": 4,
+    "bool": 6,
+    "e4m3_float": 10,
+    "e5m2_float": 12,
+}
 
 _WIDTHS: Final = {
     "int": (1, 4, 8, 16, 32, 64),
@@ -85,6 +94,8 @@ class DataType(str):
         if not lane_text.isdecimal() or int(lane_text) < 1:
             raise UnknownDataType(text)
         lanes = int(lane_text)
+        if scalar == "void" and lanes > 1:
+            raise UnknownDataType(text)
         if scalar in ("bool", "handle", "void"):
             kind, bits = scalar, {"bool": 1, "handle": 64, "void": 0}[scalar]
         else:
@@ -110,7 +121,7 @@ class DataType(str):
 
     def with_lanes(self, lanes: int) -> DataType:
         """The same element type with another lane count."""
-        return self if lanes == self.lanes else DataType(f"{str(self.element)}x{lanes}" if lanes > 1 else self.element)
+        return self if lanes == self.lanes else DataType(f"{self.element!s}x{lanes}" if lanes > 1 else self.element)
 
     def with_bits(self, bits: int) -> DataType:
         """The same kind and lane count with another width."""

@@ -17,6 +17,7 @@ from loopwright.runtime.errors import LoopwrightError
 
 if TYPE_CHECKING:
     from tvm_ffi import Function
+    from tvm_ffi import core as core
 
 _lock = threading.Lock()
 
@@ -75,6 +76,13 @@ def function_from_address(address: int, keep_alive: object = None) -> Function:
     if not address:
         raise ValueError("function_from_address: the address is null, so there is nothing to call")
     return load().Function.__from_extern_c__(address, keep_alive_object=keep_alive)
+
+
+def __getattr__(name: str) -> ModuleType:
+    """`from loopwright.runtime.ffi import core`: tvm_ffi's base classes, for modules that derive from them."""
+    if name != "core":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return load().core
 
 
 def symbols() -> dict[str, int]:

@@ -56,15 +56,19 @@ class NativeLibrary:
 
     def build(self, target: Path) -> bool:
         """Compile into `target`, which is either complete or untouched; False where that fails."""
-        compiler = os.environ.get("CC", "").split() or [next((c for c in ("cc", "gcc", "clang") if shutil.which(c)), "")]
+        compiler = os.environ.get("CC", "").split() or [
+            next((c for c in ("cc", "gcc", "clang") if shutil.which(c)), "")
+        ]
         if not compiler[0] or shutil.which(compiler[0]) is None:
-            self.why_not = "there is no C compiler: cc, gcc and clang were looked for on PATH, and CC in the environment"
+            self.why_not = (
+                "there is no C compiler: cc, gcc and clang were looked for on PATH, and CC in the environment"
+            )
             return False
         with tempfile.TemporaryDirectory(prefix=".build-", dir=target.parent) as work:
             made = Path(work) / target.name
             command = [*compiler, *_FLAGS, f'-DLW_SOURCE_HASH="{self.hash()}"', str(self.source), "-o", str(made)]
             try:
-                done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+                done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=120)
             except (OSError, subprocess.TimeoutExpired) as error:
                 self.why_not = f"{compiler[0]} did not run: {error}"
                 return False
@@ -133,7 +137,9 @@ def is_complete_elf(path: Path) -> bool:
         table = file.read(entry * count)
     for at in range(0, entry * count, entry):
         offset, length = (
-            struct.unpack_from(order + "8xQ16xQ", table, at) if wide else struct.unpack_from(order + "4xI8xI", table, at)
+            struct.unpack_from(order + "8xQ16xQ", table, at)
+            if wide
+            else struct.unpack_from(order + "4xI8xI", table, at)
         )
         if offset + length > size:
             return False

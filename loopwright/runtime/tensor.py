@@ -14,14 +14,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from loopwright.runtime import ffi
-from loopwright.runtime.device import CPU, Device, cpu
+from loopwright.runtime.devices import CPU, Device, cpu
 from loopwright.runtime.dlpack import capsule, view_memory
 from loopwright.runtime.dtype import DataType
 from loopwright.runtime.errors import LoopwrightError
-
-ffi.load()
-from tvm_ffi import core  # noqa: E402  (after ffi.load, which keeps torch out of this import)
+from loopwright.runtime.ffi import core
 
 ALIGNMENT: Final = 64  # bytes: a cache line, and the widest vector register
 
@@ -180,7 +177,7 @@ def array(source: Any, device: Device | None = None, mem_scope: str | None = Non
     if isinstance(source, NDArray):
         return empty(source.shape, dtype or source.dtype, device, mem_scope).copyfrom(source)
     data = _host_data(source)
-    if data.dtype == object or data.dtype.kind in "USVMm" and not _is_ml_dtype(data.dtype):
+    if data.dtype == object or (data.dtype.kind in "USVMm" and not _is_ml_dtype(data.dtype)):
         raise BadTensorData(
             f"array: {type(source).__name__} with elements of type {data.dtype} is no tensor data",
             hint="give numbers, in lists of equal length or in a numpy array",
@@ -203,8 +200,7 @@ def as_argument(value: Any) -> Any:
 def _aligned(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     size = prod(shape) * dtype.itemsize
     raw = np.empty(size + ALIGNMENT, np.uint8)
-    start = -raw.ctypes.data % ALIGNMENT
-    return raw[start : start + size].view(dtype).reshape(shape)
+    return np.ndarray(shape, dtype, buffer=raw, offset=-raw.ctypes.data % ALIGNMENT)
 
 
 def _host_data(source: Any) -> np.ndarray:

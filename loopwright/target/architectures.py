@@ -159,7 +159,9 @@ X86_64: Final = Architecture(
         **dict.fromkeys(("x86-64-v3", "haswell", "core-avx2", "broadwell", "skylake"), _V3),
         **dict.fromkeys(("znver1", "znver2", "znver3"), _V3),
         **dict.fromkeys(("alderlake", "raptorlake", "meteorlake", "gracemont"), _ALDERLAKE),
-        **dict.fromkeys(("sierraforest", "grandridge", "arrowlake", "arrowlake-s", "lunarlake", "clearwaterforest"), _SIERRA),
+        **dict.fromkeys(
+            ("sierraforest", "grandridge", "arrowlake", "arrowlake-s", "lunarlake", "clearwaterforest"), _SIERRA
+        ),
         **dict.fromkeys(("pantherlake", "wildcatlake"), _SIERRA),
         "knl": f"{_V3} avx512f avx512cd",
         **dict.fromkeys(("x86-64-v4", "skylake-avx512", "skx"), _V4),
@@ -182,9 +184,7 @@ _V86 = f"{_V82} bf16 i8mm"
 AARCH64: Final = Architecture(
     name="aarch64",
     pointer_bits=64,
-    base=Units(
-        float_bits=128, int_bits=128, narrow_int_bits=128, registers=32, has_fma=True, has_f16_convert=True
-    ),
+    base=Units(float_bits=128, int_bits=128, narrow_int_bits=128, registers=32, has_fma=True, has_f16_convert=True),
     baseline=frozenset({"neon", "fp-armv8"}),
     brings={
         "fullfp16": {"has_native_f16": True},
@@ -208,22 +208,37 @@ AARCH64: Final = Architecture(
         "sme2": ("sme",),
     },
     cpus={
-        **dict.fromkeys(("generic", "cortex-a34", "cortex-a35", "cortex-a53", "cortex-a57", "cortex-a72", "cortex-a73"), ""),
-        **dict.fromkeys(("apple-a7", "apple-a8", "apple-a9", "apple-a10", "kryo", "thunderx", "thunderx2t99", "falkor"), ""),
+        **dict.fromkeys(
+            ("generic", "cortex-a34", "cortex-a35", "cortex-a53", "cortex-a57", "cortex-a72", "cortex-a73"), ""
+        ),
+        **dict.fromkeys(
+            ("apple-a7", "apple-a8", "apple-a9", "apple-a10", "kryo", "thunderx", "thunderx2t99", "falkor"), ""
+        ),
         **dict.fromkeys(("exynos-m3",), ""),
         **dict.fromkeys(("saphira",), "lse rdm"),
         **dict.fromkeys(("apple-a11", "carmel"), "fullfp16 lse rdm"),
-        **dict.fromkeys(("cortex-a55", "cortex-a65", "cortex-a75", "cortex-a76", "cortex-a77", "cortex-a78", "cortex-a78c"), _V82),
-        **dict.fromkeys(("cortex-x1", "cortex-x1c", "neoverse-e1", "neoverse-n1", "ampere1", "exynos-m4", "exynos-m5"), _V82),
+        **dict.fromkeys(
+            ("cortex-a55", "cortex-a65", "cortex-a75", "cortex-a76", "cortex-a77", "cortex-a78", "cortex-a78c"), _V82
+        ),
+        **dict.fromkeys(
+            ("cortex-x1", "cortex-x1c", "neoverse-e1", "neoverse-n1", "ampere1", "exynos-m4", "exynos-m5"), _V82
+        ),
         **dict.fromkeys(("tsv110", "apple-a12", "apple-a13"), f"{_V82} fp16fml"),
         **dict.fromkeys(("apple-a14", "apple-m1"), f"{_V82} fp16fml"),
-        **dict.fromkeys(("apple-a15", "apple-a16", "apple-a17", "apple-m2", "apple-m3", "ampere1a", "ampere1b"), f"{_V86} fp16fml"),
+        **dict.fromkeys(
+            ("apple-a15", "apple-a16", "apple-a17", "apple-m2", "apple-m3", "ampere1a", "ampere1b"), f"{_V86} fp16fml"
+        ),
         **dict.fromkeys(("oryon-1",), f"{_V86} fp16fml"),
         **dict.fromkeys(("apple-m4", "apple-a18"), f"{_V86} fp16fml sme2"),
         "a64fx": "fullfp16 sve lse rdm",
         **dict.fromkeys(("neoverse-v1", "neoverse-512tvb"), f"{_V86} fp16fml sve"),
-        **dict.fromkeys(("neoverse-n2", "neoverse-n3", "neoverse-v2", "neoverse-v3", "grace", "cobalt-100"), f"{_V86} fp16fml sve2"),
-        **dict.fromkeys(("cortex-a510", "cortex-a520", "cortex-a710", "cortex-a715", "cortex-a720", "cortex-a725"), f"{_V86} fp16fml sve2"),
+        **dict.fromkeys(
+            ("neoverse-n2", "neoverse-n3", "neoverse-v2", "neoverse-v3", "grace", "cobalt-100"), f"{_V86} fp16fml sve2"
+        ),
+        **dict.fromkeys(
+            ("cortex-a510", "cortex-a520", "cortex-a710", "cortex-a715", "cortex-a720", "cortex-a725"),
+            f"{_V86} fp16fml sve2",
+        ),
         **dict.fromkeys(("cortex-x2", "cortex-x3", "cortex-x4", "cortex-x925"), f"{_V86} fp16fml sve2"),
     },
     default_caches=(64 << 10, 1 << 20, 4 << 20, 64),

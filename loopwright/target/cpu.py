@@ -1,7 +1,7 @@
 """CpuDescription: everything the compiler asks about a CPU, derived from triple, CPU name and features.
 
-    describe(Target("llvm")).vector_bits                          this machine's
-    describe(Target("llvm -mcpu=core-avx2")).native_vector_lanes("float32") == 8
+describe(Target("llvm")).vector_bits                          this machine's
+describe(Target("llvm -mcpu=core-avx2")).native_vector_lanes("float32") == 8
 """
 
 from __future__ import annotations
@@ -18,8 +18,11 @@ from loopwright.target.target import Target
 
 
 class UnknownCpu(LoopwrightError, ValueError):
-    """`-mcpu` names a CPU that Loopwright has no entry for. LLVM would only warn, and generate code for the oldest CPU of the
-    family. Leave `-mcpu` out to compile for this machine; or name a near relative and add features with `-mattr=+name`."""
+    """`-mcpu` names a CPU that Loopwright has no entry for.
+
+    LLVM would only warn, and generate code for the oldest CPU of the family. Leave `-mcpu` out to compile for this
+    machine; or name a near relative and add features with `-mattr=+name`.
+    """
 
     code = "LW0606"
 
@@ -150,7 +153,9 @@ def _preferred_width(architecture: Architecture, vector_bits: int) -> list[str]:
     """Have LLVM's own vectorizer use the width we use: for most AVX-512 machines it would stay at 256 bits."""
     if architecture.name != "x86_64" or vector_bits not in (128, 256, 512):
         return []
-    return {128: ["+prefer-128-bit"], 256: ["-prefer-128-bit", "+prefer-256-bit"], 512: ["-prefer-256-bit"]}[vector_bits]
+    return {128: ["+prefer-128-bit"], 256: ["-prefer-128-bit", "+prefer-256-bit"], 512: ["-prefer-256-bit"]}[
+        vector_bits
+    ]
 
 
 def _caches(host: Host, architecture: Architecture, is_same_machine: bool) -> Caches:

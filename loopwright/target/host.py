@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import math
 import os
 import platform
 import re
@@ -53,11 +54,10 @@ def detect_host() -> Host:
 
 
 def available_cores() -> int:
-    """How many cores this process may keep busy: those of its affinity mask, but no more than its cgroup's quota pays."""
+    """How many cores this process may keep busy: those of its affinity mask, within its cgroup's quota."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     quota = cgroup_quota()
-    # Rounded down: threads beyond the quota are stopped in mid-loop while the others spin.
-    return cores if quota is None else max(1, min(cores, int(quota)))
+    return cores if quota is None else max(1, min(cores, math.ceil(quota)))  # rounded up, as the thread pool does
 
 
 def cgroup_quota(root: Path = Path("/sys/fs/cgroup"), membership: Path = Path("/proc/self/cgroup")) -> float | None:

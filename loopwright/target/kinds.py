@@ -15,7 +15,14 @@ from loopwright.target.errors import UnknownTargetKind
 # How a value is written: `str`, `int`, `bool`, or `list` (of texts, comma-separated in a target's text form).
 ValueType = type[str] | type[int] | type[bool] | type[list]
 
-_COMMON: Final[dict[str, ValueType]] = {"keys": list, "host": str, "device": str, "model": str, "libs": list, "tag": str}
+_COMMON: Final[dict[str, ValueType]] = {
+    "keys": list,
+    "host": str,
+    "device": str,
+    "model": str,
+    "libs": list,
+    "tag": str,
+}
 _CPU: Final[dict[str, ValueType]] = {"mcpu": str, "mtriple": str, "march": str, "num-cores": int}
 _LLVM: Final[dict[str, ValueType]] = {
     **_CPU,
@@ -79,11 +86,31 @@ def _define(
 _define("llvm", ("cpu",), 1, _LLVM)
 _define("c", ("cpu",), 1, {**_CPU, "mattr": list, "constants-byte-alignment": int, "workspace-byte-alignment": int})
 _define("cuda", ("cuda", "gpu"), 2, {**_GPU, "arch": str}, {"thread_warp_size": 32, "max_num_threads": 1024})
-_define("nvptx", ("cuda", "gpu"), 2, {**_GPU, "mcpu": str, "mtriple": str}, {"thread_warp_size": 32, "max_num_threads": 1024})
-_define("rocm", ("rocm", "gpu"), 10, {**_GPU, "mcpu": str, "mtriple": str, "mattr": list}, {"thread_warp_size": 64, "max_num_threads": 256})
+_define(
+    "nvptx",
+    ("cuda", "gpu"),
+    2,
+    {**_GPU, "mcpu": str, "mtriple": str},
+    {"thread_warp_size": 32, "max_num_threads": 1024},
+)
+_define(
+    "rocm",
+    ("rocm", "gpu"),
+    10,
+    {**_GPU, "mcpu": str, "mtriple": str, "mattr": list},
+    {"thread_warp_size": 64, "max_num_threads": 256},
+)
 _define("opencl", ("opencl", "gpu"), 4, _GPU, {"thread_warp_size": 1, "max_num_threads": 256})
-_define("metal", ("metal", "gpu"), 8, {**_GPU, "max_function_args": int}, {"thread_warp_size": 16, "max_num_threads": 256})
-_define("vulkan", ("vulkan", "gpu"), 7, {**_GPU, "device_name": str, "supports_integer_dot_product": bool}, {"thread_warp_size": 1, "max_num_threads": 256})
+_define(
+    "metal", ("metal", "gpu"), 8, {**_GPU, "max_function_args": int}, {"thread_warp_size": 16, "max_num_threads": 256}
+)
+_define(
+    "vulkan",
+    ("vulkan", "gpu"),
+    7,
+    {**_GPU, "device_name": str, "supports_integer_dot_product": bool},
+    {"thread_warp_size": 1, "max_num_threads": 256},
+)
 _define("webgpu", ("webgpu", "gpu"), 15, _GPU, {"max_num_threads": 256})
 _define("hexagon", ("hexagon", "cpu"), 16, {**_LLVM, "vtcm-capacity": int})
 _define("stackvm", ("cpu",), 1, {})

@@ -17,7 +17,13 @@ from collections.abc import Mapping
 from contextvars import ContextVar
 from types import MappingProxyType, TracebackType
 
-from loopwright.target.errors import BadTargetAttribute, BadTargetText, NoCurrentTarget, UnknownTargetAttribute, UnknownTargetKind
+from loopwright.target.errors import (
+    BadTargetAttribute,
+    BadTargetText,
+    NoCurrentTarget,
+    UnknownTargetAttribute,
+    UnknownTargetKind,
+)
 from loopwright.target.kinds import TargetKind, ValueType, list_kinds
 from loopwright.target.tags import TAGS
 from loopwright.target.text import first_word, join_text, split_text
@@ -55,7 +61,7 @@ class Target:
         self.keys = tuple(dict.fromkeys(keys if given_keys is not None else [*keys, *kind.default_keys]))
         self.attrs = MappingProxyType({**kind.defaults, **attrs})
         chosen_host = host if host is not None else own_host
-        self.host = None if chosen_host is None else as_target(chosen_host)
+        self.host = None if chosen_host is None else as_target(chosen_host)  # type: ignore[arg-type]  # checked inside
         self._text = self._written()
         self._hash = hash(self._text)
 

@@ -1,7 +1,7 @@
 """A target's text form, taken apart and put together: `llvm -mcpu=core-avx2 -mattr=+avx512f,+fma -num-cores=4`.
 
-An option is `-name=value`, `-name value`, or `-name` alone for yes; two dashes do as well. A value with spaces is quoted
-whole, an item of a list with commas is quoted by itself.
+An option is `-name=value`, `-name value`, or `-name` alone for yes; two dashes do as well. A value with spaces is
+quoted whole, an item of a list with commas is quoted by itself.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _NEEDS_QUOTES: Final = re.compile(r"[\s,\"'\\]|^$")
 
 
 def split_text(text: str, attributes: Mapping[str, ValueType]) -> dict[str, object]:
-    """The options of a target's text after its kind: list attributes as lists, flags as True, everything else as text."""
+    """The options of a target's text after its kind: lists as lists, flags as True, everything else as text."""
     words = _words(text)[1:]
     options: dict[str, object] = {}
     position = 0

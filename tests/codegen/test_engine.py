@@ -17,6 +17,7 @@ from loopwright.codegen.llvm.engine import (
     load_object,
     process_address,
 )
+from loopwright.codegen.llvm.known_names import UnknownMachineName
 from loopwright.runtime.errors import InternalError
 from loopwright.target import Target, describe, host_description
 
@@ -132,7 +133,9 @@ def test_externals_come_from_the_given_symbols():
 
 
 def test_missing_externals_are_named_before_linking():
-    text = CALLS_EXTERN + "declare void @lw_test_other()\ndefine void @g() {\n call void @lw_test_other()\n ret void\n}\n"
+    text = (
+        CALLS_EXTERN + "declare void @lw_test_other()\ndefine void @g() {\n call void @lw_test_other()\n ret void\n}\n"
+    )
     with pytest.raises(MissingSymbols, match="needs lw_test_extern, lw_test_other, which neither"):
         load(compile_text(text, HOST))
 
@@ -241,14 +244,26 @@ def test_a_syntax_error_shows_the_line():
 
 
 def test_a_verifier_error_shows_the_line():
-    text = "define void @f(i1 %c) {\n  br i1 %c, label %a, label %b\na:\n  %x = add i32 1, 2\n  br label %b\nb:\n  %y = add i32 %x, 1\n  ret void\n}\n"
+    text = """
+    define void @f(i1 %c) {
+      br i1 %c, label %a, label %b
+    a:
+      %x = add i32 1, 2
+      br label %b
+    b:
+      %y = add i32 %x, 1
+      ret void
+    }
+    """
     with pytest.raises(InternalError, match="does not dominate all uses") as caught:
         compile_text(text, HOST)
-    assert caught.value.fields["line"] == 4
+    assert caught.value.fields["line"] == 5
 
 
 def test_code_for_another_instruction_set_is_not_loaded():
-    other = "aarch64-linux-gnu" if not host_description().triple.startswith(("aarch64", "arm64")) else "x86_64-linux-gnu"
+    other = (
+        "aarch64-linux-gnu" if not host_description().triple.startswith(("aarch64", "arm64")) else "x86_64-linux-gnu"
+    )
     compiled = compile_text(ADD, Target(f"llvm -mtriple={other}"))
     assert compiled.symbols.defined == {"add"}
     with pytest.raises(CodeNotForHost, match="cannot run here: this machine is"):
@@ -277,3 +292,20 @@ def test_an_unknown_triple_is_refused():
 def test_process_address_finds_libc_and_nothing_else():
     assert process_address("memcpy")
     assert process_address("lw_no_such_function") is None
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("-mtriple=x86_64-linux-gnu -mattr=+avx512nonsense", r"LLVM does not know the feature \+avx512nonsense"),
+        ("-mtriple=riscv64-linux-gnu -mcpu=nonsense", "LLVM does not know the CPU nonsense"),
+    ],
+)
+def test_names_that_llvm_would_ignore_are_refused(options, message, capfd):
+    with pytest.raises(UnknownMachineName, match=message):
+        compile_text(ADD, Target(f"llvm {options}"))
+    assert capfd.readouterr().err == ""
+
+
+def test_names_outside_our_tables_that_llvm_knows_are_taken():
+    assert "add:" in compile_text(ADD, Target("llvm -mtriple=riscv64-linux-gnu -mcpu=sifive-u74 -mabi=lp64d")).asm()

@@ -24,6 +24,7 @@ from contextlib import contextmanager
 from time import perf_counter
 from typing import TYPE_CHECKING, Final
 
+from loopwright.codegen.llvm.known_names import require_known_names
 from loopwright.codegen.llvm.object_symbols import Symbols, read_symbols
 from loopwright.runtime.errors import InternalError, LoopwrightError, SourceLine
 from loopwright.target import CpuDescription, Target, describe, detect_host
@@ -83,10 +84,27 @@ class SymbolNotDefined(LoopwrightError, KeyError):
     __str__ = LoopwrightError.__str__  # KeyError's shows the message quoted
 
 
+class UnknownTriple(LoopwrightError, ValueError):
+    """`-mtriple` names a machine that LLVM has no backend for. A triple is `architecture-vendor-system-abi`, such as
+    `aarch64-unknown-linux-gnu`."""
+
+    code = "LW0644"
+
+    def __init__(self, triple: str, message: str) -> None:
+        super().__init__(
+            f"LLVM has no backend for the triple {triple!r}",
+            why=message.strip(),
+            hint="write it like x86_64-unknown-linux-gnu, aarch64-linux-gnu, riscv64-linux-gnu or wasm32-unknown-wasi",
+            fields={"triple": triple},
+        )
+
+
 class Compiled:
     """One object file, the text it came from, and what each stage took in seconds (`parse`, `optimize`, `emit`)."""
 
-    def __init__(self, ll: str, cpu: CpuDescription, opt_level: int, object_bytes: bytes, timings: dict[str, float]) -> None:
+    def __init__(
+        self, ll: str, cpu: CpuDescription, opt_level: int, object_bytes: bytes, timings: dict[str, float]
+    ) -> None:
         self.ll = ll
         self.cpu = cpu
         self.opt_level = opt_level
@@ -134,7 +152,7 @@ class Loaded:
 
 
 def compile_text(text: str, cpu: CpuDescription | Target, opt_level: int = 3) -> Compiled:
-    """Compile LLVM text for `cpu`; triple and data layout are filled in. Text that LLVM refuses is an `InternalError`."""
+    """Compile LLVM text for `cpu`, filling in triple and data layout; text that LLVM refuses is an `InternalError`."""
     described = describe(cpu)
     start = perf_counter()
     with _parsed(text, described) as module:
@@ -208,6 +226,7 @@ def _parsed(text: str, cpu: CpuDescription) -> Iterator[ModuleRef]:
 
 def _optimize(module: ModuleRef, cpu: CpuDescription, opt_level: int) -> None:
     import llvmlite.binding as llvm
+    from llvmlite.binding.newpassmanagers import NewPassManager
 
     with llvm.create_pipeline_tuning_options(speed_level=opt_level) as options:
         options.loop_vectorization = opt_level >= 2
@@ -215,8 +234,11 @@ def _optimize(module: ModuleRef, cpu: CpuDescription, opt_level: int) -> None:
         options.loop_interleaving = opt_level >= 2
         options.loop_unrolling = opt_level >= 1
         with llvm.create_pass_builder(_target_machine(cpu, opt_level), options) as builder:
-            with builder.getModulePassManager() as passes:
-                passes.run(module, builder)
+            passes = builder.getModulePassManager()
+            passes.run(module, builder)
+            # In llvmlite 0.50 `close` finds the base class's empty `_dispose` first, and leaks 75 kB a module.
+            NewPassManager._dispose(passes)
+            passes.detach()
 
 
 _LLVM_PLACE: Final = re.compile(r"<string>:(\d+):(\d+): error: (.*)")
@@ -268,27 +290,13 @@ def _make_target_machine(triple: str, name: str, features: str, abi: str, opt_le
     try:
         target = llvm.Target.from_triple(triple)
     except RuntimeError as error:
-        raise _UnknownTriple(triple, str(error)) from None
+        raise UnknownTriple(triple, str(error)) from None
+    require_known_names(triple, name, features)
     # Small code model: the JIT places an object in one piece and reaches far symbols through its own table; the same
     # object links into a shared library.
     return target.create_target_machine(
         cpu=name, features=features, opt=opt_level, reloc="pic", codemodel="small", abiname=abi
     )
-
-
-class _UnknownTriple(LoopwrightError, ValueError):
-    """`-mtriple` names a machine that LLVM has no backend for. A triple is `architecture-vendor-system-abi`, such as
-    `aarch64-unknown-linux-gnu`."""
-
-    code = "LW0644"
-
-    def __init__(self, triple: str, message: str) -> None:
-        super().__init__(
-            f"LLVM has no backend for the triple {triple!r}",
-            why=message.strip(),
-            hint="write it like x86_64-unknown-linux-gnu, aarch64-linux-gnu, riscv64-linux-gnu or wasm32-unknown-wasi",
-            fields={"triple": triple},
-        )
 
 
 @functools.lru_cache(maxsize=64)

@@ -35,7 +35,9 @@ def _read_elf(image: bytes) -> Symbols:
     entry_size, count = struct.unpack_from(order + "HH", image, 58 if is_64 else 46)
     header = order + ("IIQQQQIIQQ" if is_64 else "10I")  # name, type, flags, address, offset, size, link, …
     sections = [struct.unpack_from(header, image, section_offset + k * entry_size) for k in range(count)]
-    defined, needed, weak = set(), set(), set()
+    defined: set[str] = set()
+    needed: set[str] = set()
+    weak: set[str] = set()
     for section in sections:
         if section[1] != 2:  # SHT_SYMTAB
             continue
@@ -56,7 +58,9 @@ def _read_elf(image: bytes) -> Symbols:
 
 def _read_macho(image: bytes) -> Symbols:
     (command_count,) = struct.unpack_from("<I", image, 16)
-    defined, needed, weak = set(), set(), set()
+    defined: set[str] = set()
+    needed: set[str] = set()
+    weak: set[str] = set()
     position = 32
     for _ in range(command_count):
         command, size = struct.unpack_from("<II", image, position)

@@ -10,11 +10,8 @@ import glob
 import os
 from typing import Final
 
-from loopwright.runtime import ffi
 from loopwright.runtime.errors import LoopwrightError
-
-ffi.load()
-from tvm_ffi import core  # noqa: E402  (after ffi.load, which keeps torch out of this import)
+from loopwright.runtime.ffi import core
 
 CPU: Final = 1
 CUDA: Final = 2
@@ -181,13 +178,15 @@ class Device(core.Device):
         return None
 
     def __str__(self) -> str:
-        return f"{_NAMES.get(self.device_type, self.device_type)}({self.index})"
+        return f"{_NAMES.get(self.device_type) or self.type}({self.index})"
 
     __repr__ = __str__
 
 
-# Devices that functions return or hand to Python callbacks are then of this class too.
-core._set_class_device(Device)
+if core._CLASS_DEVICE is core.Device:
+    # Devices that functions return or hand to Python callbacks are then of this class too, unless another package was
+    # here first with its own.
+    core._set_class_device(Device)
 
 
 def device(device_type: str | int, index: int | None = None) -> Device:
@@ -252,7 +251,7 @@ mtl = metal
 
 def _parse(asked: str | int, index: int | None) -> tuple[int, int]:
     if not isinstance(asked, str):
-        if asked not in _NAMES:
+        if asked not in core.Device._DEVICE_TYPE_TO_NAME:  # type: ignore[attr-defined]
             raise UnknownDevice(asked)
         return asked, index or 0
     kind, _, tail = asked.partition(" ")[0].partition(":")  # "cuda -arch=sm_80" is a target text: its first word counts

@@ -1,0 +1,39 @@
+# Every target sets up its own virtual environment in .venv; all it needs is Python 3.11 or newer, pip and a C compiler.
+#   make demo    build, check and time a small program
+#   make test    the whole test suite
+#   make lint    ruff and mypy
+#   make clean   remove everything made here, .venv included
+
+# The first Python that is new enough; `make PYTHON=/path/to/python` overrides.
+PYTHON ?= $(shell for candidate in python3 python3.13 python3.12 python3.11 python3.14; do \
+	"$$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo "$$candidate" && break; done)
+
+BIN := .venv/bin
+READY := .venv/.loopwright-ready
+WORKERS ?= 2
+
+.PHONY: demo test lint clean
+
+demo: $(READY)
+	$(BIN)/python examples/demo.py
+
+test: $(READY)
+	$(BIN)/python -m pytest -q -n $(WORKERS)
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+$(READY): pyproject.toml
+	@test -n "$(PYTHON)" && "$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "Loopwright needs Python 3.11 or newer; tried: $(or $(PYTHON),python3 python3.13 python3.12 python3.11 python3.14)." >&2; \
+		echo "Install one, or name it: make $(or $(MAKECMDGOALS),test) PYTHON=/path/to/python3.12" >&2; exit 1; }
+	@"$(PYTHON)" -c 'import venv, ensurepip' 2>/dev/null || { \
+		echo "$(PYTHON) comes without venv and pip (on Debian and Ubuntu: apt install python3-venv)." >&2; exit 1; }
+	test -x $(BIN)/python || "$(PYTHON)" -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev]"
+	touch $@
+
+clean:
+	rm -rf .venv build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	find loopwright tests -name __pycache__ -type d -prune -exec rm -rf {} +

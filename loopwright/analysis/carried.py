@@ -1,0 +1,280 @@
+"""carries: whether two iterations of a loop, the loops around it standing still, reach one point.
+
+A point is a tuple of values (the data axes of a block), each an expression of loop variables. Three ways to decide:
+a linear look that settles nearly every program, trying all iterations when they are few, and isl when they are many.
+What none of them can decide counts as carried, which is safe: an init written further out covers the same cells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from loopwright.ir import (
+    EQ,
+    GE,
+    GT,
+    LE,
+    LT,
+    NE,
+    Add,
+    And,
+    Call,
+    Cast,
+    Expr,
+    FloorDiv,
+    FloorMod,
+    IntImm,
+    Max,
+    Min,
+    Mul,
+    Node,
+    Not,
+    Or,
+    Sub,
+    Var,
+    deep,
+    pre_order_visit,
+)
+
+FEW: Final = 4_096  # iterations tried one by one before isl is asked: about its price
+MANY: Final = 1 << 20  # and when isl cannot be asked
+BUDGET: Final = 2_000_000  # isl operations
+
+
+class Loop(NamedTuple):
+    """`var` runs over `extent` integers from `min`."""
+
+    var: Var
+    min: Expr
+    extent: Expr
+
+
+@deep
+def carries(loops: Sequence[Loop | None], depth: int, values: Sequence[Expr], conditions: Sequence[Expr]) -> bool:
+    """Whether two iterations of `loops[depth]` (outermost first) reach equal `values` where `conditions` hold.
+
+    None stands for a loop without a variable, which repeats whatever is in it.
+    """
+    loop = loops[depth]
+    if loop is None:
+        return True
+    if isinstance(loop.extent, IntImm) and loop.extent.value <= 1:
+        return False
+    used = [_variables(value) for value in values]
+    if not any([loop.var in variables for variables in used]):
+        return True
+    if any([_tells_apart(value, loops, depth) for value in values]):
+        return False
+    named = [item for item in loops if item is not None]
+    query = _Query(named, named.index(loop), values, conditions)
+    size = query.size()
+    if size is not None and size <= FEW:
+        answer = query.by_trying()
+        if answer is not None:
+            return answer
+    answer = query.by_isl()
+    if answer is None and size is not None and size <= MANY:
+        answer = query.by_trying()
+    return True if answer is None else answer
+
+
+def _variables(root: Node) -> set[Var]:
+    found: set[Var] = set()
+    pre_order_visit(root, lambda node: found.add(node) if isinstance(node, Var) else None)
+    return found
+
+
+def _tells_apart(value: Expr, loops: Sequence[Loop | None], depth: int) -> bool:
+    """Whether `value` is c · loop + (loops within, spanning less than c) + (anything that stands still)."""
+    loop = loops[depth]
+    inner = {item.var: item for item in loops[depth + 1 :] if item is not None}
+    assert loop is not None
+    form = _linear(value, {loop.var, *inner})
+    if form is None or loop.var not in form:
+        return False
+    span = 0
+    for var, coefficient in form.items():
+        if var is loop.var or coefficient == 0:
+            continue
+        extent = inner[var].extent
+        if not isinstance(extent, IntImm):
+            return False
+        span += abs(coefficient) * max(extent.value - 1, 0)
+    return span < abs(form[loop.var])
+
+
+def _linear(value: Expr, moving: set[Var]) -> dict[Var, int] | None:
+    """The coefficients of the moving variables in `value`, or None when it is not linear in them."""
+    if isinstance(value, Var):
+        return {value: 1} if value in moving else {}
+    if isinstance(value, (Add, Sub)):
+        a, b = _linear(value.a, moving), _linear(value.b, moving)
+        if a is None or b is None:
+            return None
+        sign = 1 if isinstance(value, Add) else -1
+        return {var: a.get(var, 0) + sign * b.get(var, 0) for var in {*a, *b}}
+    if isinstance(value, Mul):
+        for factor, other in ((value.a, value.b), (value.b, value.a)):
+            if isinstance(factor, IntImm):
+                form = _linear(other, moving)
+                return None if form is None else {var: c * factor.value for var, c in form.items()}
+    if isinstance(value, Cast) and value.value.dtype.is_int and value.dtype.bits >= value.value.dtype.bits:
+        return _linear(value.value, moving)
+    return None if _variables(value) & moving else {}
+
+
+class _NotAffine(Exception):
+    """The expression has no isl form."""
+
+
+class _Query:
+    def __init__(self, loops: Sequence[Loop], depth: int, values: Sequence[Expr], conditions: Sequence[Expr]) -> None:
+        self.loops, self.depth = loops, depth
+        self.values, self.conditions = values, conditions
+
+    def size(self) -> int | None:
+        """The number of iterations, if every bound is a literal."""
+        if all([isinstance(loop.extent, IntImm) and isinstance(loop.min, IntImm) for loop in self.loops]):
+            return prod([max(int(loop.extent), 0) for loop in self.loops])  # type: ignore[call-overload]
+        return None
+
+    def by_trying(self) -> bool | None:
+        """All iterations at once, as numpy arrays; None where an expression is not plain arithmetic on the loops."""
+        sizes = [int(loop.extent) for loop in self.loops]  # type: ignore[call-overload]
+        if 0 in sizes:
+            return False
+        grid = np.indices(sizes, dtype=np.int64).reshape(len(sizes), -1)
+        points = {loop.var: grid[k] + int(loop.min) for k, loop in enumerate(self.loops)}  # type: ignore[call-overload]
+        try:
+            values = [_on_grid(value, points) for value in self.values]
+        except _NotAffine:
+            return None
+        keep = np.ones(grid.shape[1], dtype=bool)
+        for condition in self.conditions:
+            try:
+                keep &= _on_grid(condition, points)
+            except _NotAffine:
+                continue  # without it there are more iterations: an answer of "not carried" stays right
+        here = grid[self.depth]
+        columns = [*grid[: self.depth], *[np.broadcast_to(value, here.shape) for value in values], here]
+        rows = np.stack([column[keep] for column in columns], axis=1)
+        rows = np.unique(rows, axis=0)
+        return bool((np.diff(rows[:, :-1], axis=0) == 0).all(axis=1).any())
+
+    def by_isl(self) -> bool | None:
+        """The exact answer for linear expressions, also with symbolic bounds; None when there is none."""
+        import islpy as isl
+
+        names = _Names({loop.var: f"i{k}" for k, loop in enumerate(self.loops)})
+        variables = [f"i{k}" for k in range(len(self.loops))]
+        constraints = []
+        try:
+            for variable, loop in zip(variables, self.loops, strict=True):
+                low, extent = names.text(loop.min), names.text(loop.extent)
+                constraints.append(f"{low} <= {variable} < {low} + {extent}")
+            outputs = [*variables[: self.depth], *[names.text(value) for value in self.values]]
+        except _NotAffine:
+            return None
+        for condition in self.conditions:
+            try:
+                constraints.append(names.condition(condition))
+            except _NotAffine:
+                continue
+        head = f"[{', '.join(names.parameters.values())}] -> "
+        where = " and ".join(constraints)
+        reach = f"{head}{{ [{', '.join(variables)}] -> [{', '.join(outputs)}] : {where} }}"
+        here = f"i{self.depth}"
+        other = [f"j{k}" for k in range(len(variables))]
+        later = f"{{ [{', '.join(variables)}] -> [{', '.join(other)}] : {here} < j{self.depth} }}"
+        context = isl.Context()
+        context.set_max_operations(BUDGET)
+        try:
+            point = isl.Map.read_from_str(context, reach)
+            twice = point.apply_range(point.reverse())
+            return not twice.intersect(isl.Map.read_from_str(context, later)).is_empty()
+        except isl.Error:
+            return None
+
+
+_ARITHMETIC: Final[dict[type[Expr], Callable[[Any, Any], Any]]] = {
+    Add: np.add,
+    Sub: np.subtract,
+    Mul: np.multiply,
+    Min: np.minimum,
+    Max: np.maximum,
+    EQ: np.equal,
+    NE: np.not_equal,
+    LT: np.less,
+    LE: np.less_equal,
+    GT: np.greater,
+    GE: np.greater_equal,
+    And: np.logical_and,
+    Or: np.logical_or,
+}
+
+
+def _on_grid(value: Expr, points: dict[Var, Any]) -> Any:
+    """`value` at every iteration."""
+    if isinstance(value, IntImm):
+        return np.int64(value.value) if not value.dtype.is_bool else np.bool_(value.value)
+    if isinstance(value, Var) and value in points:
+        return points[value]
+    if type(value) in _ARITHMETIC:
+        return _ARITHMETIC[type(value)](_on_grid(value.a, points), _on_grid(value.b, points))  # type: ignore[attr-defined]
+    if isinstance(value, (FloorDiv, FloorMod)):
+        divisor = _on_grid(value.b, points)
+        if not np.all(divisor):
+            raise _NotAffine
+        divide = np.floor_divide if isinstance(value, FloorDiv) else np.mod
+        return divide(_on_grid(value.a, points), divisor)
+    if isinstance(value, Not):
+        return np.logical_not(_on_grid(value.a, points))
+    if isinstance(value, Call) and value.op.name == "tir.likely":
+        return _on_grid(value.args[0], points)
+    if isinstance(value, Cast) and value.value.dtype.is_int and value.dtype.is_int and value.dtype.bits >= 32:
+        return _on_grid(value.value, points)
+    raise _NotAffine
+
+
+class _Names:
+    """Expressions as isl text; variables other than the loops become parameters."""
+
+    def __init__(self, loops: dict[Var, str]) -> None:
+        self.loops = loops
+        self.parameters: dict[Var, str] = {}
+
+    def text(self, value: Expr) -> str:
+        if isinstance(value, IntImm):
+            return str(value.value)
+        if isinstance(value, Var):
+            if value in self.loops:
+                return self.loops[value]
+            return self.parameters.setdefault(value, f"p{len(self.parameters)}")
+        if isinstance(value, (Add, Sub)):
+            return f"({self.text(value.a)} {'+' if isinstance(value, Add) else '-'} {self.text(value.b)})"
+        if isinstance(value, Mul):
+            for factor, other in ((value.a, value.b), (value.b, value.a)):
+                if isinstance(factor, IntImm):
+                    return f"({factor.value} * {self.text(other)})"
+        if isinstance(value, (FloorDiv, FloorMod)) and isinstance(value.b, IntImm) and value.b.value > 0:
+            whole = f"floor({self.text(value.a)} / {value.b.value})"
+            return whole if isinstance(value, FloorDiv) else f"({self.text(value.a)} - {value.b.value} * {whole})"
+        if isinstance(value, Cast) and value.value.dtype.is_int and value.dtype.is_int and value.dtype.bits >= 32:
+            return self.text(value.value)
+        raise _NotAffine
+
+    def condition(self, value: Expr) -> str:
+        signs = {EQ: "=", NE: "!=", LT: "<", LE: "<=", GT: ">", GE: ">="}
+        if type(value) in signs:
+            return f"({self.text(value.a)} {signs[type(value)]} {self.text(value.b)})"  # type: ignore[attr-defined]
+        if isinstance(value, (And, Or)):
+            return f"({self.condition(value.a)} {'and' if isinstance(value, And) else 'or'} {self.condition(value.b)})"
+        if isinstance(value, Not):
+            return f"not {self.condition(value.a)}"
+        if isinstance(value, Call) and value.op.name == "tir.likely":
+            return self.condition(value.args[0])
+        raise _NotAffine

@@ -1,0 +1,324 @@
+"""write_inits: every reduction's start value becomes a loop nest of its own, at its one definite place.
+
+    for i, k in grid(4, 8):                      →    for i in range(4):
+        with block("C"):                                  with block("C_init"):
+            vi, vk = remap("SR", [i, k])                      vi = axis.spatial(4, i)
+            with init():                                      C[vi] = 0
+                C[vi] = 0                                 for k in range(8):
+            C[vi] = C[vi] + A[vi, vk]                         with block("C"):
+                                                                  vi, vk = remap("SR", [i, k])
+                                                                  C[vi] = C[vi] + A[vi, vk]
+
+The place is right before the outermost loop that *carries* the reduction: the outermost one that has two iterations,
+loops around it standing still, which update one cell. "When all reduction axes are at their start" is no such
+place: after fuse, split and reorder the first update of a cell may come from any iteration.
+
+The nest mirrors the loops from there inward that the block's data axes depend on, with their kinds. It does not
+mirror loops that only the reduction runs over, so it runs although such a loop has no iterations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from loopwright.analysis.carried import Loop, carries
+from loopwright.ir import (
+    And,
+    Block,
+    BlockRealize,
+    Buffer,
+    BufferRegion,
+    Expr,
+    For,
+    IfThenElse,
+    IntImm,
+    IterType,
+    IterVar,
+    LetStmt,
+    MatchBufferRegion,
+    Node,
+    Rewriter,
+    Stmt,
+    Var,
+    While,
+    const,
+    deep,
+    logical_and,
+    logical_not,
+    pre_order_visit,
+    seq,
+    substitute,
+)
+from loopwright.runtime.errors import LoopwrightError
+
+
+class InitUsesReduction(LoopwrightError, ValueError):
+    """The start value of a reduction depends on what is not known where it is written.
+
+    An `init` gives each cell its value before the first update, so it may use the data axes of its block and
+    buffers from outside; not a reduction axis (which iteration would be meant?), nor memory the block allocates.
+    """
+
+    code = "LW0801"
+
+    def __init__(self, block: Block, what: str) -> None:
+        super().__init__(
+            f"block {block.name_hint!r}: its init uses {what}",
+            at=block,
+            why="the init runs once a cell, before any iteration of the reduction",
+            hint="let the init depend on data axes alone",
+            fields={"block": block.name_hint, "uses": what},
+        )
+
+
+@deep
+def write_inits(root: Stmt) -> Stmt:
+    """`root` with each block's init written down as its own nest; `root` itself when there is none."""
+    result: Stmt = _WriteInits().visit(root)
+    return result
+
+
+class _Around(NamedTuple):
+    """What lies between a block and the block around it: a loop, a condition or a let, outermost first."""
+
+    loop: For | While | None = None
+    condition: Expr | None = None
+    let: LetStmt | None = None
+
+
+class _WriteInits(Rewriter):
+    def __init__(self) -> None:
+        self.around: list[_Around] = []
+        self.before: dict[For | While, list[Stmt]] = {}
+
+    def visit_Block(self, block: Block) -> Block:
+        outside, self.around = self.around, []
+        block = block.rebuild(self.visit)
+        self.around = outside
+        return block
+
+    def visit_For(self, loop: For) -> Stmt:
+        return self._loop(loop)
+
+    def visit_While(self, loop: While) -> Stmt:
+        return self._loop(loop)
+
+    def _loop(self, loop: For | While) -> Stmt:
+        body = self._inside(_Around(loop=loop), loop.body)
+        return seq([*self.before.pop(loop, ()), loop.with_(body=body)])
+
+    def visit_LetStmt(self, let: LetStmt) -> Stmt:
+        return let.with_(body=self._inside(_Around(let=let), let.body))
+
+    def visit_IfThenElse(self, choice: IfThenElse) -> Stmt:
+        then_case = self._inside(_Around(condition=choice.condition), choice.then_case)
+        else_case = choice.else_case
+        if else_case is not None:
+            else_case = self._inside(_Around(condition=logical_not(choice.condition)), else_case)
+        return choice.with_(then_case=then_case, else_case=else_case)
+
+    def _inside(self, around: _Around, body: Stmt) -> Stmt:
+        self.around.append(around)
+        body = self.visit(body)
+        self.around.pop()
+        return body
+
+    def visit_BlockRealize(self, realize: BlockRealize) -> Stmt:
+        changed = self.visit(realize.block)
+        if changed.init is None:
+            return realize.with_(block=changed)
+        block = changed.with_(init=None, reads=(*_missing(changed.writes, changed.reads), *changed.reads))
+        place, init = _Init(realize, changed, self.around).write()
+        if place is None:
+            return seq([init, realize.with_(block=block)])
+        self.before.setdefault(place, []).append(init)
+        return realize.with_(block=block)
+
+
+class _Init:
+    """The init nest of one block."""
+
+    def __init__(self, realize: BlockRealize, block: Block, around: Sequence[_Around]) -> None:
+        self.block = block
+        self.around = around
+        # Lets between the loops and the block are written out: the nest may stand before them.
+        lets: dict[Var, Expr] = {}
+        for item in around:
+            if item.let is not None:
+                lets[item.let.var] = substitute(item.let.value, lets)
+        self.lets = lets
+        self.axes = [
+            (axis, substitute(value, lets))
+            for axis, value in zip(block.iter_vars, realize.iter_values, strict=True)
+            if axis.iter_type != IterType.CommReduce
+        ]
+        self.realize = realize
+        self.loops = [item.loop for item in around if item.loop is not None]
+
+    def write(self) -> tuple[For | While | None, Stmt]:
+        """The loop to stand before (None: the block itself), and the nest."""
+        depth = self._carrying_depth()
+        if depth is None:
+            pairs = zip(self.block.iter_vars, self.realize.iter_values, strict=True)
+            axes = [(axis, value) for axis, value in pairs if axis.iter_type != IterType.CommReduce]
+            return None, self._realize(axes, self.realize.predicate)
+        place = self.loops[depth]
+        inner = {loop.loop_var: loop for loop in self.loops[depth:] if isinstance(loop, For)}
+        data, conditions = self._mirrored(inner, place)
+        renamed = {var: Var(var.name, var.dtype) for var in inner if var in data}
+        axes = [(axis, substitute(value, renamed)) for axis, value in self.axes]
+        predicate = logical_and(const(True), *[substitute(condition, renamed) for condition in conditions])
+        nest: Stmt = self._realize(axes, predicate)
+        for var in reversed(list(renamed)):
+            loop = inner[var]
+            nest = loop.with_(
+                loop_var=renamed[var],
+                min=substitute(substitute(loop.min, self.lets), renamed),
+                extent=substitute(substitute(loop.extent, self.lets), renamed),
+                body=nest,
+            )
+        return place, nest
+
+    def _carrying_depth(self) -> int | None:
+        """The index in `loops` of the outermost loop that carries the reduction."""
+        loops: list[Loop | None] = []
+        for item in self.loops:
+            if isinstance(item, For):
+                low, extent = substitute(item.min, self.lets), substitute(item.extent, self.lets)
+                loops.append(Loop(item.loop_var, low, extent))
+            else:
+                loops.append(None)
+        values = [value for _, value in self.axes]
+        conditions = [condition for condition, _ in self._conditions()]
+        for depth in range(len(loops)):
+            if carries(loops, depth, values, conditions):
+                return depth
+        return None
+
+    def _conditions(self) -> Iterator[tuple[Expr, int]]:
+        """Every conjunct that guards the block, and how many loops stand around it."""
+        loops = 0
+        for item in self.around:
+            loops += item.loop is not None
+            if item.condition is not None:
+                for conjunct in conjuncts(substitute(item.condition, self.lets)):
+                    yield conjunct, loops
+        for conjunct in conjuncts(substitute(self.realize.predicate, self.lets)):
+            yield conjunct, loops
+
+    def _mirrored(self, inner: Mapping[Var, For], place: For | While) -> tuple[set[Var], list[Expr]]:
+        """The loops that the nest runs over, and the conditions it keeps.
+
+        A condition on loops of the reduction alone says which updates happen, not which cells exist: it is dropped.
+        """
+        data = {var for _, value in self.axes for var in _used(value, inner)}
+        outside = self.loops.index(place)
+        guards = [(guard, _used(guard, inner)) for guard, loops in self._conditions() if loops > outside]
+        grown = True
+        while grown:
+            before = len(data)
+            for _, used in guards:
+                if used & data:
+                    data |= used
+            for var in list(data):
+                data |= _used(substitute(inner[var].extent, self.lets), inner)
+                data |= _used(substitute(inner[var].min, self.lets), inner)
+            grown = len(data) > before
+        return data, [guard for guard, used in guards if not used or used & data]
+
+    def _realize(self, axes: Sequence[tuple[IterVar, Expr]], predicate: Expr) -> BlockRealize:
+        block = self.block
+        assert block.init is not None
+        for buffer in block.alloc_buffers:
+            if buffer in _buffers_in(block.init):
+                raise InitUsesReduction(block, f"buffer {buffer.name}, which the block allocates")
+        init, matched = _own_matches(block.init, block.match_buffers)
+        fresh = {axis.var: Var(axis.var.name, axis.var.dtype) for axis, _ in axes}
+        made = Block(
+            iter_vars=tuple([IterVar(axis.dom, fresh[axis.var], axis.iter_type, axis.thread_tag) for axis, _ in axes]),
+            reads=(),
+            writes=tuple([substitute(region, fresh) for region in block.writes]),
+            name_hint=f"{block.name_hint}_init",
+            body=substitute(init, fresh),
+            match_buffers=tuple([substitute(match, fresh) for match in matched]),
+            span=block.span,
+        )
+        reduction = {axis.var for axis in block.iter_vars} - set(fresh)
+        for var in _used(made, reduction):
+            raise InitUsesReduction(block, f"reduction axis {var.name}")
+        return BlockRealize(tuple([value for _, value in axes]), predicate, made, span=self.realize.span)
+
+
+def conjuncts(condition: Expr) -> list[Expr]:
+    """The conditions that must all hold for `condition` to hold; none when it is the literal true."""
+    found, pending = [], [condition]
+    while pending:
+        item = pending.pop()
+        if isinstance(item, And):
+            pending += [item.b, item.a]
+        elif not (isinstance(item, IntImm) and item.value):
+            found.append(item)
+    return found
+
+
+def _used(root: Node, variables: Container[Var]) -> set[Var]:
+    """Those of `variables` that `root` uses."""
+    found: set[Var] = set()
+
+    def look(node: Node) -> None:
+        if isinstance(node, Var) and node in variables:
+            found.add(node)
+
+    pre_order_visit(root, look)
+    return found
+
+
+def _buffers_in(root: Node) -> set[Buffer]:
+    found: set[Buffer] = set()
+
+    def look(node: Node) -> None:
+        if isinstance(node, Buffer):
+            found.add(node)
+
+    pre_order_visit(root, look)
+    return found
+
+
+def _own_matches(
+    init: Stmt, matches: Sequence[MatchBufferRegion]
+) -> tuple[Stmt, list[MatchBufferRegion]]:
+    """The init with names of its own for the sub-buffers it uses, and their declarations."""
+    used = _buffers_in(init)
+    kept = []
+    for match in matches:
+        old = match.buffer
+        if old not in used:
+            continue
+        # Whatever variables the declaration binds are bound a second time in the init block: rename them all.
+        bound = [old.data, *[e for e in (*old.shape, *old.strides, old.elem_offset) if isinstance(e, Var)]]
+        renamed = {var: Var(var.name, var.type_annotation) for var in bound}
+        own = substitute(old, renamed)
+        init = substitute(init, renamed, {old: own})
+        kept.append(MatchBufferRegion(own, match.source))
+    return init, kept
+
+
+def _missing(writes: Sequence[BufferRegion], reads: Sequence[BufferRegion]) -> list[BufferRegion]:
+    """The written regions that are not among the reads."""
+    return [write for write in writes if not any([_same(write, read) for read in reads])]
+
+
+def _same(a: object, b: object) -> bool:
+    """Whether two regions are written alike (over the same variables and buffers)."""
+    if a is b:
+        return True
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, tuple) and isinstance(b, tuple):
+        return len(a) == len(b) and all([_same(x, y) for x, y in zip(a, b, strict=True)])
+    if isinstance(a, (Var, Buffer)):
+        return False
+    if isinstance(a, Node):
+        return all([_same(getattr(a, field.name), getattr(b, field.name)) for field in a.node_fields])
+    return a == b

@@ -1,0 +1,279 @@
+"""Bounds: the least and greatest value an integer expression can take.
+
+Intervals are exact Python integers. A variable nobody bounded has the limits of its type, so there are no infinities
+inside; only `ConstIntBound`, which users see, calls everything beyond int64 infinite.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from loopwright.arith.facts import Interval
+from loopwright.arith.linear import LinearForm, Terms, add_terms, is_index
+from loopwright.ir import (
+    Add,
+    Broadcast,
+    Call,
+    Cast,
+    Div,
+    Expr,
+    FloorDiv,
+    FloorMod,
+    IntImm,
+    Let,
+    Max,
+    Min,
+    Mod,
+    Mul,
+    Ramp,
+    Select,
+    SizeVar,
+    Sub,
+)
+
+if TYPE_CHECKING:
+    from loopwright.arith.simplify import Simplifier
+
+DEPTH: Final = 3  # how many facts one proof may combine
+
+
+@dataclass(frozen=True)
+class ConstIntBound:
+    """Every value lies between `min_value` and `max_value`, both included."""
+
+    POS_INF: ClassVar[int] = (1 << 63) - 1
+    NEG_INF: ClassVar[int] = -(1 << 63)
+
+    min_value: int
+    max_value: int
+
+    @staticmethod
+    def of(interval: Interval) -> ConstIntBound:
+        """The interval with what exceeds int64 called infinite."""
+        low, high = interval
+        return ConstIntBound(max(low, ConstIntBound.NEG_INF), min(high, ConstIntBound.POS_INF))
+
+
+def form_range(s: Simplifier, form: LinearForm) -> Interval:
+    """The interval of a linear form, each atom on its own."""
+    low = high = form.const
+    ranges = s.ranges
+    for atom, k in form.terms.items():
+        known = ranges.get(atom)
+        lo, hi = known if known is not None else atom_range(s, atom)
+        if k > 0:
+            low += k * lo
+            high += k * hi
+        else:
+            low += k * hi
+            high += k * lo
+    return low, high
+
+
+def expr_range(s: Simplifier, e: Expr) -> Interval:
+    """The interval of any integer or truth-valued expression (of each lane, for vectors)."""
+    if is_index(e.dtype):
+        return form_range(s, s.form(e))
+    return atom_range(s, e)
+
+
+def atom_range(s: Simplifier, atom: Expr) -> Interval:
+    """What structure and facts say about one atom; remembered until the facts change."""
+    known = s.ranges.get(atom)
+    if known is not None:
+        return known
+    rule = _RULES.get(type(atom))
+    low, high = type_range(atom)
+    if rule is not None:
+        found = rule(s, atom)
+        # Types narrower than an index wrap around: an interval that leaves the type says nothing.
+        if is_index(atom.dtype) or (low <= found[0] and found[1] <= high):
+            low, high = found
+    fact = s.facts.ranges.get(atom)
+    if fact is not None and fact[0] <= high and low <= fact[1]:
+        low, high = max(low, fact[0]), min(high, fact[1])
+    s.ranges[atom] = low, high
+    return low, high
+
+
+def type_range(e: Expr) -> Interval:
+    """The limits of the type; sizes are not negative."""
+    dtype = e.dtype
+    if not (dtype.is_int or dtype.is_bool):
+        return ConstIntBound.NEG_INF, ConstIntBound.POS_INF
+    return 0 if type(e) is SizeVar else int(dtype.min_value()), int(dtype.max_value())
+
+
+def _corners(operation: Callable[[int, int], int], a: Interval, b: Interval) -> Interval:
+    values = [operation(x, y) for x in a for y in b]
+    return min(values), max(values)
+
+
+def _quotient(s: Simplifier, e: Expr, divide: Callable[[int, int], int]) -> Interval:
+    a, b = expr_range(s, e.a), expr_range(s, e.b)  # type: ignore[attr-defined]
+    if b[0] > 0 or b[1] < 0:
+        return _corners(divide, a, b)
+    # A quotient is no larger than its dividend, except that rounding down -1 // huge gives -1.
+    size = max(abs(a[0]), abs(a[1]), 1)
+    return -size, size
+
+
+def _floordiv(s: Simplifier, e: Any) -> Interval:
+    return _quotient(s, e, lambda x, y: x // y)
+
+
+def _div(s: Simplifier, e: Any) -> Interval:
+    return _quotient(s, e, lambda x, y: abs(x) // abs(y) * (1 if (x < 0) == (y < 0) else -1))
+
+
+def _floormod(s: Simplifier, e: Any) -> Interval:
+    a, b = expr_range(s, e.a), expr_range(s, e.b)
+    if b[0] > 0:
+        if a[0] >= 0:
+            return (a if a[1] < b[0] else (0, min(a[1], b[1] - 1)))
+        return 0, b[1] - 1
+    return min(b[0] + 1, 0), max(b[1] - 1, 0)
+
+
+def _mod(s: Simplifier, e: Any) -> Interval:
+    a, b = expr_range(s, e.a), expr_range(s, e.b)
+    size = max(abs(b[0]), abs(b[1]), 1) - 1
+    return max(-size, min(a[0], 0)), min(size, max(a[1], 0))
+
+
+def _min(s: Simplifier, e: Any) -> Interval:
+    a, b = expr_range(s, e.a), expr_range(s, e.b)
+    return min(a[0], b[0]), min(a[1], b[1])
+
+
+def _max(s: Simplifier, e: Any) -> Interval:
+    a, b = expr_range(s, e.a), expr_range(s, e.b)
+    return max(a[0], b[0]), max(a[1], b[1])
+
+
+def _union(s: Simplifier, one: Expr, other: Expr) -> Interval:
+    a, b = expr_range(s, one), expr_range(s, other)
+    return min(a[0], b[0]), max(a[1], b[1])
+
+
+def _cast(s: Simplifier, e: Any) -> Interval:
+    limits = type_range(e)
+    if not (e.value.dtype.is_int or e.value.dtype.is_bool):
+        return limits
+    inner = expr_range(s, e.value)
+    return inner if limits[0] <= inner[0] and inner[1] <= limits[1] else limits
+
+
+def _call(s: Simplifier, e: Any) -> Interval:
+    name, args, limits = e.op.name, e.args, type_range(e)
+    if name == "tir.if_then_else":
+        return _union(s, args[1], args[2])
+    if name in ("tir.likely", "tir.abs"):
+        low, high = expr_range(s, args[0])
+        if name == "tir.likely" or low >= 0:
+            return low, high
+        # |least value| wraps to itself, so it must be excluded before anything can be said.
+        return (0, max(-low, high)) if low > limits[0] else limits
+    if name == "tir.shift_right" and type(args[1]) is IntImm:
+        low, high = expr_range(s, args[0])
+        return low >> args[1].value, high >> args[1].value
+    if name == "tir.bitwise_and":
+        ends = [high for low, high in (expr_range(s, args[0]), expr_range(s, args[1])) if low >= 0]
+        return (0, min(ends)) if ends else limits
+    if name in ("tir.clz", "tir.popcount"):
+        return 0, int(args[0].dtype.bits)
+    return limits
+
+
+def _literal(s: Simplifier, e: Any) -> Interval:
+    return e.value, e.value
+
+
+def _sum(s: Simplifier, e: Any) -> Interval:
+    a, b = expr_range(s, e.a), expr_range(s, e.b)
+    return (a[0] + b[0], a[1] + b[1]) if type(e) is Add else (a[0] - b[1], a[1] - b[0])
+
+
+def _product(s: Simplifier, e: Any) -> Interval:
+    return _corners(lambda x, y: x * y, expr_range(s, e.a), expr_range(s, e.b))
+
+
+def _ramp(s: Simplifier, e: Any) -> Interval:
+    base, stride = expr_range(s, e.base), expr_range(s, e.stride)
+    last = e.lanes - 1
+    return base[0] + min(0, last * stride[0]), base[1] + max(0, last * stride[1])
+
+
+_RULES: Final[dict[type[Expr], Callable[[Simplifier, Any], Interval]]] = {
+    IntImm: _literal,
+    Add: _sum,
+    Sub: _sum,
+    Mul: _product,
+    FloorDiv: _floordiv,
+    FloorMod: _floormod,
+    Div: _div,
+    Mod: _mod,
+    Min: _min,
+    Max: _max,
+    Cast: _cast,
+    Call: _call,
+    Select: lambda s, e: _union(s, e.true_value, e.false_value),
+    Let: lambda s, e: type_range(e),
+    Broadcast: lambda s, e: expr_range(s, e.value),
+    Ramp: _ramp,
+}
+
+
+def upper(s: Simplifier, terms: Terms, const: int, goal: int, depth: int = DEPTH) -> int:
+    """An upper bound of a linear form from intervals and, while it exceeds `goal`, from facts that relate atoms.
+
+    Each way replaces atoms by something that is no smaller: `c * (n // c)` by `n`, `min(a, b)` by either operand, and
+    a multiple of a known inequality by its bound.
+    """
+    best = form_range(s, LinearForm(terms, const))[1]
+    if best <= goal or depth == 0:
+        return best
+    for atom, k in terms.items():
+        parts = s.parts.get(atom)
+        if parts is None:
+            continue
+        rest = dict(terms)
+        del rest[atom]
+        cls = type(atom)
+        if cls is FloorDiv and not parts[1].terms and k % parts[1].const == 0:
+            n, c = parts[0], parts[1].const
+            slack = 0 if k > 0 else (c - 1) * (-k // c)
+            found = upper(s, add_terms(rest, n.terms, k // c), const + k // c * n.const + slack, goal, depth - 1)
+        elif cls is Min or cls is Max:
+            one, other = (
+                upper(s, add_terms(rest, part.terms, k), const + k * part.const, goal, depth - 1) for part in parts
+            )
+            # min(a, b) ≤ a, with a positive factor; otherwise it is one of the two, whichever is worse.
+            found = min(one, other) if (cls is Min) == (k > 0) else max(one, other)
+        else:
+            continue
+        best = min(best, found)
+        if best <= goal:
+            return best
+    for known, bound in s.facts.linear:
+        for atom, k in known.items():
+            mine = terms.get(atom)
+            if mine is None or mine % k or mine // k <= 0:
+                continue
+            times = mine // k
+            best = min(best, upper(s, add_terms(terms, known, -times), const + times * bound, goal, depth - 1))
+            if best <= goal:
+                return best
+    return best
+
+
+def at_most(s: Simplifier, form: LinearForm, bound: int) -> bool:
+    """Whether the form is proved to be no more than `bound`."""
+    return upper(s, form.terms, form.const, bound) <= bound
+
+
+def at_least(s: Simplifier, form: LinearForm, bound: int) -> bool:
+    """Whether the form is proved to be no less than `bound`."""
+    return at_most(s, form.times(-1), -bound)

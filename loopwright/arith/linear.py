@@ -1,0 +1,126 @@
+"""Linear forms: an integer expression as `{atom: coefficient} + constant`.
+
+    i * 4 + j - 4 + 2 * (n // 8)     ↔     {i: 4, j: 1, n // 8: 2} - 4
+
+Atoms are what linear arithmetic does not look into: variables, floor divisions and remainders, products of variables,
+minima, loads, calls. The simplifier keeps one node per atom, so atoms compare by identity. Terms stay in the order of
+first appearance: a written form depends on the expression alone and reads like what the user wrote.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Final
+
+from loopwright.ir import Add, Expr, IntImm, Mul, Sub
+from loopwright.runtime.dtype import INT32, INT64, DataType
+
+Terms = dict[Expr, int]
+
+
+class TooWide(Exception):
+    """A coefficient does not fit the type it must be written in; the expression then stays as it is. Never leaves arith."""
+
+
+class LinearForm:
+    """The sum of `coefficient * atom` over `terms`, plus `const`; no coefficient is 0. Treat it as immutable."""
+
+    __slots__ = ("const", "terms")
+
+    def __init__(self, terms: Terms, const: int) -> None:
+        self.terms = terms
+        self.const = const
+
+    @property
+    def key(self) -> Hashable:
+        """Equal for equal forms; the atom itself when the form is just that atom."""
+        terms = self.terms
+        if not terms:
+            return self.const
+        if len(terms) == 1 and self.const == 0:
+            ((atom, coefficient),) = terms.items()
+            return atom if coefficient == 1 else (atom, coefficient)
+        return frozenset(terms.items()), self.const
+
+    def atom(self) -> Expr | None:
+        """The atom this form is, when it is just one."""
+        if len(self.terms) == 1 and self.const == 0:
+            ((atom, coefficient),) = self.terms.items()
+            if coefficient == 1:
+                return atom
+        return None
+
+    def plus(self, other: LinearForm, scale: int = 1) -> LinearForm:
+        """self + scale * other."""
+        return LinearForm(add_terms(self.terms, other.terms, scale), self.const + scale * other.const)
+
+    def times(self, scale: int) -> LinearForm:
+        """scale * self."""
+        if scale == 0:
+            return LinearForm({}, 0)
+        return LinearForm({atom: scale * k for atom, k in self.terms.items()}, scale * self.const)
+
+    def __repr__(self) -> str:
+        return " + ".join([f"{k}*({atom!r})" for atom, k in self.terms.items()] + [str(self.const)])
+
+
+def add_terms(a: Terms, b: Terms, scale: int = 1) -> Terms:
+    """a + scale * b, in the order of first appearance."""
+    terms = dict(a)
+    for atom, k in b.items():
+        total = terms.get(atom, 0) + scale * k
+        if total:
+            terms[atom] = total
+        else:
+            terms.pop(atom, None)
+    return terms
+
+
+_INTS: Final[dict[tuple[DataType, int], IntImm]] = {}
+
+
+def imm(value: int, dtype: DataType) -> IntImm:
+    """An integer literal; small ones are shared. Raises TooWide when the type cannot hold it."""
+    found = _INTS.get((dtype, value))
+    if found is None:
+        if not dtype.min_value() <= value <= dtype.max_value():
+            raise TooWide
+        found = IntImm(dtype, value)
+        if -1024 <= value <= 65536:
+            _INTS[dtype, value] = found
+    return found
+
+
+def writing_order(form: LinearForm) -> tuple[list[tuple[Expr, int]], bool]:
+    """The terms as they are written, and whether the constant comes first: `n - i`, `4 - i`, never `i * -1 + n`."""
+    order = list(form.terms.items())
+    if order and order[0][1] < 0:
+        for place, (_, k) in enumerate(order):
+            if k > 0:
+                order.insert(0, order.pop(place))
+                break
+        else:
+            return order, form.const > 0
+    return order, False
+
+
+def write_terms(order: list[tuple[Expr, int]], const: int, const_first: bool, dtype: DataType) -> Expr:
+    """The expression `t0 + t1 - t2 + const` for terms in that order."""
+    written: Expr | None = imm(const, dtype) if const_first else None
+    for atom, k in order:
+        if written is None:
+            written = atom if k == 1 else Mul(atom, imm(k, dtype))
+        elif k > 0:
+            written = Add(written, atom if k == 1 else Mul(atom, imm(k, dtype)))
+        else:
+            written = Sub(written, atom if k == -1 else Mul(atom, imm(-k, dtype)))
+    if written is None:
+        return imm(const, dtype)
+    if const and not const_first:
+        return Add(written, imm(const, dtype)) if const > 0 else Sub(written, imm(-const, dtype))
+    return written
+
+
+def is_index(dtype: DataType) -> bool:
+    """Whether arithmetic of this type counts as that of mathematical integers: scalar int32 and int64."""
+    return dtype is INT32 or dtype is INT64

@@ -1,0 +1,78 @@
+"""Modular facts: a pair (m, b) says that a value is b plus a multiple of m; m = 0 means exactly b."""
+
+from __future__ import annotations
+
+from math import gcd
+from typing import TYPE_CHECKING, NamedTuple
+
+from loopwright.arith.linear import LinearForm, is_index
+from loopwright.ir import Call, Cast, Expr, FloorDiv, FloorMod, IntImm, Max, Min, Mul, Select
+
+if TYPE_CHECKING:
+    from loopwright.arith.simplify import Simplifier
+
+
+class ModularSet(NamedTuple):
+    """The values coeff * k + base for integers k; a constant has coeff 0."""
+
+    coeff: int
+    base: int
+
+
+ANYTHING = (1, 0)
+
+
+def form_modular(s: Simplifier, form: LinearForm) -> tuple[int, int]:
+    """The remainder that a linear form always leaves."""
+    m, b = 0, form.const
+    for atom, k in form.terms.items():
+        atom_m, atom_b = atom_modular(s, atom)
+        m, b = gcd(m, k * atom_m), b + k * atom_b
+    return _reduced(m, b)
+
+
+def expr_modular(s: Simplifier, e: Expr) -> tuple[int, int]:
+    """The remainder that an integer expression always leaves."""
+    return form_modular(s, s.form(e)) if is_index(e.dtype) else atom_modular(s, e)
+
+
+def atom_modular(s: Simplifier, atom: Expr) -> tuple[int, int]:
+    """What structure and facts say about one atom."""
+    fact = s.facts.modular.get(atom)
+    return fact if fact is not None else _structural(s, atom)
+
+
+def _structural(s: Simplifier, e: Expr) -> tuple[int, int]:
+    if isinstance(e, IntImm):
+        return 0, e.value
+    if not is_index(e.dtype):
+        return ANYTHING  # wrapping arithmetic keeps no remainder but that of a power of two
+    if isinstance(e, Mul):
+        (m1, b1), (m2, b2) = expr_modular(s, e.a), expr_modular(s, e.b)
+        return _reduced(gcd(m1 * m2, m1 * b2, m2 * b1), b1 * b2)
+    if isinstance(e, (FloorDiv, FloorMod)):
+        (m, b), (n, c) = expr_modular(s, e.a), expr_modular(s, e.b)
+        if n == 0 and c > 0:
+            if isinstance(e, FloorDiv):
+                return _reduced(m // c, b // c) if m % c == 0 else ANYTHING
+            return _reduced(gcd(m, c), b) if m % c else (0, b % c)
+        return ANYTHING
+    if isinstance(e, (Min, Max)):
+        return _either(expr_modular(s, e.a), expr_modular(s, e.b))
+    if isinstance(e, Select):
+        return _either(expr_modular(s, e.true_value), expr_modular(s, e.false_value))
+    if isinstance(e, Call) and e.op.name == "tir.if_then_else":
+        return _either(expr_modular(s, e.args[1]), expr_modular(s, e.args[2]))
+    if isinstance(e, Cast) and is_index(e.value.dtype) and e.value.dtype.bits <= e.dtype.bits:
+        return expr_modular(s, e.value)
+    return ANYTHING
+
+
+def _reduced(m: int, b: int) -> tuple[int, int]:
+    m = abs(m)
+    return (m, b % m) if m else (0, b)
+
+
+def _either(one: tuple[int, int], other: tuple[int, int]) -> tuple[int, int]:
+    """What holds for both."""
+    return _reduced(gcd(one[0], other[0], one[1] - other[1]), one[1])

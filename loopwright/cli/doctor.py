@@ -1,0 +1,204 @@
+"""doctor: what this machine is, what was found on it, and what follows for compiled code.
+
+Every probe answers for itself: one that cannot find something says so and what that means, and never stops the others.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import platform
+import shutil
+import sys
+from collections.abc import Callable, Iterable
+from importlib import metadata
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+
+from loopwright.target import CpuDescription, detect_host, host_description
+from loopwright.target.availability import look_for
+from loopwright.target.host import cgroup_quota
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+State = Literal["fine", "missing", "broken"]  # missing: works without it, for the reason given
+
+
+class Fact(NamedTuple):
+    """One line of the report."""
+
+    key: str
+    name: str
+    value: str
+    state: State = "fine"
+    note: str = ""
+
+
+def examine(version: str) -> list[Fact]:
+    """Everything there is to know, in reading order."""
+    facts = [Fact("loopwright", "Loopwright", version)]
+    for probe in _PROBES:
+        try:
+            facts += probe()
+        except Exception as error:  # a report with a hole is worth more than a traceback
+            name = probe.__name__.removeprefix("_")
+            facts.append(Fact(name, name, "failed", "broken", f"{type(error).__name__}: {error}"))
+    return facts
+
+
+def as_json(facts: Iterable[Fact]) -> str:
+    """The facts as a JSON object, by key."""
+    return json.dumps(
+        {fact.key: {"value": fact.value, "state": fact.state, "note": fact.note} for fact in facts}, indent=2
+    )
+
+
+def as_table(facts: Iterable[Fact]) -> Table:
+    """The facts as a table for the terminal."""
+    from rich.table import Table
+    from rich.text import Text
+
+    colours = {"fine": "green", "missing": "yellow", "broken": "bold red"}
+    marks = {"fine": "✓", "missing": "–", "broken": "✗"}
+    table = Table(title="loopwright doctor", title_justify="left", show_header=False, pad_edge=False)
+    table.add_column(no_wrap=True)
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for fact in facts:
+        value = Text(fact.value)
+        if fact.note:
+            value.append(f"\n{fact.note}", style="dim")
+        table.add_row(Text(marks[fact.state], style=colours[fact.state]), fact.name, value)
+    return table
+
+
+def _python() -> list[Fact]:
+    return [
+        Fact("python", "Python", f"{platform.python_version()} ({sys.implementation.name})"),
+        Fact("platform", "Platform", platform.platform()),
+    ]
+
+
+def _cpu() -> list[Fact]:
+    host, cpu = detect_host(), host_description()
+    caches = cpu.cache_sizes
+    affinity = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    quota = cgroup_quota()
+    cores = f"{cpu.num_cores} (affinity {affinity}, quota {'none' if quota is None else f'{quota:g}'})"
+    sizes = ", ".join(f"{name} {_size(size)}" for name, size in zip(("L1d", "L2", "L3"), caches[:3]) if size)
+    by = "" if host.found_by == "llvm" else "llvmlite is missing: detected from the system, less exactly"
+    return [
+        Fact("cpu", "CPU", f"{host.cpu} ({host.triple})", "missing" if by else "fine", by),
+        Fact("cpu_features", "Features that matter", ", ".join(_matters(cpu)) or "none known"),
+        Fact("vector_bits", "Vectors", f"{cpu.vector_bits} bits, {cpu.registers} registers"),
+        Fact("cores", "Cores to use", cores),
+        Fact("caches", "Caches", f"{sizes}, line {caches.line} B"),
+    ]
+
+
+def _matters(cpu: CpuDescription) -> list[str]:
+    """The units of the CPU in words."""
+    units = cpu.units
+    words = {
+        "FMA": units.has_fma,
+        "float16 arithmetic": units.has_native_f16,
+        "float16 conversion": units.has_f16_convert,
+        "bfloat16 arithmetic": units.has_native_bf16,
+        "bfloat16 conversion": units.has_bf16_convert,
+        "bfloat16 dot product": units.has_bf16_dot,
+        "int8 dot product": units.has_int8_dot,
+        "matrix unit": units.has_matrix_unit,
+        "scalable vectors": units.has_scalable_vectors,
+    }
+    return [word for word, has in words.items() if has]
+
+
+def _llvm() -> list[Fact]:
+    if not _is_installed("llvmlite"):
+        return [Fact("llvm", "LLVM", "not found", "broken", "nothing can be compiled; install llvmlite")]
+    import llvmlite
+    import llvmlite.binding as llvm
+
+    return [Fact("llvm", "LLVM", f"{'.'.join(map(str, llvm.llvm_version_info))} (llvmlite {llvmlite.__version__})")]
+
+
+def _needed_packages() -> list[Fact]:
+    return [
+        _package("tvm_ffi", "tvm-ffi", "apache-tvm-ffi", "broken", "compiled functions cannot be called"),
+        _package("islpy", "islpy", "islpy", "broken", "nothing can be proved by integer sets"),
+        _package("numpy", "numpy", "numpy", "broken", "arrays cannot be passed"),
+    ]
+
+
+def _c_compiler() -> list[Fact]:
+    for name in (os.environ.get("CC", ""), "cc", "gcc", "clang"):
+        if name and (path := shutil.which(name)):
+            return [Fact("c_compiler", "C compiler", path)]
+    if _is_installed("ziglang"):
+        return [Fact("c_compiler", "C compiler", "ziglang")]
+    note = "libraries cannot be exported and the thread pool cannot be built; install gcc, clang or the package ziglang"
+    return [Fact("c_compiler", "C compiler", "not found", "missing", note)]
+
+
+def _thread_pool() -> list[Fact]:
+    without = "parallel loops run serially"
+    if importlib.util.find_spec("loopwright.runtime.thread_pool") is None:
+        return [Fact("thread_pool", "Thread pool", "not part of this version", "missing", without)]
+    from loopwright.runtime import thread_pool
+
+    library = thread_pool.library()
+    if library is None:
+        reason = thread_pool.why_serial()
+        return [Fact("thread_pool", "Thread pool", "serial fallback", "missing", f"{reason}; {without}")]
+    is_prebuilt = os.path.dirname(str(library._name)) == os.path.dirname(str(thread_pool.__file__))
+    kind = "prebuilt" if is_prebuilt else "built from source here"
+    return [Fact("thread_pool", "Thread pool", f"{kind}, {thread_pool.num_threads()} threads")]
+
+
+def _optional_packages() -> list[Fact]:
+    return [
+        _package(
+            "torch", "PyTorch", "torch", "missing", "PyTorch models cannot be imported; pip install loopwright[torch]"
+        ),
+        _package("onnx", "ONNX", "onnx", "missing", "ONNX models cannot be imported; pip install loopwright[onnx]"),
+    ]
+
+
+def _cuda() -> list[Fact]:
+    looked_for = look_for("cuda")
+    is_usable = all("not " not in item for item in looked_for)
+    note = "" if is_usable else "builds for CPUs only"
+    return [Fact("cuda", "CUDA", "; ".join(looked_for), "fine" if is_usable else "missing", note)]
+
+
+_PROBES: Final[tuple[Callable[[], list[Fact]], ...]] = (
+    _python,
+    _cpu,
+    _llvm,
+    _needed_packages,
+    _c_compiler,
+    _thread_pool,
+    _optional_packages,
+    _cuda,
+)
+
+
+def _package(module: str, name: str, distribution: str, without: State, note: str) -> Fact:
+    if not _is_installed(module):
+        return Fact(module, name, "not found", without, note)
+    try:
+        return Fact(module, name, metadata.version(distribution))
+    except metadata.PackageNotFoundError:
+        return Fact(module, name, "version unknown")
+
+
+def _is_installed(module: str) -> bool:
+    return importlib.util.find_spec(module) is not None
+
+
+def _size(size: int) -> str:
+    for unit, name in ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")):
+        if size >= unit:
+            return f"{size / unit:g} {name}"
+    return f"{size} B"

@@ -1,0 +1,402 @@
+"""The entry of a compiled function: unpack the caller's values, check them, call the body.
+
+    int __tvm_ffi_main(void* handle, const TVMFFIAny* args, int32_t num_args, TVMFFIAny* result)
+
+Everything the body assumes is checked here, before anything is touched: the number and kind of arguments, rank, dtype,
+shape, strides, device, alignment, and that nothing written overlaps another argument. Each message names the argument
+and shows the real values; it is put together only when a check fails.
+
+Layout facts, from tvm-ffi's C header and DLPack: a value is {i32 kind, i32, i64 payload}; a tensor object holds its
+DLTensor 24 bytes in; a DLTensor is {data, i32 device type, i32 device id, i32 ndim, u8 code, u8 bits, u16 lanes,
+shape, strides, byte offset}.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from loopwright import ir
+from loopwright.codegen.llvm.emitter import FunctionEmitter
+from loopwright.codegen.llvm.types import register_type
+from loopwright.runtime.dtype import INT64, DataType
+from loopwright.runtime.dlpack import dlpack_type
+from loopwright.runtime.errors import NotBuilt
+
+ENTRY_PREFIX: Final = "__tvm_ffi_"
+BODY_PREFIX: Final = "lw."
+
+_KIND_NONE, _KIND_INT, _KIND_BOOL, _KIND_FLOAT, _KIND_POINTER, _KIND_DLTENSOR, _KIND_TENSOR = 0, 1, 2, 3, 4, 7, 70
+_TENSOR_HEADER = 24
+_DEVICE_CPU = 1
+_MESSAGE_BYTES = 1024
+_CODE_NAMES = ("int", "uint", "float", "handle", "bfloat", "complex", "bool", *["type"] * 11)
+
+
+class EntryEmitter:
+    """Writes the entry of one function; `emitter` evaluates shape expressions in it."""
+
+    def __init__(self, emitter: FunctionEmitter, function: ir.PrimFunc, written: set[ir.Var]) -> None:
+        self.emitter, self.b, self.module = emitter, emitter.b, emitter.module
+        self.function, self.written = function, written
+        self.name = function.name
+        self.tensors: dict[ir.Buffer, str] = {}
+        self.shapes: dict[ir.Buffer, list[str]] = {}
+        self.strides: dict[ir.Buffer, list[str]] = {}
+        self.message: str | None = None
+
+    def emit(self, implicit: Sequence[ir.Var]) -> None:
+        """The whole body of the entry."""
+        params = self.function.params
+        count = len(params)
+        right = self.b.value(f"icmp eq i32 %num_args, {count}")
+        names = ", ".join(self._label(param) for param in params)
+        self._check(
+            right,
+            "ArgumentCountMismatch",
+            f"{self.name}: called with %d argument(s), expected {count}",
+            ["i32 %num_args"],
+            why=f"its parameters are ({names}); outputs are passed like inputs",
+        )
+        for position, param in enumerate(params):
+            if param in self.function.buffer_map:
+                self._unpack_tensor(position, self.function.buffer_map[param])
+            else:
+                self._unpack_scalar(position, param)
+        buffers = [self.function.buffer_map[param] for param in params if param in self.function.buffer_map]
+        for buffer in buffers:
+            self._check_rank_dtype_device(buffer)
+        for buffer in buffers:
+            self._bind_symbols(buffer)
+        for buffer in buffers:
+            self._check_shape(buffer)
+            self._check_strides(buffer)
+            self._take_data(buffer)
+        if self.function.attrs.get("tir.noalias", True):
+            self._check_overlap(buffers)
+        self._call_body(implicit)
+
+    # --- arguments ------------------------------------------------------------------------------------------------
+
+    def _label(self, param: ir.Var) -> str:
+        buffer = self.function.buffer_map.get(param)
+        return buffer.name if buffer is not None else param.name
+
+    def _field(self, base: str, offset: int, text: str) -> str:
+        where = base if offset == 0 else self.b.value(f"getelementptr inbounds i8, ptr {base}, i64 {offset}")
+        return self.b.value(f"load {text}, ptr {where}")
+
+    def _unpack_tensor(self, position: int, buffer: ir.Buffer) -> None:
+        b = self.b
+        kind = self._field("%args", 16 * position, "i32")
+        payload = self._field("%args", 16 * position + 8, "ptr")
+        is_object = b.value(f"icmp eq i32 {kind}, {_KIND_TENSOR}")
+        is_view = b.value(f"icmp eq i32 {kind}, {_KIND_DLTENSOR}")
+        fine = b.value(f"or i1 {is_object}, {is_view}")
+        self._check(
+            fine,
+            "ArgumentKindMismatch",
+            f"{self.name}: argument {buffer.name} (number {position + 1}) is not a tensor",
+            why=f"{buffer.name} is a {self._describe(buffer)}",
+            hint="pass a numpy array, a torch tensor or nd.array(...)",
+        )
+        inside = b.value(f"getelementptr inbounds i8, ptr {payload}, i64 {_TENSOR_HEADER}")
+        tensor = b.value(f"select i1 {is_object}, ptr {inside}, ptr {payload}")
+        present = b.value(f"icmp ne ptr {payload}, null")
+        self._check(present, "NullArgument", f"{self.name}: argument {buffer.name} is a null pointer")
+        self.tensors[buffer] = tensor
+
+    def _describe(self, buffer: ir.Buffer) -> str:
+        shape = ", ".join(str(extent) for extent in buffer.shape)
+        return f"{buffer.dtype} tensor of shape ({shape}{',' * (len(buffer.shape) == 1)})"
+
+    def _unpack_scalar(self, position: int, param: ir.Var) -> None:
+        b, dtype = self.b, param.dtype
+        kind = self._field("%args", 16 * position, "i32")
+        slot = b.value(f"getelementptr inbounds i8, ptr %args, i64 {16 * position + 8}")
+        is_int = b.value(f"icmp eq i32 {kind}, {_KIND_INT}")
+        is_bool = b.value(f"icmp eq i32 {kind}, {_KIND_BOOL}")
+        whole = b.value(f"or i1 {is_int}, {is_bool}")
+        expected = "a pointer" if dtype.kind == "handle" else f"a number of type {dtype}"
+        if dtype.kind == "handle":
+            is_pointer = b.value(f"icmp eq i32 {kind}, {_KIND_POINTER}")
+            is_none = b.value(f"icmp eq i32 {kind}, {_KIND_NONE}")
+            fine = b.value(f"or i1 {is_pointer}, {is_none}")
+        elif dtype.is_float:
+            is_float = b.value(f"icmp eq i32 {kind}, {_KIND_FLOAT}")
+            fine = b.value(f"or i1 {whole}, {is_float}")
+        else:
+            fine = whole
+        problem = f"{self.name}: argument {param.name} (number {position + 1}) is not {expected}"
+        self._check(fine, "ArgumentKindMismatch", problem)
+        if dtype.kind == "handle":
+            self.emitter.values[param] = b.value(f"load ptr, ptr {slot}")
+            return
+        integer = b.value(f"load i64, ptr {slot}")
+        if dtype.is_float:
+            real = b.value(f"load double, ptr {slot}")
+            converted = b.value(f"sitofp i64 {integer} to double")
+            number = b.value(f"select i1 {whole}, double {converted}, double {real}")
+            self.emitter.values[param] = self.emitter.cast(number, DataType("float64"), dtype)
+            return
+        narrow = self.emitter.cast(integer, INT64, dtype)
+        if not dtype.is_bool and dtype.bits < 64:
+            again = self.emitter.cast(narrow, dtype, INT64)
+            fits = b.value(f"icmp eq i64 {again}, {integer}")
+            text = f"{self.name}: argument {param.name} is %lld, which does not fit {dtype}"
+            self._check(fits, "ArgumentKindMismatch", text, [f"i64 {integer}"])
+        self.emitter.values[param] = narrow
+
+    # --- checks ---------------------------------------------------------------------------------------------------
+
+    def _check(
+        self, condition: str, kind: str, problem: str, values: Sequence[str] = (), why: str = "", hint: str = ""
+    ) -> None:
+        """Leave with an error unless `condition` holds. Only `problem` may hold %-directives, for `values`."""
+        b = self.b
+        bad, good = b.label("bad"), b.label("good")
+        b.branch(condition, good, bad)
+        b.start(bad)
+        if not values:
+            problem = problem.replace("%%", "%")
+        text = "\x1f".join([problem, *[part.replace("%", "%%") if values else part for part in (why, hint)]])
+        message = self.module.string(text)
+        if values:
+            if self.message is None:
+                self.message = b.alloca("i8", _MESSAGE_BYTES, 1)
+            self.module.declare("snprintf", "i32 @snprintf(ptr, i64, ptr, ...)")
+            given = ", ".join([f"ptr {self.message}", f"i64 {_MESSAGE_BYTES}", f"ptr {message}", *values])
+            b.do(f"call i32 (ptr, i64, ptr, ...) @snprintf({given})")
+            message = self.message
+        self.module.declare("TVMFFIErrorSetRaisedFromCStr", "void @TVMFFIErrorSetRaisedFromCStr(ptr, ptr)")
+        b.do(f"call void @TVMFFIErrorSetRaisedFromCStr(ptr {self.module.string(kind)}, ptr {message})")
+        b.ret("i32 -1")
+        b.start(good)
+
+    def _check_rank_dtype_device(self, buffer: ir.Buffer) -> None:
+        b, tensor, who = self.b, self.tensors[buffer], f"{self.name}: argument {buffer.name}"
+        rank = self._field(tensor, 16, "i32")
+        same = b.value(f"icmp eq i32 {rank}, {buffer.ndim}")
+        expected = f"{who} has %d dimension(s), expected {buffer.ndim}"
+        self._check(same, "RankMismatch", expected, [f"i32 {rank}"], why=f"{buffer.name} is a {self._describe(buffer)}")
+
+        code, bits = self._field(tensor, 20, "i8"), self._field(tensor, 21, "i8")
+        packed = self._field(tensor, 20, "i32")
+        fine = "false"
+        for accepted in _accepted_dtypes(buffer.dtype):
+            same = b.value(f"icmp eq i32 {packed}, {accepted}")
+            fine = same if fine == "false" else b.value(f"or i1 {fine}, {same}")
+        bad_name = self._code_name(code)
+        wide = b.value(f"zext i8 {bits} to i32")
+        self._check(
+            fine,
+            "DtypeMismatch",
+            f"{who} has element type %s%d, expected {buffer.dtype}",
+            [f"ptr {bad_name}", f"i32 {wide}"],
+            hint=f"convert it first, for example with .astype({str(buffer.dtype)!r})",
+        )
+        device = self._field(tensor, 8, "i32")
+        here = b.value(f"icmp eq i32 {device}, {_DEVICE_CPU}")
+        text = f"{who} is on a device of DLPack type %d, expected the CPU (type {_DEVICE_CPU})"
+        self._check(here, "DeviceMismatch", text, [f"i32 {device}"], hint="copy it to the CPU first")
+
+    def _code_name(self, code: str) -> str:
+        names = ", ".join(f"ptr {self.module.string(name)}" for name in _CODE_NAMES)
+        table = "lw.dtype_names"
+        if not self.module.is_defined(table):
+            self.module.mark_defined(table)
+            self.module.constant(table, f"[{len(_CODE_NAMES)} x ptr] [{names}]", 8)
+        # The table is read only on the failing path, but a load here costs nothing and keeps the code simple.
+        bounded = self.emitter.intrinsic(
+            "llvm.umin.i8", DataType("uint8"), [(DataType("uint8"), code), (DataType("uint8"), str(len(_CODE_NAMES) - 1))]
+        )
+        wide = self.b.value(f"zext i8 {bounded} to i64")
+        slot = self.b.value(f"getelementptr inbounds ptr, ptr @{table}, i64 {wide}")
+        return self.b.value(f"load ptr, ptr {slot}")
+
+    def _bind_symbols(self, buffer: ir.Buffer) -> None:
+        """Give shape, stride and offset variables their values from the first argument that has them."""
+        tensor = self.tensors[buffer]
+        values = self.emitter.values
+        shape = self._field(tensor, 24, "ptr") if buffer.ndim else ""
+        self.shapes[buffer] = [self._field(shape, 8 * axis, "i64") for axis in range(buffer.ndim)]
+        for extent, value in zip(buffer.shape, self.shapes[buffer], strict=True):
+            if isinstance(extent, ir.Var) and extent not in values:
+                values[extent] = self.emitter.cast(value, INT64, extent.dtype)
+        self.strides[buffer] = self._read_strides(buffer, tensor)
+        for stride, value in zip(buffer.strides, self.strides[buffer], strict=False):
+            if isinstance(stride, ir.Var) and stride not in values:
+                values[stride] = self.emitter.cast(value, INT64, stride.dtype)
+        if isinstance(buffer.elem_offset, ir.Var) and buffer.elem_offset not in values:
+            # The data pointer already points to the first element, so what remains is no offset.
+            values[buffer.elem_offset] = "0"
+
+    def _read_strides(self, buffer: ir.Buffer, tensor: str) -> list[str]:
+        """The tensor's strides; a null pointer means compact row-major."""
+        b = self.b
+        if buffer.ndim == 0:
+            return []
+        pointer = self._field(tensor, 32, "ptr")
+        compact = ["1"]
+        for extent in reversed(self.shapes[buffer][1:]):
+            compact.append(b.value(f"mul i64 {compact[-1]}, {extent}"))
+        compact.reverse()
+        given, none, end = b.label("strides"), b.label("compact"), b.label("stridden")
+        absent = b.value(f"icmp eq ptr {pointer}, null")
+        b.branch(absent, none, given)
+        b.start(given)
+        read = [self._field(pointer, 8 * axis, "i64") for axis in range(buffer.ndim)]
+        b.jump(end)
+        b.start(none)
+        b.jump(end)
+        b.start(end)
+        return [b.value(f"phi i64 [ {a}, %{given} ], [ {c}, %{none} ]") for a, c in zip(read, compact, strict=True)]
+
+    def _wide(self, expr: ir.Expr) -> str:
+        return self.emitter.cast(self.emitter.index(expr), expr.dtype, INT64)
+
+    def _tuple(self, count: int) -> str:
+        return "(" + ", ".join(["%lld"] * count) + ("," if count == 1 else "") + ")"
+
+    def _check_shape(self, buffer: ir.Buffer) -> None:
+        actual = self.shapes[buffer]
+        expected = [self._wide(extent) for extent in buffer.shape]
+        holds = self._all_equal(actual, expected)
+        if holds is None:
+            return
+        symbols = ", ".join(str(extent) for extent in buffer.shape)
+        declared = f" = ({symbols})" if any(not isinstance(extent, ir.IntImm) for extent in buffer.shape) else ""
+        self._check(
+            holds,
+            "ShapeMismatch",
+            f"{self.name}: argument {buffer.name} has shape {self._tuple(len(actual))}, "
+            f"expected {self._tuple(len(actual))}{declared.replace('%', '%%')}",
+            [f"i64 {value}" for value in (*actual, *expected)],
+        )
+
+    def _all_equal(self, actual: Sequence[str], expected: Sequence[str]) -> str | None:
+        holds = None
+        for a, e in zip(actual, expected, strict=True):
+            same = self.b.value(f"icmp eq i64 {a}, {e}")
+            holds = same if holds is None else self.b.value(f"and i1 {holds}, {same}")
+        return holds
+
+    def _check_strides(self, buffer: ir.Buffer) -> None:
+        """The stride of an axis of length 1 (or of an empty tensor) means nothing and is not compared."""
+        if buffer.ndim == 0:
+            return
+        b, actual, shape = self.b, self.strides[buffer], self.shapes[buffer]
+        expected = [self._wide(stride) for stride in buffer.effective_strides()]
+        empty = self._is_empty(buffer)
+        holds = "true"
+        for axis in range(buffer.ndim):
+            same = b.value(f"icmp eq i64 {actual[axis]}, {expected[axis]}")
+            short = b.value(f"icmp eq i64 {shape[axis]}, 1")
+            either = b.value(f"or i1 {same}, {short}")
+            holds = b.value(f"and i1 {holds}, {either}")
+        holds = b.value(f"or i1 {holds}, {empty}")
+        ordinary = not buffer.strides
+        self._check(
+            holds,
+            "StrideMismatch",
+            f"{self.name}: argument {buffer.name} has strides {self._tuple(buffer.ndim)} (in elements), "
+            f"expected {self._tuple(buffer.ndim)}",
+            [f"i64 {value}" for value in (*actual, *expected)],
+            why="the function was built for a compact row-major tensor" if ordinary else "",
+            hint="pass a compact copy, for example numpy.ascontiguousarray(x), or build with symbolic strides"
+            if ordinary
+            else "",
+        )
+
+    def _is_empty(self, buffer: ir.Buffer) -> str:
+        empty = "false"
+        for extent in self.shapes[buffer]:
+            none = self.b.value(f"icmp eq i64 {extent}, 0")
+            empty = none if empty == "false" else self.b.value(f"or i1 {empty}, {none}")
+        return empty
+
+    def _take_data(self, buffer: ir.Buffer) -> None:
+        b, tensor = self.b, self.tensors[buffer]
+        data = self._field(tensor, 0, "ptr")
+        offset = self._field(tensor, 40, "i64")
+        pointer = b.value(f"getelementptr i8, ptr {data}, i64 {offset}")
+        if isinstance(buffer.elem_offset, ir.IntImm) and buffer.elem_offset.value:
+            raise NotBuilt(f"argument {buffer.name} with the constant element offset {buffer.elem_offset.value}")
+        address = b.value(f"ptrtoint ptr {pointer} to i64")
+        size = buffer.dtype.nbytes * buffer.dtype.lanes
+        if size > 1:
+            low = b.value(f"and i64 {address}, {buffer.dtype.nbytes - 1}")
+            aligned = b.value(f"icmp eq i64 {low}, 0")
+            text = f"{self.name}: argument {buffer.name} starts at address %p, which is no multiple of {buffer.dtype.nbytes}"
+            why = f"elements of {buffer.dtype} must be aligned to their size"
+            self._check(aligned, "MisalignedArgument", text, [f"ptr {pointer}"], why=why, hint="pass a copy")
+        present = b.value(f"icmp ne ptr {data}, null")
+        fine = b.value(f"or i1 {present}, {self._is_empty(buffer)}")
+        self._check(fine, "NullArgument", f"{self.name}: argument {buffer.name} has elements but no memory")
+        self.emitter.values[buffer.data] = pointer
+
+    def _check_overlap(self, buffers: Sequence[ir.Buffer]) -> None:
+        """What is written may share no byte with another argument: the body is compiled on that assumption."""
+        pairs = [
+            (first, second)
+            for position, first in enumerate(buffers)
+            for second in buffers[position + 1 :]
+            if first.data in self.written or second.data in self.written
+        ]
+        ends = {buffer: self._end_address(buffer) for pair in pairs for buffer in pair}
+        for first, second in pairs:
+            b = self.b
+            (low_a, high_a), (low_b, high_b) = ends[first], ends[second]
+            before = b.value(f"icmp ule i64 {high_a}, {low_b}")
+            after = b.value(f"icmp ule i64 {high_b}, {low_a}")
+            apart = b.value(f"or i1 {before}, {after}")
+            output, other = (first, second) if first.data in self.written else (second, first)
+            self._check(
+                apart,
+                "OverlappingArguments",
+                f"{self.name}: arguments {first.name} and {second.name} overlap in memory",
+                why=f"{output.name} is written while {other.name} is in use; the code assumes they are apart",
+                hint=f"pass a copy of {other.name}, or write to fresh memory",
+            )
+
+    def _end_address(self, buffer: ir.Buffer) -> tuple[str, str]:
+        b, low = self.b, self.b.value(f"ptrtoint ptr {self.emitter.values[buffer.data]} to i64")
+        last = "0"
+        for extent, stride in zip(self.shapes[buffer], self.strides[buffer], strict=True):
+            steps = b.value(f"sub i64 {extent}, 1")
+            reach = b.value(f"mul i64 {steps}, {stride}")
+            last = b.value(f"add i64 {last}, {reach}")
+        count = b.value(f"add i64 {last}, 1")
+        used = b.value(f"select i1 {self._is_empty(buffer)}, i64 0, i64 {count}")
+        length = b.value(f"mul i64 {used}, {buffer.dtype.nbytes * buffer.dtype.lanes}")
+        return low, b.value(f"add i64 {low}, {length}")
+
+    def _call_body(self, implicit: Sequence[ir.Var]) -> None:
+        arguments = []
+        for param in self.function.params:
+            buffer = self.function.buffer_map.get(param)
+            var = param if buffer is None else buffer.data
+            arguments.append(f"{register_type(var.dtype)} {self.emitter.values[var]}")
+        arguments += [f"{register_type(var.dtype)} {self.emitter.values[var]}" for var in implicit]
+        self.b.do("store i64 0, ptr %result")  # the value None, unless the body returns another
+        status = self.b.value(f"call i32 @{quoted(BODY_PREFIX + self.name)}({', '.join([*arguments, 'ptr %result'])})")
+        self.b.ret(f"i32 {status}")
+
+
+def _accepted_dtypes(dtype: DataType) -> list[int]:
+    """The DLPack type words (code, bits, lanes as one little-endian integer) that an argument of `dtype` may have."""
+    words = [dlpack_type(dtype)]
+    if dtype.is_bool:
+        words.append((1, 1, dtype.lanes))  # as older producers write it
+    return [code | bits << 8 | lanes << 16 for code, bits, lanes in words]
+
+
+def quoted(symbol: str) -> str:
+    """A symbol as LLVM text; names outside the plain alphabet need quotes."""
+    plain = all(letter.isalnum() or letter in "._$-" for letter in symbol) and symbol.isascii()
+    return symbol if plain else f'"{symbol}"'
+
+
+def entry_signature(name: str) -> str:
+    """The signature of the entry of function `name`."""
+    return f"i32 @{quoted(ENTRY_PREFIX + name)}(ptr %handle, ptr %args, i32 %num_args, ptr %result)"

@@ -1,0 +1,115 @@
+"""Arithmetic and comparison nodes as LLVM instructions, by the rules of docs/semantics.md."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from loopwright import ir
+from loopwright.codegen.llvm.types import mangled, register_type, splat, zero
+from loopwright.runtime.dtype import DataType
+from loopwright.runtime.errors import InternalError
+
+if TYPE_CHECKING:
+    from loopwright.codegen.llvm.emitter import FunctionEmitter
+
+_SIMPLE: Final[dict[type[ir.Expr], tuple[str, str]]] = {  # integers, floats
+    ir.Add: ("add", "fadd"),
+    ir.Sub: ("sub", "fsub"),
+    ir.Mul: ("mul", "fmul"),
+}
+_COMPARE: Final[dict[type[ir.Expr], tuple[str, str, str]]] = {  # signed, unsigned, float
+    ir.EQ: ("eq", "eq", "oeq"),
+    ir.NE: ("ne", "ne", "une"),
+    ir.LT: ("slt", "ult", "olt"),
+    ir.LE: ("sle", "ule", "ole"),
+    ir.GT: ("sgt", "ugt", "ogt"),
+    ir.GE: ("sge", "uge", "oge"),
+}
+
+
+def emit_binary(emitter: FunctionEmitter, node: ir.BinaryExpr, a: str, b: str) -> str:
+    """The value of an arithmetic node, its operands given."""
+    dtype, cls = node.dtype, type(node)
+    if emitter.is_soft_float(dtype):
+        raise InternalError(f"arithmetic on {dtype} reached code generation: legalize_low_precision did not run")
+    text = register_type(dtype)
+    simple = _SIMPLE.get(cls)
+    if simple is not None:
+        operation = simple[1] if dtype.is_float else simple[0] + emitter.no_wrap
+        return emitter.b.value(f"{operation} {text} {a}, {b}")
+    if cls is ir.Min or cls is ir.Max:
+        return _extremum(emitter, cls is ir.Min, dtype, a, b)
+    if dtype.is_float:
+        return _float_division(emitter, node, text, a, b)
+    if dtype.is_unsigned:
+        return emitter.b.value(f"{'udiv' if cls in (ir.Div, ir.FloorDiv) else 'urem'} {text} {a}, {b}")
+    if cls in (ir.Div, ir.Mod):
+        return emitter.b.value(f"{'sdiv' if cls is ir.Div else 'srem'} {text} {a}, {b}")
+    return _floor_division(emitter, node, text, a, b)
+
+
+def emit_compare(emitter: FunctionEmitter, node: ir.CompareExpr, a: str, b: str) -> str:
+    """The truth value of a comparison."""
+    dtype = node.a.dtype
+    signed, unsigned, ordered = _COMPARE[type(node)]
+    if dtype.is_float and not emitter.is_soft_float(dtype):
+        return emitter.b.value(f"fcmp {ordered} {register_type(dtype)} {a}, {b}")
+    predicate = unsigned if dtype.is_unsigned or dtype.kind == "handle" else signed
+    return emitter.b.value(f"icmp {predicate} {register_type(dtype)} {a}, {b}")
+
+
+def _extremum(emitter: FunctionEmitter, least: bool, dtype: DataType, a: str, b: str) -> str:
+    if dtype.is_float:
+        name = f"llvm.{'minimum' if least else 'maximum'}.{mangled(dtype)}"  # these propagate NaN
+    else:
+        name = f"llvm.{'u' if dtype.is_unsigned else 's'}{'min' if least else 'max'}.{mangled(dtype)}"
+    return emitter.intrinsic(name, dtype, [(dtype, a), (dtype, b)])
+
+
+def _float_division(emitter: FunctionEmitter, node: ir.BinaryExpr, text: str, a: str, b: str) -> str:
+    quotient = f"fdiv {text} {a}, {b}"
+    if isinstance(node, ir.Div):
+        return emitter.b.value(quotient)
+    if isinstance(node, ir.FloorDiv):
+        return emitter.intrinsic(f"llvm.floor.{mangled(node.dtype)}", node.dtype, [(node.dtype, emitter.b.value(quotient))])
+    remainder = emitter.b.value(f"frem {text} {a}, {b}")
+    if isinstance(node, ir.Mod):
+        return remainder
+    # floor modulo: a non-zero remainder takes the sign of the divisor
+    nought = zero(node.dtype)
+    nonzero = emitter.b.value(f"fcmp une {text} {remainder}, {nought}")
+    flags = register_type(DataType("bool").with_lanes(node.dtype.lanes))
+    below = emitter.b.value(f"fcmp olt {text} {remainder}, {nought}")
+    negative = emitter.b.value(f"fcmp olt {text} {b}, {nought}")
+    differ = emitter.b.value(f"xor {flags} {below}, {negative}")
+    fix = emitter.b.value(f"and {flags} {nonzero}, {differ}")
+    shifted = emitter.b.value(f"fadd {text} {remainder}, {b}")
+    return emitter.b.value(f"select {flags} {fix}, {text} {shifted}, {text} {remainder}")
+
+
+def _floor_division(emitter: FunctionEmitter, node: ir.BinaryExpr, text: str, a: str, b: str) -> str:
+    divides = isinstance(node, ir.FloorDiv)
+    divisor = _literal(node.b)
+    # A power of two: the arithmetic shift rounds down already, the mask keeps the remainder non-negative.
+    if divisor is not None and divisor > 0 and divisor & (divisor - 1) == 0:
+        if divides:
+            return emitter.b.value(f"ashr {text} {a}, {splat(node.dtype, str(divisor.bit_length() - 1))}")
+        return emitter.b.value(f"and {text} {a}, {splat(node.dtype, str(divisor - 1))}")
+    remainder = emitter.b.value(f"srem {text} {a}, {b}")
+    flags = register_type(DataType("bool").with_lanes(node.dtype.lanes))
+    nonzero = emitter.b.value(f"icmp ne {text} {remainder}, {zero(node.dtype)}")
+    sign = emitter.b.value(f"xor {text} {remainder}, {b}")
+    differ = emitter.b.value(f"icmp slt {text} {sign}, {zero(node.dtype)}")
+    fix = emitter.b.value(f"and {flags} {nonzero}, {differ}")
+    if divides:
+        quotient = emitter.b.value(f"sdiv {text} {a}, {b}")
+        less = emitter.b.value(f"sub {text} {quotient}, {splat(node.dtype, '1')}")
+        return emitter.b.value(f"select {flags} {fix}, {text} {less}, {text} {quotient}")
+    shifted = emitter.b.value(f"add {text} {remainder}, {b}")
+    return emitter.b.value(f"select {flags} {fix}, {text} {shifted}, {text} {remainder}")
+
+
+def _literal(expr: ir.Expr) -> int | None:
+    if isinstance(expr, ir.Broadcast):
+        expr = expr.value
+    return expr.value if isinstance(expr, ir.IntImm) else None

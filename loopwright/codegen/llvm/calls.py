@@ -1,0 +1,279 @@
+"""Calls of intrinsics: a table from operator to the LLVM code for it.
+
+Functions that LLVM has as exact instructions are listed here; exp, tanh and their like come from `codegen/math` as IR
+bodies, emitted once a type and inlined; what neither has is the C library's, computed in float64.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from loopwright import ir
+from loopwright.codegen.llvm.types import mangled, register_type, splat, zero
+from loopwright.codegen.math import has_body
+from loopwright.runtime.dtype import FLOAT64, INT32, DataType
+from loopwright.runtime.errors import InternalError, NotBuilt
+
+if TYPE_CHECKING:
+    from loopwright.codegen.llvm.emitter import FunctionEmitter
+
+Rule = Callable[["FunctionEmitter", ir.Call], str]
+_RULES: Final[dict[str, Rule]] = {}
+
+
+def emit_call(emitter: FunctionEmitter, call: ir.Call) -> str:
+    """The value of a call."""
+    if isinstance(call.op, ir.GlobalVar):
+        return _call_function(emitter, call)
+    name = call.op.name.removeprefix("tir.")
+    rule = _RULES.get(name)
+    if rule is not None:
+        return rule(emitter, call)
+    if has_body(name, call.dtype):
+        return emitter.call_body(name, call.args[0].dtype, call.dtype, *[emitter.value(arg) for arg in call.args])
+    if name in _LIBM:
+        return _call_libm(emitter, name, call)
+    raise NotBuilt(f"the intrinsic {call.op.name} on the llvm target", "write it with arithmetic, or call_extern a C function")
+
+
+def _rule(*names: str) -> Callable[[Rule], Rule]:
+    def register(rule: Rule) -> Rule:
+        for name in names:
+            _RULES[name] = rule
+        return rule
+
+    return register
+
+
+# --- exact instructions -------------------------------------------------------------------------------------------
+
+_EXACT: Final = {
+    "sqrt": "llvm.sqrt",
+    "floor": "llvm.floor",
+    "ceil": "llvm.ceil",
+    "trunc": "llvm.trunc",
+    "round": "llvm.roundeven",
+    "nearbyint": "llvm.roundeven",
+    "fma": "llvm.fma",
+    "copysign": "llvm.copysign",
+    "popcount": "llvm.ctpop",
+}
+
+
+@_rule(*_EXACT)
+def _exact(emitter: FunctionEmitter, call: ir.Call) -> str:
+    name = f"{_EXACT[call.op.name.removeprefix('tir.')]}.{mangled(call.dtype)}"
+    return emitter.intrinsic(name, call.dtype, [(arg.dtype, emitter.value(arg)) for arg in call.args])
+
+
+@_rule("abs")
+def _abs(emitter: FunctionEmitter, call: ir.Call) -> str:
+    argument = [(call.dtype, emitter.value(call.args[0]))]
+    if call.dtype.is_float:
+        return emitter.intrinsic(f"llvm.fabs.{mangled(call.dtype)}", call.dtype, argument)
+    return emitter.intrinsic(f"llvm.abs.{mangled(call.dtype)}", call.dtype, argument, "i1 false")
+
+
+@_rule("rsqrt")
+def _rsqrt(emitter: FunctionEmitter, call: ir.Call) -> str:
+    argument = [(call.dtype, emitter.value(call.args[0]))]
+    root = emitter.intrinsic(f"llvm.sqrt.{mangled(call.dtype)}", call.dtype, argument)
+    one = splat(call.dtype, emitter.value(ir.const(1.0, call.dtype.element)))
+    return emitter.b.value(f"fdiv {register_type(call.dtype)} {one}, {root}")
+
+
+@_rule("fmod")
+def _fmod(emitter: FunctionEmitter, call: ir.Call) -> str:
+    a = emitter.value(call.args[0])
+    return emitter.b.value(f"frem {register_type(call.dtype)} {a}, {emitter.value(call.args[1])}")
+
+
+@_rule("clz")
+def _clz(emitter: FunctionEmitter, call: ir.Call) -> str:
+    dtype = call.args[0].dtype
+    argument = [(dtype, emitter.value(call.args[0]))]
+    count = emitter.intrinsic(f"llvm.ctlz.{mangled(dtype)}", dtype, argument, "i1 false")
+    return emitter.cast(count, DataType(f"uint{dtype.bits}").with_lanes(dtype.lanes), call.dtype)
+
+
+_BITS: Final = {"bitwise_and": "and", "bitwise_or": "or", "bitwise_xor": "xor"}
+
+
+@_rule(*_BITS)
+def _bitwise(emitter: FunctionEmitter, call: ir.Call) -> str:
+    a = emitter.value(call.args[0])
+    b = emitter.value(call.args[1])
+    return emitter.b.value(f"{_BITS[call.op.name.removeprefix('tir.')]} {register_type(call.dtype)} {a}, {b}")
+
+
+@_rule("bitwise_not")
+def _bitwise_not(emitter: FunctionEmitter, call: ir.Call) -> str:
+    value = emitter.value(call.args[0])
+    return emitter.b.value(f"xor {register_type(call.dtype)} {value}, {splat(call.dtype, '-1')}")
+
+
+@_rule("shift_left", "shift_right")
+def _shift(emitter: FunctionEmitter, call: ir.Call) -> str:
+    """The amount counts modulo the width, as docs/semantics.md says."""
+    text = register_type(call.dtype)
+    value = emitter.value(call.args[0])
+    amount = emitter.value(call.args[1])
+    if not isinstance(call.args[1], ir.IntImm):
+        amount = emitter.b.value(f"and {text} {amount}, {splat(call.dtype, str(call.dtype.bits - 1))}")
+    operation = "shl" if call.op.name == "tir.shift_left" else "lshr" if call.dtype.is_unsigned else "ashr"
+    return emitter.b.value(f"{operation} {text} {value}, {amount}")
+
+
+@_rule("isnan")
+def _isnan(emitter: FunctionEmitter, call: ir.Call) -> str:
+    value, text = emitter.value(call.args[0]), register_type(call.args[0].dtype)
+    return emitter.b.value(f"fcmp uno {text} {value}, {value}")
+
+
+@_rule("isinf", "isfinite")
+def _isinf(emitter: FunctionEmitter, call: ir.Call) -> str:
+    dtype = call.args[0].dtype
+    size = emitter.intrinsic(f"llvm.fabs.{mangled(dtype)}", dtype, [(dtype, emitter.value(call.args[0]))])
+    infinite = splat(dtype, emitter.value(ir.const(float("inf"), dtype.element)))
+    predicate = "oeq" if call.op.name == "tir.isinf" else "olt"
+    return emitter.b.value(f"fcmp {predicate} {register_type(dtype)} {size}, {infinite}")
+
+
+@_rule("reinterpret")
+def _reinterpret(emitter: FunctionEmitter, call: ir.Call) -> str:
+    value = emitter.value(call.args[0])
+    source, target = register_type(call.args[0].dtype), register_type(call.dtype)
+    return value if source == target else emitter.b.value(f"bitcast {source} {value} to {target}")
+
+
+# --- control ------------------------------------------------------------------------------------------------------
+
+
+@_rule("if_then_else")
+def _if_then_else(emitter: FunctionEmitter, call: ir.Call) -> str:
+    return emitter.choose(*call.args)
+
+
+@_rule("likely")
+def _likely(emitter: FunctionEmitter, call: ir.Call) -> str:
+    return emitter.value(call.args[0])
+
+
+@_rule("assume")
+def _assume(emitter: FunctionEmitter, call: ir.Call) -> str:
+    emitter.module.declare("llvm.assume", "void @llvm.assume(i1)")
+    emitter.b.do(f"call void @llvm.assume(i1 {emitter.value(call.args[0])})")
+    return "0"
+
+
+@_rule("ret")
+def _ret(emitter: FunctionEmitter, call: ir.Call) -> str:
+    """Write the result for the caller and leave; the two fields are those of a tvm-ffi value."""
+    if emitter.in_parallel:
+        raise NotBuilt("returning a value from within a parallel loop", "set a flag in a buffer instead")
+    dtype = call.dtype
+    value = emitter.value(call.args[0])
+    kind, wide = ("3", FLOAT64) if dtype.is_float else ("2" if dtype.is_bool else "1", DataType("int64"))
+    widened = emitter.cast(value, dtype, wide)
+    slot = emitter.b.value("getelementptr inbounds i8, ptr %result, i64 8")
+    emitter.b.do(f"store i32 {kind}, ptr %result")
+    emitter.b.do(f"store {register_type(wide)} {widened}, ptr {slot}")
+    emitter.leave("0")
+    emitter.b.start(emitter.b.label("unreached"))
+    return "0"
+
+
+# --- memory -------------------------------------------------------------------------------------------------------
+
+
+@_rule("address_of")
+def _address_of(emitter: FunctionEmitter, call: ir.Call) -> str:
+    load = call.args[0]
+    if not isinstance(load, ir.BufferLoad) or len(load.indices) != 1:
+        raise InternalError("address_of needs an element of a flattened buffer", at=call)
+    index = load.indices[0]
+    return emitter.address(load.buffer, emitter.index(index.base if isinstance(index, ir.Ramp) else index))
+
+
+@_rule("isnullptr")
+def _isnullptr(emitter: FunctionEmitter, call: ir.Call) -> str:
+    return emitter.b.value(f"icmp eq ptr {emitter.value(call.args[0])}, null")
+
+
+@_rule("prefetch")
+def _prefetch(emitter: FunctionEmitter, call: ir.Call) -> str:
+    """prefetch(address, 0 read or 1 write, locality 0 to 3, 1 data or 0 code): the last three are literals."""
+    address = emitter.value(call.args[0])
+    hints = [emitter.value(arg) for arg in call.args[1:]] or ["0", "3", "1"]
+    emitter.module.declare("llvm.prefetch.p0", "void @llvm.prefetch.p0(ptr, i32, i32, i32)")
+    emitter.b.do(f"call void @llvm.prefetch.p0(ptr {address}, i32 {hints[0]}, i32 {hints[1]}, i32 {hints[2]})")
+    return "0"
+
+
+@_rule("undef")
+def _undef(emitter: FunctionEmitter, call: ir.Call) -> str:
+    return zero(call.dtype)
+
+
+# --- functions outside --------------------------------------------------------------------------------------------
+
+
+@_rule("call_extern", "call_pure_extern", "call_llvm_intrin", "call_llvm_pure_intrin")
+def _call_extern(emitter: FunctionEmitter, call: ir.Call) -> str:
+    symbol = call.args[0]
+    if not isinstance(symbol, ir.StringImm):
+        raise InternalError(f"{call.op.name}: the first argument is the name of the function", at=call)
+    given = [f"{register_type(arg.dtype)} {emitter.value(arg)}" for arg in call.args[1:]]
+    types = [register_type(arg.dtype) for arg in call.args[1:]]
+    result = register_type(call.dtype)
+    emitter.module.declare(symbol.value, f"{result} @{symbol.value}({', '.join(types)})")
+    text = f"call {result} @{symbol.value}({', '.join(given)})"
+    if result == "void":
+        emitter.b.do(text)
+        return "0"
+    return emitter.b.value(text)
+
+
+@_rule("call_packed", "call_cpacked", "tvm_call_packed", "tvm_call_cpacked")
+def _call_packed(emitter: FunctionEmitter, call: ir.Call) -> str:
+    raise NotBuilt("calling a packed function from generated code", "call_extern a C function instead")
+
+
+def _call_function(emitter: FunctionEmitter, call: ir.Call) -> str:
+    """A function of the same module: pointers and scalars in, a status out."""
+    symbol = f"lw.{call.op.name}"
+    arguments = [f"{register_type(arg.dtype)} {emitter.value(arg)}" for arg in call.args]
+    status = emitter.b.value(f"call i32 @{symbol}({', '.join([*arguments, 'ptr null'])})")
+    fine = emitter.b.value(f"icmp eq i32 {status}, 0")
+    bad, good = emitter.b.label("bad"), emitter.b.label("good")
+    emitter.b.branch(fine, good, bad)
+    emitter.b.start(bad)
+    emitter.leave(status)
+    emitter.b.start(good)
+    return "0"
+
+
+_LIBM: Final = frozenset(
+    "acos acosh asin asinh atan atanh cos cosh erf exp exp2 exp10 log log2 log10 log1p sin sinh tan tanh "
+    "pow atan2 hypot nextafter ldexp".split()
+)
+
+
+def _call_libm(emitter: FunctionEmitter, name: str, call: ir.Call) -> str:
+    """Lane by lane through the C library's float64 function; nextafter is exact only in its own type."""
+    element = call.dtype.element
+    symbol, inner = (name, FLOAT64) if name != "nextafter" or element is FLOAT64 else ("nextafterf", element)
+    values = [emitter.value(arg) for arg in call.args]
+    types = [INT32 if name == "ldexp" and position == 1 else inner for position in range(len(values))]
+    result = register_type(inner)
+    emitter.module.declare(symbol, f"{result} @{symbol}({', '.join(register_type(t) for t in types)}) nounwind memory(none)")
+    lanes = []
+    for lane in range(call.dtype.lanes):
+        given = []
+        for value, arg, dtype in zip(values, call.args, types, strict=True):
+            one = emitter.cast(emitter.lane(value, arg.dtype, lane), arg.dtype.element, dtype)
+            given.append(f"{register_type(dtype)} {one}")
+        answer = emitter.b.value(f"call {result} @{symbol}({', '.join(given)})")
+        lanes.append(emitter.cast(answer, inner, element))
+    return lanes[0] if len(lanes) == 1 else emitter.vector(lanes, call.dtype)

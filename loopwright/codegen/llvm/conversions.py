@@ -1,0 +1,64 @@
+"""Casts between data types, by the rules of docs/semantics.md.
+
+Floats become integers by saturation (NaN gives 0), anything becomes bool by comparing with zero, narrowing rounds to
+nearest even. bfloat16 and float8, and float16 where the target has no conversion instruction, go through integer
+operations on their bits, written as IR in `codegen/math`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from loopwright.codegen.llvm.types import mangled, register_type, zero
+from loopwright.runtime.dtype import FLOAT32, DataType
+
+if TYPE_CHECKING:
+    from loopwright.codegen.llvm.emitter import FunctionEmitter
+
+
+def emit_cast(emitter: FunctionEmitter, value: str, source: DataType, target: DataType) -> str:
+    """`value` of type `source` converted to `target`; both have the same lane count."""
+    if source is target:
+        return value
+    if target.is_bool:
+        return _to_bool(emitter, value, source)
+    soft_source, soft_target = emitter.is_soft_float(source), emitter.is_soft_float(target)
+    single = FLOAT32.with_lanes(source.lanes)
+    if soft_source:
+        return emit_cast(emitter, emitter.call_body("decode", source, single, value), single, target)
+    if soft_target:
+        if source is not single:
+            value = emit_cast(emitter, value, source, single)
+        return emitter.call_body("encode", single, target, value)
+    if source.is_float and target.is_float:
+        operation = "fpext" if target.bits > source.bits else "fptrunc"
+    elif source.is_float:
+        return _saturate(emitter, value, source, target)
+    elif target.is_float:
+        operation = "uitofp" if source.is_unsigned else "sitofp"
+    elif source.kind == "handle":
+        operation = "ptrtoint"
+    elif target.kind == "handle":
+        operation = "inttoptr"
+    elif target.bits == source.bits:
+        return value
+    elif target.bits < source.bits:
+        operation = "trunc"
+    else:
+        operation = "zext" if source.is_unsigned else "sext"
+    return emitter.b.value(f"{operation} {register_type(source)} {value} to {register_type(target)}")
+
+
+def _to_bool(emitter: FunctionEmitter, value: str, source: DataType) -> str:
+    if emitter.is_soft_float(source):
+        single = FLOAT32.with_lanes(source.lanes)
+        value, source = emitter.call_body("decode", source, single, value), single
+    compare = "fcmp une" if source.is_float else "icmp ne"
+    return emitter.b.value(f"{compare} {register_type(source)} {value}, {zero(source)}")
+
+
+def _saturate(emitter: FunctionEmitter, value: str, source: DataType, target: DataType) -> str:
+    name = f"llvm.fpto{'u' if target.is_unsigned else 's'}i.sat.{mangled(target)}.{mangled(source)}"
+    to, given = register_type(target), register_type(source)
+    emitter.module.declare(name, f"{to} @{name}({given})")
+    return emitter.b.value(f"call {to} @{name}({given} {value})")

@@ -1,0 +1,49 @@
+"""make_module: a lowered IRModule becomes a callable runtime Module: LLVM text, one object, linked into this process."""
+
+from __future__ import annotations
+
+from time import perf_counter
+
+from loopwright import ir
+from loopwright.codegen.llvm.abi import ENTRY_PREFIX
+from loopwright.codegen.llvm.emit_module import emit_module, written_arguments
+from loopwright.codegen.llvm.engine import Compiled, compile_text, load
+from loopwright.runtime import ffi, thread_pool
+from loopwright.runtime.module import Module
+from loopwright.target import CpuDescription
+
+
+class CompiledModule(Module):
+    """A Module that remembers how it was compiled: `timings` holds the seconds each stage took."""
+
+    timings: dict[str, float]
+    compiled: Compiled
+
+
+def make_module(module: ir.IRModule, cpu: CpuDescription, entry_name: str | None = None) -> CompiledModule:
+    """Compile every function of a lowered module for `cpu` and load the result."""
+    start = perf_counter()
+    text = emit_module(module, cpu)
+    emitted = perf_counter()
+    compiled = compile_text(text, cpu)
+    linking = perf_counter()
+    loaded = load(compiled, {**ffi.symbols(), **thread_pool.symbols()})
+    functions, writes = {}, {}
+    for _, function in module.functions_items():
+        address = loaded.address(ENTRY_PREFIX + function.name)
+        functions[function.name] = ffi.function_from_address(address, loaded)
+        writes[function.name] = written_arguments(function)
+    made = CompiledModule(
+        functions,
+        entry_name,
+        {"ll": compiled.optimized_ll, "asm": compiled.asm, "llvm": lambda: compiled.ll, "": compiled.optimized_ll},
+        keep_alive=loaded,
+        writes=writes,
+    )
+    made.compiled = compiled
+    made.timings = {
+        "emit text": emitted - start,
+        **{f"llvm {stage}": seconds for stage, seconds in compiled.timings.items()},
+        "link": perf_counter() - linking,
+    }
+    return made

@@ -1,0 +1,74 @@
+"""ModuleText: the parts of an LLVM module as they are collected: functions, declarations, strings, metadata."""
+
+from __future__ import annotations
+
+from loopwright.codegen.llvm.types import c_string
+
+
+class ModuleText:
+    """An LLVM module under construction."""
+
+    def __init__(self, triple: str = "", data_layout: str = "") -> None:
+        self.head = []
+        if triple:
+            self.head.append(f'target triple = "{triple}"')
+        if data_layout:
+            self.head.append(f'target datalayout = "{data_layout}"')
+        self._declared: dict[str, str] = {}
+        self._defined: set[str] = set()
+        self._strings: dict[str, str] = {}
+        self._globals: list[str] = []
+        self._functions: list[str] = []
+        self._metadata: list[str] = []
+        self._names: dict[str, int] = {}
+
+    def unique(self, stem: str) -> str:
+        """A symbol name not given before."""
+        count = self._names.get(stem, 0)
+        self._names[stem] = count + 1
+        return stem if count == 0 else f"{stem}.{count}"
+
+    def declare(self, name: str, signature: str) -> None:
+        """Declare an external function once; `signature` is the text after `declare`, with `@name` in it."""
+        self._declared.setdefault(name, f"declare {signature}")
+
+    def define(self, text: str) -> None:
+        """Add a whole function definition."""
+        self._functions.append(text)
+
+    def is_defined(self, name: str) -> bool:
+        return name in self._defined
+
+    def mark_defined(self, name: str) -> None:
+        """Note that `name` will be defined here, so that it is emitted once and not declared."""
+        self._defined.add(name)
+
+    def string(self, text: str) -> str:
+        """The symbol of a constant C string."""
+        name = self._strings.get(text)
+        if name is None:
+            name = self._strings[text] = f"@.str.{len(self._strings)}"
+        return name
+
+    def constant(self, stem: str, text: str, alignment: int) -> str:
+        """The symbol of a constant with initialiser `text`."""
+        name = f"@{self.unique(stem)}"
+        self._globals.append(f"{name} = private unnamed_addr constant {text}, align {alignment}")
+        return name
+
+    def loop_metadata(self, *properties: str) -> str:
+        """A distinct loop identifier with properties such as `llvm.loop.unroll.full`."""
+        items = []
+        for text in properties:
+            items.append(f"!{len(self._metadata)}")
+            self._metadata.append(f'!{len(self._metadata)} = !{{!"{text}"}}')
+        own = f"!{len(self._metadata)}"
+        self._metadata.append(f"{own} = distinct !{{{', '.join([own, *items])}}}")
+        return own
+
+    def text(self) -> str:
+        """The module as LLVM assembly text."""
+        strings = [f"{name} = private unnamed_addr constant {c_string(text)}, align 1" for text, name in self._strings.items()]
+        declarations = [text for name, text in self._declared.items() if name not in self._defined]
+        parts = [*self.head, *strings, *self._globals, *self._functions, *declarations, *self._metadata]
+        return "\n".join(parts) + "\n"

@@ -1,0 +1,93 @@
+"""Parallel loops: the body becomes a function of a range of iterations, which the thread pool runs on chunks.
+
+    for i in T.parallel(n): body      →      status = lw_parallel_for(run_chunk, 0, n, &closure)
+
+The chunk function takes what it uses as parameters, unpacked from the closure by a small stub: so pointers keep
+their no-alias facts, which a load from memory would lose.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from loopwright import ir
+from loopwright.codegen.llvm.function_builder import FunctionBuilder
+from loopwright.codegen.llvm.types import register_type
+
+if TYPE_CHECKING:
+    from loopwright.codegen.llvm.emitter import FunctionEmitter
+
+
+def emit_parallel(emitter: FunctionEmitter, loop: ir.For) -> None:
+    """Run the iterations of `loop` on the thread pool."""
+    low = emitter.index(loop.min)
+    high = emitter.index(loop.min + loop.extent)
+    captured = _captured(loop.body, emitter)
+    chunk = emitter.module.unique(f"parallel.{loop.loop_var.name}")
+    _emit_chunk(emitter, loop, captured, chunk)
+    _emit_stub(emitter, captured, chunk)
+
+    b = emitter.b
+    low, high = _wide(emitter, low, loop.loop_var), _wide(emitter, high, loop.loop_var)
+    closure_type = "{ " + ", ".join(register_type(var.dtype) for var in captured) + " }"
+    closure = b.alloca(closure_type, 1, 64)
+    for position, var in enumerate(captured):
+        slot = b.value(f"getelementptr inbounds {closure_type}, ptr {closure}, i32 0, i32 {position}")
+        b.do(f"store {register_type(var.dtype)} {emitter.values[var]}, ptr {slot}")
+    emitter.module.declare("lw_parallel_for", "i32 @lw_parallel_for(ptr, i64, i64, ptr)")
+    status = b.value(f"call i32 @lw_parallel_for(ptr @{chunk}.stub, i64 {low}, i64 {high}, ptr {closure})")
+    fine = b.value(f"icmp eq i32 {status}, 0")
+    bad, good = b.label("bad"), b.label("good")
+    b.branch(fine, good, bad)
+    b.start(bad)
+    emitter.leave(status)
+    b.start(good)
+
+
+def _wide(emitter: FunctionEmitter, value: str, var: ir.Var) -> str:
+    return emitter.cast(value, var.dtype, ir.DataType("int64"))
+
+
+def _captured(body: ir.Stmt, emitter: FunctionEmitter) -> list[ir.Var]:
+    """The variables of the enclosing function that `body` uses, in order of first use."""
+    found: dict[ir.Var, None] = {}
+
+    def look(node: ir.Node) -> None:
+        if isinstance(node, ir.Buffer):
+            node = node.data
+        if isinstance(node, ir.Var) and node in emitter.values:
+            found[node] = None
+
+    ir.pre_order_visit(body, look)
+    return list(found)
+
+
+def _emit_chunk(emitter: FunctionEmitter, loop: ir.For, captured: list[ir.Var], name: str) -> None:
+    parameters = [f"i64 %begin, i64 %end"]
+    for position, var in enumerate(captured):
+        attributes = " noalias" if var.dtype.kind == "handle" else ""
+        parameters.append(f"{register_type(var.dtype)}{attributes} %c{position}")
+    builder = FunctionBuilder(emitter.module, f"internal i32 @{name}({', '.join(parameters)})", "noinline nounwind ")
+    inner = type(emitter)(emitter.module, builder, emitter.target, emitter._bodies)
+    inner.in_parallel = True
+    inner.values = {var: f"%c{position}" for position, var in enumerate(captured)}
+    int64 = ir.DataType("int64")
+    low, high = (inner.cast(bound, int64, loop.loop_var.dtype) for bound in ("%begin", "%end"))
+    inner.counted_loop(loop.loop_var, low, high, lambda: inner.run(loop.body))
+    if builder.open:
+        builder.ret("i32 0")
+    emitter.module.define(builder.text())
+
+
+def _emit_stub(emitter: FunctionEmitter, captured: list[ir.Var], name: str) -> None:
+    signature = f"internal i32 @{name}.stub(i64 %begin, i64 %end, ptr %closure)"
+    builder = FunctionBuilder(emitter.module, signature, "nounwind ")
+    closure_type = "{ " + ", ".join(register_type(var.dtype) for var in captured) + " }"
+    arguments = ["i64 %begin", "i64 %end"]
+    for position, var in enumerate(captured):
+        slot = builder.value(f"getelementptr inbounds {closure_type}, ptr %closure, i32 0, i32 {position}")
+        text = register_type(var.dtype)
+        arguments.append(f"{text} {builder.value(f'load {text}, ptr {slot}')}")
+    status = builder.value(f"call i32 @{name}({', '.join(arguments)})")
+    builder.ret(f"i32 {status}")
+    emitter.module.define(builder.text())

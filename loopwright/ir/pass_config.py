@@ -1,0 +1,106 @@
+"""The settings a PassContext may carry: each key with its type, default and meaning.
+
+    PassContext(config={"tir.disable_vectorize": True, "tir.UnrollLoop": {"auto_max_step": 16}})
+
+A key is checked when the context is made, so that a misspelt one is an error and not a setting nobody reads. Keys of
+groups of options take a dict (or the dataclass itself).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import Any, Final, NamedTuple
+
+from loopwright.runtime.errors import LoopwrightError
+
+
+class UnknownConfig(LoopwrightError, AttributeError):
+    """A PassContext was given a setting that no pass reads."""
+
+    code = "LW0520"
+
+    def __init__(self, key: str, known: Mapping[str, object]) -> None:
+        near = get_close_matches(key, known, 3, 0.5)
+        super().__init__(
+            f"PassContext: no setting is called {key!r}; the settings are {', '.join(sorted(known))}",
+            hint=f"did you mean {', '.join(near)}?" if near else "PassContext.list_configs() describes them all",
+            fields={"key": key, "candidates": sorted(known)},
+        )
+
+
+class BadConfigValue(LoopwrightError, AttributeError):
+    """A setting of a PassContext has a value of the wrong type."""
+
+    code = "LW0521"
+
+    def __init__(self, key: str, value: object, wanted: str) -> None:
+        super().__init__(
+            f"PassContext: setting {key!r} takes {wanted}, got {type(value).__name__} {value!r}",
+            fields={"key": key, "value": value, "wanted": wanted},
+        )
+
+
+class ConfigKey(NamedTuple):
+    """One setting."""
+
+    type: type
+    default: Any
+    meaning: str
+
+
+@dataclasses.dataclass(frozen=True)
+class UnrollLoopConfig:
+    """Which loops `unroll_loops` writes out, beside those marked unrolled."""
+
+    auto_max_step: int = 0  # unroll a serial loop when its body, written out, has at most this many statements
+    auto_max_depth: int = 8  # how many loops deep an automatically unrolled nest may be
+    auto_max_extent: int = 0  # unroll a serial loop of at most this extent
+    explicit_unroll: bool = True  # write marked loops out; else leave them to the code generator
+    unroll_local_access: bool = False
+
+
+CONFIG_KEYS: Final[dict[str, ConfigKey]] = {
+    "tir.noalias": ConfigKey(bool, True, "argument buffers do not overlap"),
+    "tir.disable_vectorize": ConfigKey(bool, False, "run vectorized loops one iteration at a time"),
+    "tir.disable_assert": ConfigKey(bool, False, "leave out the program's own assertions"),
+    "tir.instrument_bound_checkers": ConfigKey(bool, False, "check every store's and load's indices when the program runs"),
+    "tir.debug_keep_trivial_loop": ConfigKey(bool, False, "keep loops of one iteration"),
+    "tir.add_lower_pass": ConfigKey(list, [], "(phase, pass) pairs to run between the phases of lowering"),
+    "tir.UnrollLoop": ConfigKey(UnrollLoopConfig, UnrollLoopConfig(), "which loops the explicit unroller writes out"),
+}
+
+
+def register_config(key: str, type_: type, default: object = None, meaning: str = "") -> None:
+    """Make a setting known, so that a PassContext accepts it."""
+    CONFIG_KEYS[key] = ConfigKey(type_, default, meaning)
+
+
+def checked_config(config: Mapping[str, object] | None) -> dict[str, Any]:
+    """The given settings, each checked against its type; dicts become option structs."""
+    return {key: _checked(key, value) for key, value in (config or {}).items()}
+
+
+def _checked(key: str, value: Any) -> Any:
+    known = CONFIG_KEYS.get(key)
+    if known is None:
+        raise UnknownConfig(key, CONFIG_KEYS)
+    if dataclasses.is_dataclass(known.type) and isinstance(value, Mapping):
+        return _options(key, known.type, value)
+    if known.type is list and isinstance(value, tuple):
+        return list(value)
+    # bool is a subclass of int: 1 is no truth value here, nor True a count.
+    if not isinstance(value, known.type) or (known.type is int and isinstance(value, bool)):
+        raise BadConfigValue(key, value, known.type.__name__)
+    return value
+
+
+def _options(key: str, struct: type, values: Mapping[str, object]) -> Any:
+    fields = {field.name: type(field.default) for field in dataclasses.fields(struct)}
+    for name, value in values.items():
+        if name not in fields:
+            raise UnknownConfig(f"{key}.{name}", {f"{key}.{field}": None for field in fields})
+        if type(value) is not fields[name]:
+            raise BadConfigValue(f"{key}.{name}", value, fields[name].__name__)
+    return struct(**values)

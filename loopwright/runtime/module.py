@@ -1,0 +1,195 @@
+"""Module: compiled functions by name, with the sources they were made from.
+
+`mod["f"]` is the compiled function itself: calling it runs no Python. `mod(…)` calls the entry function and, at
+the price of a tenth of a microsecond, also takes arrays that numpy does not export (bfloat16, read-only). The module
+is a table; how functions were compiled, and what keeps their code alive, is their maker's business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from loopwright.runtime.call_errors import ReadOnlyArgument
+from loopwright.runtime.errors import LoopwrightError, NotBuilt
+
+if TYPE_CHECKING:
+    from loopwright.runtime.timing import Evaluator
+
+
+class MissingFunction(LoopwrightError, AttributeError):
+    """The module has no function of that name; the message lists those it has."""
+
+    code = "LW0107"
+
+    def __init__(self, name: str, known: Iterable[str], imported: Iterable[str] = ()) -> None:
+        names, elsewhere = list(known), list(imported)
+        hint = f"it has {', '.join(names)}" if names else "it has no functions"
+        if elsewhere:
+            hint += f"; query_imports=True would also look among {', '.join(elsewhere)}"
+        super().__init__(f"the module has no function {name!r}", hint=hint, fields={"name": name, "known": names})
+
+
+class MissingSource(LoopwrightError, ValueError):
+    """The module does not have its source in that form; the message lists the forms it has."""
+
+    code = "LW0108"
+
+    def __init__(self, form: str, known: Iterable[str]) -> None:
+        names = list(known)
+        hint = f"it can show {', '.join(names)}" if names else "it keeps no source"
+        super().__init__(
+            f"the module cannot show its source as {form!r}", hint=hint, fields={"form": form, "known": names}
+        )
+
+
+class Module:
+    """Compiled functions by name; calling the module calls its entry function."""
+
+    def __init__(
+        self,
+        functions: Mapping[str, Callable[..., Any]],
+        entry_name: str | None = None,
+        sources: Mapping[str, Callable[[], str]] | None = None,
+        *,
+        type_key: str = "llvm",
+        keep_alive: object = None,
+        writes: Mapping[str, Collection[int]] | None = None,
+    ) -> None:
+        """`sources` gives each form of source when it is asked for. `writes` says which arguments (by position) a
+        function writes: others may be read-only arrays. `keep_alive` is released with the module."""
+        if entry_name is None and len(functions) == 1:
+            entry_name = next(iter(functions))
+        self._functions = dict(functions)
+        self._sources = dict(sources or {})
+        self._writes = dict(writes or {})
+        self._keep_alive = keep_alive
+        self._entry = self._functions.get(entry_name or "", self._no_entry)
+        self.entry_name = entry_name
+        self.type_key = type_key
+        self.imported_modules: list[Module] = []
+
+    def __call__(self, *args: Any) -> Any:
+        try:
+            return self._entry(*args)
+        except BufferError:
+            # numpy refused to export an argument, so the function has not run yet: trying again is safe.
+            retyped = self._retype(args)
+            if retyped is None:
+                raise
+        return self._entry(*retyped)
+
+    def __getitem__(self, name: str) -> Callable[..., Any]:
+        return self.get_function(name)
+
+    def get_function(self, name: str, query_imports: bool = False) -> Callable[..., Any]:
+        """The function `name`, callable without any Python in between; `query_imports` looks in imports too."""
+        function = self._find(name, query_imports)
+        if function is None:
+            elsewhere = [] if query_imports else [n for module in self.imported_modules for n in module.function_names]
+            raise MissingFunction(name, self.function_names, elsewhere)
+        return function
+
+    def implements_function(self, name: str, query_imports: bool = False) -> bool:
+        """Whether `get_function` would find `name`."""
+        return self._find(name, query_imports) is not None
+
+    @property
+    def function_names(self) -> list[str]:
+        """The names of this module's own functions."""
+        return list(self._functions)
+
+    @property
+    def entry_func(self) -> Callable[..., Any]:
+        """What calling the module calls."""
+        if self._entry == self._no_entry:
+            self._no_entry()
+        return self._entry
+
+    def import_module(self, module: Module) -> None:
+        """Let `query_imports` look in `module` as well."""
+        if module is self or self in module._all_imports():
+            raise ValueError("import_module: a module cannot import itself, directly or through others")
+        self.imported_modules.append(module)
+
+    def clear_imports(self) -> None:
+        """Forget the imported modules."""
+        self.imported_modules.clear()
+
+    @property
+    def format(self) -> str:
+        """The form that `get_source()` shows."""
+        return next(iter(self._sources), "")
+
+    def get_source(self, fmt: str = "") -> str:
+        """The source in a form (`"ll"`, `"asm"`, …); by default in the module's own `format`."""
+        make = self._sources.get(fmt or self.format)
+        if make is None:
+            raise MissingSource(fmt, self._sources)
+        return make()
+
+    def time_evaluator(self, func_name: str, dev: Any, **options: Any) -> Evaluator:
+        """A callable that takes the function's arguments and gives a `BenchmarkResult`; see `runtime.timing`."""
+        from loopwright.runtime.timing import time_evaluator
+
+        return time_evaluator(self.get_function(func_name, query_imports=True), dev, **options)
+
+    is_runnable = True
+    is_device_module = False
+    is_binary_serializable = False
+    is_dso_exportable = False
+
+    def get_property_mask(self) -> int:
+        """1: serializable, 2: runnable, 4: exportable as a shared library."""
+        return self.is_binary_serializable + 2 * self.is_runnable + 4 * self.is_dso_exportable
+
+    def save(self, file_name: str, fmt: str = "") -> None:
+        """Not built yet."""
+        raise NotBuilt("Module.save", hint="get_source('ll') and get_source('asm') give the text to write to a file")
+
+    def export_library(self, file_name: str, **options: Any) -> str:
+        """Not built yet."""
+        raise NotBuilt("Module.export_library", hint="the module can be called in this process")
+
+    def __repr__(self) -> str:
+        return f"Module({self.type_key}: {', '.join(self._functions)})"
+
+    def _find(self, name: str, query_imports: bool) -> Callable[..., Any] | None:
+        found = self._functions.get(name)
+        if found is None and name == "__tvm_main__" and self._entry != self._no_entry:
+            return self._entry  # the name under which older scripts ask for the entry
+        if found is None and query_imports:
+            return next((f for m in self.imported_modules if (f := m._find(name, True)) is not None), None)
+        return found
+
+    def _all_imports(self) -> list[Module]:
+        return [m for direct in self.imported_modules for m in (direct, *direct._all_imports())]
+
+    def _no_entry(self, *args: Any) -> Any:
+        raise MissingFunction(self.entry_name or "entry function", self._functions)
+
+    def _retype(self, args: tuple[Any, ...]) -> list[Any] | None:
+        """`args` with arrays that numpy does not export replaced by tensors on their memory; None if there are none."""
+        import numpy as np
+
+        from loopwright.runtime.tensor import as_argument
+
+        retyped = [as_argument(arg) for arg in args]
+        if all(new is old for new, old in zip(retyped, args, strict=True)):
+            return None
+        writes = self._writes.get(self.entry_name or "")
+        for position, arg in enumerate(args):
+            if isinstance(arg, np.ndarray) and not arg.flags.writeable and (writes is None or position in writes):
+                verb = "may write" if writes is None else "writes"
+                raise ReadOnlyArgument(
+                    f"{self.entry_name}: argument {position} is a read-only array, and the function {verb} it"
+                    "\x1fthe array's flag `writeable` is off\x1fpass a copy: nd.array(x), or x.copy()"
+                ) from None
+        return retyped
+
+
+def load_module(path: str, fmt: str = "") -> Module:
+    """Not built yet."""
+    raise NotBuilt(
+        "runtime.load_module", hint="build the module in this process; libraries cannot be exported yet either"
+    )

@@ -1,0 +1,144 @@
+"""Functions and errors known by name across languages: `register_func`, `get_global_func`, `register_error`, `convert`.
+
+A Python exception that crosses compiled code on its way to the caller arrives there as the same object, for functions
+that were registered or converted here.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any, Final
+
+from loopwright.runtime import ffi
+from loopwright.runtime.errors import LoopwrightError
+
+_CROSSING: Final = "loopwright.PythonException"
+_KEPT: Final = 64  # exceptions on their way; native code that swallows one leaves it here until it is pushed out
+_crossing: OrderedDict[str, BaseException] = OrderedDict()
+_tokens: Final = itertools.count()
+
+
+class FunctionNameTaken(LoopwrightError, ValueError):
+    """A function is registered under that name already; `override=True` replaces it."""
+
+    code = "LW0124"
+
+
+class UnknownGlobalFunction(LoopwrightError, ValueError):
+    """No function is registered under that name."""
+
+    code = "LW0125"
+
+
+class NotConvertible(LoopwrightError, ValueError):
+    """A value that has no counterpart outside Python."""
+
+    code = "LW0126"
+
+
+def register_func(
+    name_or_f: str | Callable[..., Any], f: Callable[..., Any] | None = None, override: bool = False
+) -> Any:
+    """Register a function under a name, or under its own; also a decorator. Gives back the registered function."""
+    if not isinstance(name_or_f, str):
+        return register_func(name_or_f.__name__, name_or_f, override)
+    name = name_or_f
+
+    def register(function: Callable[..., Any]) -> Any:
+        tvm_ffi = ffi.load()
+        if not override and tvm_ffi.get_global_func(name, allow_missing=True) is not None:
+            raise FunctionNameTaken(
+                f"a function is already registered as {name!r}", hint="pass override=True to replace it"
+            )
+        tvm_ffi.register_global_func(name, _carrying_exceptions(function), override=override)
+        return tvm_ffi.get_global_func(name)
+
+    return register if f is None else register(f)
+
+
+def get_global_func(name: str, allow_missing: bool = False) -> Any:
+    """The function registered as `name`; without one, None where `allow_missing`, else an error."""
+    found = ffi.load().get_global_func(name, allow_missing=True)
+    if found is None and not allow_missing:
+        import difflib
+
+        near = difflib.get_close_matches(name, list_global_func_names(), 3)
+        hint = f"did you mean {', '.join(near)}?" if near else "register it with register_func"
+        raise UnknownGlobalFunction(f"no function is registered as {name!r}", hint=hint, fields={"name": name})
+    return found
+
+
+def list_global_func_names() -> list[str]:
+    """The names of all registered functions, in order."""
+    from tvm_ffi import registry
+
+    return sorted(str(name) for name in registry.list_global_func_names())
+
+
+def remove_global_func(name: str) -> None:
+    """Forget the function registered as `name`."""
+    get_global_func(name)
+    ffi.load().remove_global_func(name)
+
+
+def convert(value: Any) -> Any:
+    """`value` as it is seen outside Python: lists as arrays, dicts as maps, callables as functions."""
+    tvm_ffi = ffi.load()
+    if isinstance(value, tvm_ffi.core.CObject):
+        return value
+    if callable(value):
+        value = _carrying_exceptions(value)
+    try:
+        return tvm_ffi.convert(value)
+    except TypeError as error:
+        raise NotConvertible(f"a {type(value).__name__} cannot be converted", why=str(error)) from error
+
+
+def register_error(name_or_class: str | type, cls: type | None = None) -> Any:
+    """Let native errors of that kind arrive as this class, made from one text; also a decorator."""
+    if isinstance(name_or_class, type):
+        return register_error(name_or_class.__name__, name_or_class)
+
+    def register(error_class: type) -> type:
+        ffi.load().register_error(name_or_class, error_class)
+        return error_class
+
+    return register if cls is None else register(cls)
+
+
+def _carrying_exceptions(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`function`, whose exceptions come out of native code as themselves.
+
+    tvm_ffi sends an exception's kind and text, and rebuilds it from them. So the exception is kept here under a token
+    and the token sent behind the text; the "class" registered for the kind looks it up again.
+    """
+    tvm_ffi = ffi.load()
+    core = tvm_ffi.core
+    if isinstance(function, core.Function):
+        return function
+    core.ERROR_NAME_TO_TYPE.setdefault(_CROSSING, _Arrived)
+
+    @functools.wraps(function)
+    def carried(*args: Any) -> Any:
+        try:
+            return function(*args)
+        except Exception as error:
+            token = str(next(_tokens))
+            _crossing[token] = error
+            while len(_crossing) > _KEPT:
+                _crossing.popitem(last=False)
+            error.__tvm_ffi_error__ = core.Error(_CROSSING, f"{error}\x1f{token}", "")  # type: ignore[attr-defined]
+            raise
+
+    return carried
+
+
+class _Arrived(Exception):
+    """Looks like the class of the exception that crossed; making one gives back the exception itself."""
+
+    def __new__(cls, message: str) -> BaseException:  # type: ignore[misc]
+        text, _, token = message.rpartition("\x1f")
+        return _crossing.pop(token, None) or LoopwrightError(text)

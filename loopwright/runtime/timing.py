@@ -1,0 +1,210 @@
+"""time_evaluator: how long a function takes, measured in a tight loop and given as seconds per call.
+
+Nothing is subtracted. Where the native runtime is there and the arguments are tensors and numbers, the loop runs in C
+and the interpreter takes no part in it; otherwise it is a bare Python loop, whose call costs a few tenths of a
+microsecond and is part of the figure.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import repeat as times
+from typing import Any, Final
+
+import numpy as np
+
+from loopwright.runtime import ffi, thread_pool
+from loopwright.runtime.errors import LoopwrightError
+
+_GROWTH: Final = 1.618  # at least, when a repeat was too short: the first calls of a longer run tend to be slower
+_MOST_CALLS: Final = 1 << 40
+_INT, _FLOAT, _TENSOR = 1, 3, 70  # TVMFFITypeIndex
+
+
+class BadTiming(LoopwrightError, ValueError):
+    """An option of time_evaluator that makes no sense, such as fewer than one call."""
+
+    code = "LW0123"
+
+
+@dataclass(frozen=True)
+class BenchmarkResult:
+    """Seconds per call: the figure of each repeat in `results`, and what sums them up."""
+
+    results: tuple[float, ...]
+
+    @property
+    def mean(self) -> float:
+        """The average."""
+        return statistics.fmean(self.results)
+
+    @property
+    def median(self) -> float:
+        """The middle one, which a single disturbed repeat does not move."""
+        return statistics.median(self.results)
+
+    @property
+    def min(self) -> float:
+        """The least disturbed repeat."""
+        return min(self.results)
+
+    @property
+    def max(self) -> float:
+        """The most disturbed repeat."""
+        return max(self.results)
+
+    @property
+    def std(self) -> float:
+        """How far repeats lie from the average, as a standard deviation."""
+        return statistics.pstdev(self.results)
+
+    def __str__(self) -> str:
+        names = ("mean", "median", "max", "min", "std")
+        head = "".join(f"{name + ' (ms)':^14}" for name in names)
+        row = "".join(f"{getattr(self, name) * 1e3:^14.4f}" for name in names)
+        return f"Execution time summary:\n{head}\n{row}"
+
+
+@dataclass(frozen=True)
+class Evaluator:
+    """Call it with the function's arguments to get a `BenchmarkResult`; the fields are `time_evaluator`'s options."""
+
+    function: Callable[..., Any]
+    number: int
+    repeat: int
+    min_repeat_ms: int
+    limit_zero_time_iterations: int
+    cooldown_interval_ms: int
+    repeats_to_cooldown: int
+    cache_flush_bytes: int
+    f_preproc: Callable[..., Any] | None
+
+    def __call__(self, *args: Any) -> BenchmarkResult:
+        self.function(
+            *args
+        )  # untimed: the first call meets cold caches and sleeping threads, and raises bad-call errors
+        flush = np.zeros(self.cache_flush_bytes, np.uint8) if self.cache_flush_bytes else None
+        loop = _native_loop(self.function, args) or _python_loop(self.function, args)
+        number, results = self.number, []
+        for index in range(self.repeat):
+            if self.f_preproc is not None:
+                self.f_preproc(*args)
+            if flush is not None:
+                flush += 1  # reads and writes every byte, so that little else stays in the caches
+            seconds, number = self._one_repeat(loop, number)
+            results.append(seconds / number)
+            if self.cooldown_interval_ms and (index + 1) % self.repeats_to_cooldown == 0:
+                time.sleep(self.cooldown_interval_ms / 1000)
+        return BenchmarkResult(tuple(results))
+
+    def _one_repeat(self, loop: Callable[[int], int], number: int) -> tuple[float, int]:
+        """The seconds that `number` calls take, and `number`, grown until they take at least `min_repeat_ms`."""
+        zero_times = 0
+        while True:
+            seconds = loop(number) / 1e9
+            zero_times += seconds <= 0
+            if (
+                seconds * 1000 >= self.min_repeat_ms
+                or zero_times >= self.limit_zero_time_iterations
+                or number >= _MOST_CALLS
+            ):
+                return seconds, number
+            wanted = self.min_repeat_ms / 1000 / seconds * number if seconds > 0 else 0
+            number = math.ceil(max(wanted, number * _GROWTH))
+
+
+def time_evaluator(
+    function: Callable[..., Any],
+    dev: Any = None,
+    number: int = 10,
+    repeat: int = 1,
+    min_repeat_ms: int = 0,
+    limit_zero_time_iterations: int = 100,
+    cooldown_interval_ms: int = 0,
+    repeats_to_cooldown: int = 1,
+    cache_flush_bytes: int = 0,
+    f_preproc: str | Callable[..., Any] = "",
+) -> Evaluator:
+    """A callable that times `function`: after one untimed call, `repeat` times, `number` calls each time.
+
+    `number` grows until a repeat takes `min_repeat_ms`. `f_preproc` runs before each repeat, and `cache_flush_bytes`
+    of other memory are touched there, so use `number=1` to measure with cold caches.
+    """
+    for name, value, least in (
+        ("number", number, 1),
+        ("repeat", repeat, 1),
+        ("repeats_to_cooldown", repeats_to_cooldown, 1),
+        ("min_repeat_ms", min_repeat_ms, 0),
+        ("cooldown_interval_ms", cooldown_interval_ms, 0),
+        ("cache_flush_bytes", cache_flush_bytes, 0),
+    ):
+        if value < least:
+            raise BadTiming(f"time_evaluator: {name} is {value}, and must be at least {least}", fields={name: value})
+    if dev is not None and hasattr(dev, "require"):
+        dev.require("time_evaluator")
+    if isinstance(f_preproc, str):
+        preprocess = ffi.load().get_global_func(f_preproc) if f_preproc else None
+    else:
+        preprocess = f_preproc
+    return Evaluator(
+        function, number, repeat, min_repeat_ms, limit_zero_time_iterations, cooldown_interval_ms, repeats_to_cooldown,
+        cache_flush_bytes, preprocess,
+    )  # fmt: skip
+
+
+def _python_loop(function: Callable[..., Any], args: Sequence[Any]) -> Callable[[int], int]:
+    def loop(number: int) -> int:
+        clock = time.perf_counter_ns
+        start = clock()
+        for _ in times(None, number):
+            function(*args)
+        return clock() - start
+
+    return loop
+
+
+class _Any(ctypes.Structure):
+    """`TVMFFIAny`: a type index and eight bytes of value."""
+
+    _fields_ = [("type_index", ctypes.c_int32), ("padding", ctypes.c_uint32), ("value", ctypes.c_uint64)]
+
+
+def _native_loop(function: Callable[..., Any], args: Sequence[Any]) -> Callable[[int], int] | None:
+    """The loop in C, or None where the function or an argument must pass through Python."""
+    native = thread_pool.library()
+    core = ffi.load().core
+    if native is None or not isinstance(function, core.Function):
+        return None
+    keep: list[Any] = []
+    packed = (_Any * max(1, len(args)))()
+    for slot, arg in zip(packed, args, strict=False):
+        if isinstance(arg, np.ndarray):
+            from loopwright.runtime.tensor import as_argument
+
+            arg = as_argument(arg)
+            arg = core.from_dlpack(arg) if isinstance(arg, np.ndarray) else arg
+        if isinstance(arg, core.Tensor) and arg.__chandle__():
+            slot.type_index, slot.value = _TENSOR, arg.__chandle__()
+        elif isinstance(arg, int) and not isinstance(arg, bool) and -(1 << 63) <= arg < 1 << 63:
+            slot.type_index, slot.value = _INT, arg & (1 << 64) - 1
+        elif isinstance(arg, float):
+            slot.type_index, slot.value = _FLOAT, ctypes.c_uint64.from_buffer(ctypes.c_double(arg)).value
+        else:
+            return None
+        keep.append(arg)
+    symbols = ffi.symbols()
+    call, drop, handle = symbols["TVMFFIFunctionCall"], symbols["TVMFFIObjectDecRef"], function.__chandle__()
+
+    def loop(number: int) -> int:
+        nanoseconds = native.lw_time_calls(call, drop, handle, packed, len(args), number)
+        if nanoseconds < 0:
+            function(*keep)  # fails as the timed call did, and this time the error reaches the caller
+            raise LoopwrightError("time_evaluator: a timed call failed, and calling again succeeded")
+        return nanoseconds
+
+    return loop

@@ -1,0 +1,436 @@
+"""Expressions of a script: an evaluator over Python's syntax tree.
+
+Names stand for values of the script or of the code around it. Operators on IR values build IR; all else is plain
+Python. What has no IR in it (comprehensions, lambdas, f-strings, …) is compiled and run by Python itself. Every error
+is reported at the expression that raised it.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable
+from typing import Any, ClassVar, Final
+
+from loopwright.ir import (
+    Buffer,
+    BufferLoad,
+    BufferRegion,
+    Call,
+    Expr,
+    GlobalVar,
+    IntImm,
+    Range,
+    StringImm,
+    as_expr,
+    const,
+    logical_and,
+    logical_not,
+    logical_or,
+)
+from loopwright.ir.buffer import WrongIndexCount
+from loopwright.ir.expr import Ramp
+from loopwright.ir.intrinsics import if_then_else
+from loopwright.ir.operators import cast
+from loopwright.runtime.dtype import DataType
+from loopwright.runtime.errors import DiagnosticError, InternalError, SourceLine
+from loopwright.script.parser.differences import extent_between
+from loopwright.script.parser.errors import (
+    BadValueType,
+    ExpressionFailed,
+    RankMismatch,
+    UndefinedName,
+    UnknownAttribute,
+    describe,
+)
+from loopwright.script.parser.scopes import MISSING, Scopes
+from loopwright.script.parser.source import Source
+
+_BINARY: Final[dict[type[ast.operator], Callable[[Any, Any], Any]]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+    ast.LShift: operator.lshift,
+    ast.RShift: operator.rshift,
+    ast.BitAnd: operator.and_,
+    ast.BitOr: operator.or_,
+    ast.BitXor: operator.xor,
+    ast.MatMult: operator.matmul,
+    ast.Pow: operator.pow,
+}
+_COMPARE: Final[dict[type[ast.cmpop], Callable[[Any, Any], Any]]] = {
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+    ast.Is: operator.is_,
+    ast.IsNot: operator.is_not,
+    ast.In: lambda a, b: a in b,
+    ast.NotIn: lambda a, b: a not in b,
+}
+_UNARY: Final[dict[type[ast.unaryop], Callable[[Any], Any]]] = {
+    ast.USub: operator.neg,
+    ast.UAdd: lambda a: a if isinstance(a, Expr) else +a,
+    ast.Invert: operator.invert,
+    ast.Not: lambda a: logical_not(a) if isinstance(a, Expr) else not a,
+}
+
+
+class TakesRegions:
+    """Mixed into functions of `T` to whom `A[i:i + 4]` means a region; to all others it is a vector."""
+
+
+class Evaluator:
+    """Evaluate expressions in the scopes of one script."""
+
+    def __init__(self, source: Source, scopes: Scopes) -> None:
+        self.source = source
+        self.scopes = scopes
+
+    def place(self, node: ast.AST) -> SourceLine:
+        return self.source.place(node)
+
+    def evaluate(self, node: ast.expr) -> Any:
+        """The value of an expression: a Python value, an IR node or a directive."""
+        return self._table.get(type(node), Evaluator._by_python)(self, node)
+
+    def value(self, node: ast.expr) -> Any:
+        """Like `evaluate`, but a slice of a buffer is the vector it holds."""
+        value = self.evaluate(node)
+        return self.vector(value, node) if type(value) is BufferRegion else value
+
+    def expression(self, node: ast.expr) -> Expr:
+        """An expression of the program; Python numbers become literals."""
+        value = self.value(node)
+        if isinstance(value, Expr):
+            return value
+        try:
+            return as_expr(value)
+        except Exception as error:
+            raise self.failed(error, node) from error
+
+    def condition(self, node: ast.expr) -> Expr:
+        """A truth value of the program; integers compare with zero."""
+        value = self.expression(node)
+        if value.dtype.is_bool:
+            return value
+        if not value.dtype.is_int:
+            raise BadValueType(f"a condition must be true or false, got {value.dtype}", self.place(node), "compare it")
+        return logical_and(value)
+
+    def failed(self, error: Exception, node: ast.AST) -> Exception:
+        """`error` as a diagnostic at `node`, unless it is one already."""
+        if isinstance(error, (DiagnosticError, InternalError)):
+            return error
+        if isinstance(error, WrongIndexCount):
+            return RankMismatch(error, self.place(node))
+        return ExpressionFailed(error, self.place(node))
+
+    # --- leaves ---
+
+    def _name(self, node: ast.Name) -> Any:
+        value = self.scopes.get(node.id)
+        if value is MISSING:
+            raise UndefinedName(node.id, self.scopes.names(), self.place(node))
+        return value
+
+    def _constant(self, node: ast.Constant) -> Any:
+        return node.value
+
+    def _attribute(self, node: ast.Attribute) -> Any:
+        owner = self.evaluate(node.value)
+        value = getattr(owner, node.attr, MISSING)
+        if value is MISSING:
+            shown = ast.unparse(node.value) if isinstance(node.value, (ast.Name, ast.Attribute)) else describe(owner)
+            raise UnknownAttribute(shown, node.attr, dir(owner), self.place(node))
+        return value
+
+    # --- operators ---
+
+    def _binary(self, node: ast.BinOp) -> Any:
+        # Left-leaning chains are as long as programs that print them: a loop, not recursion.
+        spine = [node]
+        while type(node.left) is ast.BinOp:
+            node = node.left
+            spine.append(node)
+        left = self.value(node.left)
+        while spine:
+            node = spine.pop()
+            right = self.value(node.right)
+            try:
+                left = _BINARY[type(node.op)](left, right)
+            except Exception as error:
+                raise self.failed(error, node) from error
+        return left
+
+    def _unary(self, node: ast.UnaryOp) -> Any:
+        value = self.value(node.operand)
+        try:
+            return _UNARY[type(node.op)](value)
+        except Exception as error:
+            raise self.failed(error, node) from error
+
+    def _boolean(self, node: ast.BoolOp) -> Any:
+        combine, stops = (logical_and, False) if type(node.op) is ast.And else (logical_or, True)
+        result: Any = None
+        for position, operand in enumerate(node.values):
+            value = self.value(operand)
+            if position == 0 or not isinstance(result, Expr):
+                # Python's own rule as long as the values are Python's.
+                if position and isinstance(value, Expr) and not isinstance(result, bool):
+                    result = bool(result)
+                result = value
+            else:
+                try:
+                    result = combine(result, value)
+                except Exception as error:
+                    raise self.failed(error, node) from error
+            if not isinstance(result, Expr) and bool(result) is stops:
+                return result
+        return result
+
+    def _compare(self, node: ast.Compare) -> Any:
+        left = self.value(node.left)
+        result: Any = True
+        for sign, operand in zip(node.ops, node.comparators, strict=True):
+            right = self.value(operand)
+            try:
+                holds = _COMPARE[type(sign)](left, right)
+                if isinstance(result, Expr):
+                    result = logical_and(result, holds)
+                else:
+                    result = holds
+            except Exception as error:
+                raise self.failed(error, node) from error
+            if not isinstance(result, Expr) and not result:
+                return result
+            left = right
+        return result
+
+    def _conditional(self, node: ast.IfExp) -> Any:
+        condition = self.value(node.test)
+        if isinstance(condition, Expr) and not isinstance(condition, IntImm):
+            try:
+                return if_then_else(condition, self.value(node.body), self.value(node.orelse))
+            except Exception as error:
+                raise self.failed(error, node) from error
+        return self.value(node.body if condition else node.orelse)
+
+    # --- subscripts ---
+
+    def _subscript(self, node: ast.Subscript) -> Any:
+        owner = self.evaluate(node.value)
+        if isinstance(owner, Buffer):
+            return self.access(owner, self.indices(node), node)
+        index = self.evaluate(node.slice)
+        try:
+            return owner[index]
+        except Exception as error:
+            raise self.failed(error, node) from error
+
+    def indices(self, node: ast.Subscript) -> tuple[Any, ...]:
+        """The values between the brackets; slices stay slices."""
+        index = self.evaluate(node.slice)
+        return index if isinstance(index, tuple) else (index,)
+
+    def access(self, buffer: Buffer, indices: tuple[Any, ...], node: ast.AST) -> BufferLoad | BufferRegion:
+        """`buffer[indices]`: a load, a region when slices have no step, or a vector load."""
+        try:
+            if len(indices) != len(buffer.shape):
+                raise WrongIndexCount(buffer.name, len(buffer.shape), len(indices))
+            for index in indices:
+                if type(index) is slice:
+                    break
+            else:
+                return BufferLoad(buffer, self._integers(buffer, indices, node))
+            if any(type(index) is slice and index.step is not None for index in indices):
+                ranges = [self._ramp(buffer, axis, index, node) for axis, index in enumerate(indices)]
+                return BufferLoad(buffer, tuple(ranges))
+            return BufferRegion(buffer, tuple([_range(buffer, axis, index) for axis, index in enumerate(indices)]))
+        except Exception as error:
+            raise self.failed(error, node) from error
+
+    def _integers(self, buffer: Buffer, indices: tuple[Any, ...], node: ast.AST) -> tuple[Expr, ...]:
+        made = []
+        for axis, index in enumerate(indices):
+            value = _index(buffer, axis, index)
+            if not value.dtype.is_int and not value.dtype.is_bool:
+                raise BadValueType(
+                    f"index {axis} of {buffer.name} must be an integer, got {value.dtype}",
+                    self.place(node),
+                    'convert it with .astype("int32")',
+                )
+            made.append(value)
+        return tuple(made)
+
+    def vector(self, region: BufferRegion, node: ast.AST) -> BufferLoad:
+        """The values of a region as one vector."""
+        buffer = region.buffer
+        return BufferLoad(buffer, tuple([self._lanes(buffer, part, 1, node) for part in region.region]))
+
+    def vector_indices(self, buffer: Buffer, indices: tuple[Any, ...], node: ast.AST) -> tuple[Expr, ...]:
+        """Indices of a store: slices become vectors of indices."""
+        try:
+            if len(indices) != len(buffer.shape):
+                raise WrongIndexCount(buffer.name, len(buffer.shape), len(indices))
+            if any(type(index) is slice for index in indices):
+                return tuple([self._ramp(buffer, axis, index, node) for axis, index in enumerate(indices)])
+            return self._integers(buffer, indices, node)
+        except Exception as error:
+            raise self.failed(error, node) from error
+
+    def _ramp(self, buffer: Buffer, axis: int, index: Any, node: ast.AST) -> Expr:
+        if type(index) is not slice:
+            return _index(buffer, axis, index)
+        step = 1 if index.step is None else index.step
+        if isinstance(step, IntImm):
+            step = step.value
+        if not isinstance(step, int) or step == 0:
+            raise BadValueType(
+                f"the step of a slice must be a constant other than 0, got {step!r}", self.place(node), None
+            )
+        return self._lanes(buffer, _range(buffer, axis, slice(index.start, index.stop)), step, node)
+
+    def _lanes(self, buffer: Buffer, part: Range, step: int, node: ast.AST) -> Expr:
+        if not isinstance(part.extent, IntImm):
+            raise BadValueType(
+                f"a slice of {buffer.name} that is used as a vector needs a constant length",
+                self.place(node),
+                "write both bounds so that their difference is constant, or use a loop",
+            )
+        lanes = -(-part.extent.value // step)
+        if lanes < 1:
+            raise BadValueType(f"a slice of {buffer.name} that is used as a vector is empty", self.place(node), None)
+        return part.min if lanes == 1 else Ramp(part.min, const(step, part.min.dtype), lanes)
+
+    def _slice(self, node: ast.Slice) -> slice:
+        return slice(
+            None if node.lower is None else self.value(node.lower),
+            None if node.upper is None else self.value(node.upper),
+            None if node.step is None else self.value(node.step),
+        )
+
+    # --- displays and calls ---
+
+    def _items(self, nodes: list[ast.expr]) -> list[Any]:
+        values = []
+        for node in nodes:
+            if type(node) is ast.Starred:
+                values += self._unpacked(node)
+            else:
+                values.append(self.evaluate(node))
+        return values
+
+    def _unpacked(self, node: ast.Starred) -> list[Any]:
+        value = self.evaluate(node.value)
+        try:
+            return list(value)
+        except Exception as error:
+            raise self.failed(error, node) from error
+
+    def _tuple(self, node: ast.Tuple) -> tuple[Any, ...]:
+        return tuple(self._items(node.elts))
+
+    def _list(self, node: ast.List) -> list[Any]:
+        return self._items(node.elts)
+
+    def _dict(self, node: ast.Dict) -> dict[Any, Any]:
+        made: dict[Any, Any] = {}
+        for key, value in zip(node.keys, node.values, strict=True):
+            if key is None:
+                made.update(self.evaluate(value))
+            else:
+                made[self.evaluate(key)] = self.evaluate(value)
+        return made
+
+    def _call(self, node: ast.Call) -> Any:
+        function = self.evaluate(node.func)
+        args = self._items(node.args)
+        kwargs: dict[str, Any] = {}
+        for keyword in node.keywords:
+            if keyword.arg is None:
+                kwargs.update(self.evaluate(keyword.value))
+            else:
+                kwargs[keyword.arg] = self.evaluate(keyword.value)
+        if not isinstance(function, TakesRegions):
+            for position, arg in enumerate(args):
+                if type(arg) is BufferRegion:
+                    args[position] = self.vector(arg, node.args[min(position, len(node.args) - 1)])
+        if isinstance(function, GlobalVar):
+            return self._call_function(function, args, node)
+        try:
+            return function(*args, **kwargs)
+        except Exception as error:
+            raise self.failed(error, node) from error
+
+    def _call_function(self, function: GlobalVar, args: list[Any], node: ast.Call) -> Expr:
+        try:
+            given = [as_expr(arg.data if isinstance(arg, Buffer) else arg) for arg in args]
+        except Exception as error:
+            raise self.failed(error, node) from error
+        return Call(self.result_dtype(function), function, tuple(given))
+
+    def result_dtype(self, function: GlobalVar) -> DataType:
+        """What a call of a function of the module returns."""
+        return DataType("void")
+
+    def _by_python(self, node: ast.expr) -> Any:
+        """Whatever has no IR syntax of its own: compiled with all visible names as globals, and run."""
+        try:
+            code = compile(ast.fix_missing_locations(ast.Expression(node)), self.source.file, "eval")
+            return eval(code, self.scopes.flat())
+        except NameError as error:
+            raise UndefinedName(error.name or "?", self.scopes.names(), self.place(node)) from error
+        except Exception as error:
+            raise self.failed(error, node) from error
+
+    _table: ClassVar[dict[type, Callable[[Any, Any], Any]]] = {
+        ast.Name: _name,
+        ast.Constant: _constant,
+        ast.Attribute: _attribute,
+        ast.BinOp: _binary,
+        ast.UnaryOp: _unary,
+        ast.BoolOp: _boolean,
+        ast.Compare: _compare,
+        ast.IfExp: _conditional,
+        ast.Subscript: _subscript,
+        ast.Slice: _slice,
+        ast.Tuple: _tuple,
+        ast.List: _list,
+        ast.Dict: _dict,
+        ast.Call: _call,
+    }
+
+
+def _index(buffer: Buffer, axis: int, index: Any) -> Expr:
+    """A literal index takes the type of the dimension it indexes."""
+    if type(index) is int:
+        dtype = buffer.shape[axis].dtype
+        if dtype.is_int and dtype.min_value() <= index <= dtype.max_value():
+            return const(index, dtype)
+    return as_expr(index)
+
+
+def _range(buffer: Buffer, axis: int, index: Any) -> Range:
+    if type(index) is not slice:
+        value = _index(buffer, axis, index)
+        return Range.from_min_extent(value, const(1, value.dtype))
+    low = _index(buffer, axis, 0 if index.start is None else index.start)
+    high = buffer.shape[axis] if index.stop is None else _index(buffer, axis, index.stop)
+    return Range.from_min_extent(*extent_between(low, high))
+
+
+def stored_value(value: Any, dtype: DataType) -> Expr:
+    """`value` as it is stored in memory of `dtype`: Python numbers take the type, expressions are cast."""
+    if isinstance(value, (bool, int, float)) and not dtype.is_vector:
+        if dtype.is_float:
+            return const(float(value), dtype)
+        if isinstance(value, int) and (dtype.is_int or dtype.is_bool):
+            return const(value, dtype)
+    made = as_expr(value)
+    return made if isinstance(made, StringImm) else cast(made, dtype)

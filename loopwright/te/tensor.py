@@ -1,0 +1,223 @@
+"""Tensors: what computes read and give. `A[i, j]` and `A(i, j)` are one element of `A`, known when the program runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from loopwright.ir import Expr, Producer, ProducerLoad, WrongIndexCount, as_expr
+from loopwright.runtime.dtype import DataType
+from loopwright.runtime.errors import LoopwrightError, NotBuilt
+
+if TYPE_CHECKING:
+    from loopwright.te.operation import Operation
+
+
+class WholeTensor(LoopwrightError, TypeError):
+    """A whole tensor was used where one number is needed.
+
+    Expressions are about single elements: write `te.compute(A.shape, lambda i, j: A[i, j] + 1)`. Arithmetic on whole
+    tensors (`A + 1`) belongs to `topi`. A tensor of rank 0 is one number and may be used as such.
+    """
+
+    code = "LW0411"
+
+    def __init__(self, tensor: Tensor) -> None:
+        shape = shape_text(tensor.shape)
+        names = ", ".join("ijklmnpq"[k % 8] for k in range(tensor.ndim))
+        super().__init__(
+            f"tensor {tensor.name} of shape {shape} is used as one number",
+            why="an expression computes one element; arithmetic on whole tensors is part of topi",
+            hint=f"index it, as in te.compute({tensor.name}.shape, lambda {names}: … {tensor.name}[{names}] …)",
+            fields={"tensor": tensor.name},
+        )
+
+
+class AmbiguousEquality(LoopwrightError, ValueError):
+    """`==` between two tensors of rank 0: are the tensors one object, or is it a comparison of their values?"""
+
+    code = "LW0422"
+
+    def __init__(self, a: Tensor, b: Tensor) -> None:
+        super().__init__(
+            f"{a.name} == {b.name}: both have rank 0, so this may mean the tensors or their values",
+            hint=f"use {a.name}.same_as({b.name}) for the tensors, {a.name}() == {b.name}() for their values",
+        )
+
+
+class BadIndex(LoopwrightError, TypeError):
+    """A tensor was indexed with something that is not one integer."""
+
+    code = "LW0412"
+
+    def __init__(self, tensor: Tensor, position: int, index: object) -> None:
+        what = f"of type {index.dtype}" if isinstance(index, Expr) else f"{type(index).__name__} {index!r}"
+        super().__init__(
+            f"{tensor.name}: index {position} is {what}, not an integer",
+            hint="use an axis, an integer, or an integer expression of them; convert with .astype if you mean to round",
+            fields={"tensor": tensor.name, "position": position},
+        )
+
+
+def shape_text(shape: Sequence[Expr]) -> str:
+    """A shape as Python writes it."""
+    inner = ", ".join([dim_text(dim) for dim in shape])
+    return f"({inner},)" if len(shape) == 1 else f"({inner})"
+
+
+def dim_text(dim: Expr) -> str:
+    """One dimension in a message: its number, its name, or its expression."""
+    value = getattr(dim, "value", None)
+    return str(value) if isinstance(value, int) else str(getattr(dim, "name", None) or repr(dim))
+
+
+def _forward(name: str) -> Callable[..., Expr]:
+    def method(self: Any, *other: object) -> Expr:
+        result: Expr = getattr(self.as_expr(), name)(*other)
+        return result
+
+    method.__name__ = name
+    return method
+
+
+class ScalarOperators:
+    """Python's operators for objects that stand for one number, through their `as_expr()`."""
+
+    __slots__ = ()
+
+    __add__, __radd__ = _forward("__add__"), _forward("__radd__")
+    __sub__, __rsub__ = _forward("__sub__"), _forward("__rsub__")
+    __mul__, __rmul__ = _forward("__mul__"), _forward("__rmul__")
+    __truediv__, __rtruediv__ = _forward("__truediv__"), _forward("__rtruediv__")
+    __floordiv__, __rfloordiv__ = _forward("__floordiv__"), _forward("__rfloordiv__")
+    __mod__, __rmod__ = _forward("__mod__"), _forward("__rmod__")
+    __lshift__, __rlshift__ = _forward("__lshift__"), _forward("__rlshift__")
+    __rshift__, __rrshift__ = _forward("__rshift__"), _forward("__rrshift__")
+    __and__, __rand__ = _forward("__and__"), _forward("__rand__")
+    __or__, __ror__ = _forward("__or__"), _forward("__ror__")
+    __xor__, __rxor__ = _forward("__xor__"), _forward("__rxor__")
+    __lt__, __le__ = _forward("__lt__"), _forward("__le__")
+    __gt__, __ge__ = _forward("__gt__"), _forward("__ge__")
+    __neg__, __invert__ = _forward("__neg__"), _forward("__invert__")
+    astype, equal = _forward("astype"), _forward("equal")
+
+    def __bool__(self) -> bool:
+        return bool(self.as_expr())
+
+    def as_expr(self) -> Expr:
+        raise NotImplementedError
+
+
+class TensorSlice(ScalarOperators):
+    """A tensor with its first indices given; with all of them given it is one element, and acts as an expression."""
+
+    __slots__ = ("indices", "tensor")
+
+    def __init__(self, tensor: Tensor, indices: tuple[Expr, ...]) -> None:
+        self.tensor = tensor
+        self.indices = indices
+
+    @property
+    def dtype(self) -> DataType:
+        return self.tensor.dtype
+
+    def __getitem__(self, indices: Any) -> TensorSlice:
+        return TensorSlice(self.tensor, (*self.indices, *_indices(self.tensor, indices, len(self.indices))))
+
+    def as_expr(self) -> Expr:
+        """The element as an expression."""
+        return self.tensor(*self.indices)
+
+    asobject = as_expr
+
+    def __eq__(self, other: object) -> Any:
+        return self.as_expr() == other
+
+    def __ne__(self, other: object) -> Any:
+        return self.as_expr() != other
+
+    __hash__ = object.__hash__
+
+    def __repr__(self) -> str:
+        return f"{self.tensor.name}[{', '.join([repr(index) for index in self.indices]) or '()'}]"
+
+
+class Tensor(ScalarOperators, Producer):
+    """Output `value_index` of `op`. Two tensors are equal when they are the same output of the same operation."""
+
+    __slots__ = ("dtype", "name", "op", "shape", "value_index")
+
+    op: Operation
+    value_index: int
+
+    def __init__(self, shape: Sequence[object], dtype: str | DataType, op: Operation, value_index: int) -> None:
+        self.shape = tuple([as_expr(dim) for dim in shape])
+        self.dtype = DataType(dtype)
+        self.op = op
+        self.value_index = value_index
+        self.name = op.name if op.num_outputs == 1 else f"{op.name}.v{value_index}"
+        self.span = None
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def axis(self) -> tuple[Any, ...]:
+        """The axes of the operation that computes this tensor."""
+        axes: tuple[Any, ...] = self.op.axis  # type: ignore[attr-defined]
+        return axes
+
+    def __getitem__(self, indices: Any) -> TensorSlice:
+        return TensorSlice(self, _indices(self, indices, 0))
+
+    def __call__(self, *indices: Any) -> ProducerLoad:
+        """The element at `indices`."""
+        given = _indices(self, indices, 0)
+        if len(given) != self.ndim:
+            raise WrongIndexCount(self.name, self.ndim, len(given))
+        return ProducerLoad(self, given)
+
+    def as_expr(self) -> Expr:
+        """The value of a tensor of rank 0."""
+        if self.shape:
+            raise WholeTensor(self)
+        return ProducerLoad(self, ())
+
+    def __eq__(self, other: object) -> Any:
+        if not isinstance(other, Tensor):
+            return NotImplemented if self.shape else self.as_expr() == other
+        if self is not other and not self.shape and not other.shape:
+            raise AmbiguousEquality(self, other)
+        return self.op is other.op and self.value_index == other.value_index
+
+    def __ne__(self, other: object) -> Any:
+        if isinstance(other, Tensor):
+            return not self == other
+        return NotImplemented if self.shape else self.as_expr() != other
+
+    def __hash__(self) -> int:
+        return hash((id(self.op), self.value_index))
+
+    def __repr__(self) -> str:
+        return f"Tensor({self.name}, shape={shape_text(self.shape)}, dtype={str(self.dtype)!r})"
+
+    __str__ = __repr__
+
+
+def _indices(tensor: Tensor, indices: Any, before: int) -> tuple[Expr, ...]:
+    """`indices` as integer expressions, given that `before` of them were there already."""
+    given = tuple(indices) if isinstance(indices, (tuple, list)) else (indices,)
+    if before + len(given) > tensor.ndim:
+        raise WrongIndexCount(tensor.name, tensor.ndim, before + len(given))
+    made: list[Expr] = []
+    for position, index in enumerate(given, before):
+        if isinstance(index, slice):
+            raise NotBuilt(f"a range in the indices of te tensor {tensor.name}", "give one index a dimension")
+        if isinstance(index, (float, str)) or index is None:
+            raise BadIndex(tensor, position, index)
+        value = as_expr(index)
+        if not value.dtype.is_int or value.dtype.lanes != 1:
+            raise BadIndex(tensor, position, value)
+        made.append(value)
+    return tuple(made)

@@ -1,0 +1,73 @@
+"""canonicalize_loops: every loop counts from 0, and loops of one iteration are gone.
+
+    for i in range(2, 10):              →    for i in range(8):
+        for j in range(1):                       B[i + 2, 0] = A[i + 2]
+            B[i, j] = A[i]
+
+Needs: nothing.  Leaves: `min` is the literal 0; loop variable and extent have one type; no thread-bound loop (one of
+extent 1 is an ordinary unit loop; a longer one is an error on a CPU). Unit loops with annotations stay: somebody put
+the annotation there for a later pass.
+"""
+
+from __future__ import annotations
+
+from loopwright.ir import BufferRewriter, Expr, For, ForKind, IntImm, PrimFunc, Stmt, Var, cast, const, deep
+from loopwright.ir.passes import PassContext, function_pass
+from loopwright.runtime.dtype import DataType
+from loopwright.transform.errors import ThreadLoopOnCpu
+
+
+class _CanonicalizeLoops(BufferRewriter):
+    def __init__(self, keep_unit_loops: bool) -> None:
+        super().__init__()
+        self.values: dict[Var, Expr] = {}
+        self.keep_unit_loops = keep_unit_loops
+
+    def visit_Var(self, var: Var) -> Expr:
+        return self.values.get(var, var)
+
+    def visit_For(self, loop: For) -> Stmt:
+        low, extent = self.visit(loop.min), self.visit(loop.extent)
+        is_unit = isinstance(extent, IntImm) and extent.value == 1
+        if loop.kind is ForKind.THREAD_BINDING and not is_unit:
+            raise ThreadLoopOnCpu(loop)
+        old = loop.loop_var
+        dtype = _widest(old.dtype, low.dtype, extent.dtype)
+        starts_at_zero = isinstance(low, IntImm) and low.value == 0
+        if is_unit and not loop.annotations and not self.keep_unit_loops:
+            return self._with_value(old, cast(low, old.dtype), loop.body)
+        var = old if old.dtype is dtype else type(old)(old.name, dtype)
+        kind = ForKind.SERIAL if loop.kind is ForKind.THREAD_BINDING else loop.kind
+        if var is old and starts_at_zero:
+            body = self.visit(loop.body)
+        else:
+            index = var if starts_at_zero else var + cast(low, dtype)
+            body = self._with_value(old, cast(index, old.dtype), loop.body)
+        zero = low if starts_at_zero and low.dtype is dtype else const(0, dtype)
+        return loop.with_(loop_var=var, min=zero, extent=cast(extent, dtype), kind=kind, body=body, thread_binding=None)
+
+    def _with_value(self, var: Var, value: Expr, body: Stmt) -> Stmt:
+        outer = self.values.get(var)
+        self.values[var] = value
+        new: Stmt = self.visit(body)
+        if outer is None:
+            del self.values[var]
+        else:
+            self.values[var] = outer
+        return new
+
+
+def _widest(*dtypes: DataType) -> DataType:
+    widest = dtypes[0]
+    for dtype in dtypes[1:]:
+        if dtype.bits > widest.bits:
+            widest = dtype
+    return widest
+
+
+@function_pass
+@deep
+def canonicalize_loops(func: PrimFunc) -> PrimFunc:
+    """Every loop counts from 0, and loops of one iteration are gone."""
+    keep = PassContext.current().setting("tir.debug_keep_trivial_loop")
+    return func.with_(body=_CanonicalizeLoops(keep).visit(func.body))

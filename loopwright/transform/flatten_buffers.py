@@ -1,0 +1,126 @@
+"""flatten_buffers: every buffer has one dimension.
+
+    def f(A: T.Buffer((4, 8)), B: T.Buffer((4,), strides=(s,))):   →    A_1 = T.decl_buffer((32,), data=A.data)
+        B[i] = A[i, j]                                                  B_1[i * s] = A_1[i * 8 + j]
+
+Strides and offset go into the index. The function's own buffers keep their declarations in `buffer_map`, for the
+checks at the call; the body sees the same memory through flat names. A buffer that is flat already stays.
+Needs: no blocks.  Leaves: one index for each load and store.
+"""
+
+from __future__ import annotations
+
+from loopwright.ir import (
+    Allocate,
+    AllocateConst,
+    Block,
+    Buffer,
+    BufferLoad,
+    BufferStore,
+    DeclBuffer,
+    Expr,
+    IntImm,
+    Prefetch,
+    PrimFunc,
+    Range,
+    Rewriter,
+    Stmt,
+    const,
+    deep,
+)
+from loopwright.ir.node import rewrite_tuple
+from loopwright.ir.passes import function_pass
+from loopwright.runtime.dtype import INT64
+from loopwright.transform.errors import BlockNotLowered
+from loopwright.transform.flat_index import add_index, flat_index, flat_strides, is_literal, mul_index, sub_index
+
+
+class _FlattenBuffers(Rewriter):
+    def __init__(self) -> None:
+        self.flat: dict[Buffer, Buffer] = {}
+
+    def visit_Buffer(self, buffer: Buffer) -> Buffer:
+        flat = self.flat.get(buffer)
+        if flat is None:
+            flat = self.flat[buffer] = buffer if is_flat(buffer) else flattened(buffer)
+        return flat
+
+    def visit_BufferLoad(self, load: BufferLoad) -> Expr:
+        indices = rewrite_tuple(load.indices, self.visit)
+        flat = self.visit_Buffer(load.buffer)
+        if flat is load.buffer:
+            return load.with_(indices=indices)
+        return BufferLoad(flat, (flat_index(load.buffer, indices),), span=load.span)
+
+    def visit_BufferStore(self, store: BufferStore) -> Stmt:
+        indices = rewrite_tuple(store.indices, self.visit)
+        value = self.visit(store.value)
+        flat = self.visit_Buffer(store.buffer)
+        if flat is store.buffer:
+            return store.with_(value=value, indices=indices)
+        return BufferStore(flat, value, (flat_index(store.buffer, indices),), span=store.span)
+
+    def visit_Allocate(self, node: Allocate) -> Stmt:
+        return node.with_(extents=_one_extent(node.extents), body=self.visit(node.body))
+
+    def visit_AllocateConst(self, node: AllocateConst) -> Stmt:
+        return node.with_(extents=_one_extent(node.extents), body=self.visit(node.body))
+
+    def visit_Prefetch(self, node: Prefetch) -> Stmt:
+        flat = self.visit_Buffer(node.buffer)
+        if flat is node.buffer:
+            return self.rebuild(node)
+        first = flat_index(node.buffer, tuple([self.visit(part.min) for part in node.bounds]))
+        return Prefetch(flat, (Range.from_min_extent(first, const(1, first.dtype)),), span=node.span)
+
+    def visit_Block(self, block: Block) -> Stmt:
+        raise BlockNotLowered("flatten_buffers", block)
+
+
+def is_flat(buffer: Buffer) -> bool:
+    """Whether it has one dimension, stride 1 and offset 0 already."""
+    if len(buffer.shape) != 1 or not is_literal(buffer.elem_offset, 0):
+        return False
+    return not buffer.strides or is_literal(buffer.strides[0], 1)
+
+
+def flattened(buffer: Buffer) -> Buffer:
+    """The same memory from `data` on, as one dimension."""
+    size: Expr
+    if buffer.strides:
+        size = add_index(buffer.elem_offset, const(1, buffer.elem_offset.dtype))
+        for extent, stride in zip(buffer.shape, buffer.strides, strict=True):
+            size = add_index(size, mul_index(sub_index(extent, const(1, extent.dtype)), stride))
+    else:
+        compact = mul_index(buffer.shape[0], flat_strides(buffer)[0]) if buffer.shape else const(1)
+        size = add_index(buffer.elem_offset, compact)
+    return buffer.with_(shape=(size,), strides=(), elem_offset=const(0, size.dtype), axis_separators=())
+
+
+def _one_extent(extents: tuple[Expr, ...]) -> tuple[Expr, ...]:
+    if len(extents) == 1:
+        return extents
+    known, count = [], 1
+    for extent in extents:
+        if isinstance(extent, IntImm):
+            count *= extent.value
+        else:
+            known.append(extent)
+    size: Expr = const(count, INT64 if count >= 1 << 31 else extents[0].dtype if extents else "int32")
+    for extent in known:
+        size = mul_index(size, extent)
+    return (size,)
+
+
+@function_pass
+@deep
+def flatten_buffers(func: PrimFunc) -> PrimFunc:
+    """Every buffer has one dimension."""
+    rewriter = _FlattenBuffers()
+    arguments = func.argument_buffers()
+    body: Stmt = rewriter.visit(func.body)
+    for buffer in reversed(arguments):
+        flat = rewriter.flat.get(buffer, buffer)
+        if flat is not buffer:
+            body = DeclBuffer(flat, body)
+    return func.with_(body=body)

@@ -1,0 +1,128 @@
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections import Counter
+
+import pytest
+from typer.testing import CliRunner
+
+from loopwright.cli import app, doctor, explain
+
+runner = CliRunner()
+
+
+def test_version():
+    result = runner.invoke(app, ["--version"])
+    assert result.exit_code == 0
+    assert re.match(r"loopwright (\d+\.\d+\.\d+|\(not installed\))", result.stdout)
+
+
+def test_python_dash_m_is_the_command():
+    done = subprocess.run([sys.executable, "-m", "loopwright", "--version"], capture_output=True, text=True)
+    assert done.returncode == 0
+    assert done.stdout.startswith("loopwright ")
+
+
+def test_doctor_shows_the_machine():
+    result = runner.invoke(app, ["doctor"], env={"COLUMNS": "200"})
+    assert result.exit_code == 0
+    for name in (
+        "Python",
+        "CPU",
+        "Vectors",
+        "Cores to use",
+        "Caches",
+        "LLVM",
+        "tvm-ffi",
+        "C compiler",
+        "Thread pool",
+        "CUDA",
+    ):
+        assert name in result.stdout
+
+
+def test_doctor_in_json():
+    report = json.loads(runner.invoke(app, ["doctor", "--json"]).stdout)
+    assert {"python", "cpu", "vector_bits", "cores", "caches", "llvm", "thread_pool", "torch", "onnx", "cuda"} <= set(
+        report
+    )
+    assert "llvmlite" in report["llvm"]["value"]
+    assert report["python"]["state"] == "fine"
+    assert report["cuda"]["state"] == "missing"
+    assert "libcuda.so.1" in report["cuda"]["value"]
+
+
+def test_doctor_says_what_a_missing_package_means(monkeypatch):
+    monkeypatch.setattr(doctor, "_is_installed", lambda module: False)
+    monkeypatch.setattr(doctor.shutil, "which", lambda name: None)
+    result = runner.invoke(app, ["doctor", "--json"])
+    report = json.loads(result.stdout)
+    assert report["llvm"] == {
+        "value": "not found",
+        "state": "broken",
+        "note": "nothing can be compiled; install llvmlite",
+    }
+    assert "install gcc, clang" in report["c_compiler"]["note"]
+    assert "loopwright[torch]" in report["torch"]["note"]
+    assert result.exit_code == 1
+
+
+def test_doctor_survives_a_probe_that_fails(monkeypatch):
+    def _sick() -> list[doctor.Fact]:
+        raise OSError("no such thing")
+
+    monkeypatch.setattr(doctor, "_PROBES", (_sick, doctor._python))
+    facts = doctor.examine("1.0")
+    assert [fact.key for fact in facts] == ["loopwright", "sick", "python", "platform"]
+    assert facts[1].state == "broken"
+    assert facts[1].note == "OSError: no such thing"
+
+
+def test_doctor_names_the_serial_fallback(monkeypatch):
+    from loopwright.runtime import thread_pool
+
+    monkeypatch.setattr(thread_pool, "library", lambda: None)
+    monkeypatch.setattr(thread_pool, "why_serial", lambda: "there is no C compiler")
+    (fact,) = doctor._thread_pool()
+    assert (fact.value, fact.state) == ("serial fallback", "missing")
+    assert fact.note == "there is no C compiler; parallel loops run serially"
+
+
+@pytest.mark.parametrize("code", ["LW0601", "lw0601", "601", "LW601"])
+def test_explain_prints_the_page(code):
+    result = runner.invoke(app, ["explain", code])
+    assert result.exit_code == 0
+    assert result.stdout.startswith("UnknownTargetKind [LW0601] (a ValueError)\n")
+    assert "The first word of a target names what generates the code" in result.stdout
+
+
+def test_explain_knows_the_base_classes():
+    assert "[LW0002]" in explain.page("LW0002")
+    assert "never the user's mistake" in explain.page("LW0002")
+
+
+def test_explain_offers_the_nearest_codes():
+    result = runner.invoke(app, ["explain", "LW0609"])
+    assert result.exit_code == 1
+    assert "no error has the code LW0609" in result.output
+    assert "LW0607" in result.output
+    result = runner.invoke(app, ["explain", "hello"])
+    assert result.exit_code == 1
+    assert "no error has the code hello" in result.output
+
+
+def test_explain_lists_all():
+    listing = runner.invoke(app, ["explain"]).stdout.splitlines()
+    assert len(listing) == len(explain.catalogue())
+    assert any(line.startswith("LW0601  UnknownTargetKind") for line in listing)
+
+
+def test_every_code_belongs_to_one_error_and_every_error_has_a_page():
+    entries = explain.definitions()
+    twice = [code for code, count in Counter(entry.code for entry in entries).items() if count > 1]
+    assert not twice, [entry for entry in entries if entry.code in twice]
+    assert not [entry for entry in entries if len(entry.page) < 20]
+    assert not [entry for entry in entries if not re.fullmatch(r"LW\d{4}", entry.code)]

@@ -1,0 +1,15 @@
+"""Set-up shared by all tests."""
+
+from __future__ import annotations
+
+import os
+
+# Before the first import of loopwright: nodes refuse to be written to while tests run.
+os.environ["LOOPWRIGHT_FREEZE"] = "1"
+
+from hypothesis import HealthCheck, settings
+
+# Deadlines measure the machine, not the code; under CI a failure must come back on the next run.
+settings.register_profile("local", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("ci", parent=settings.get_profile("local"), derandomize=True, print_blob=True)
+settings.load_profile("ci" if os.environ.get("CI") else "local")

@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+import ctypes
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from loopwright.runtime import thread_pool
+from loopwright.runtime.native_library import NativeLibrary, cache_directory, is_complete_elf
+
+needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler here")
+
+
+@pytest.fixture
+def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> NativeLibrary:
+    monkeypatch.setenv("LOOPWRIGHT_CACHE_DIR", str(tmp_path / "cache"))
+    source = tmp_path / "tiny.c"
+    source.write_text('const char* lw_source_hash(void) __attribute__((visibility("default")));\n'
+                      "const char* lw_source_hash(void) { return LW_SOURCE_HASH; }\n")  # fmt: skip
+    return NativeLibrary(source)
+
+
+def cached(library: NativeLibrary) -> list[Path]:
+    directory = cache_directory()
+    assert directory is not None
+    return sorted(directory.iterdir())
+
+
+@needs_compiler
+def test_it_is_built_once_and_found_again(library: NativeLibrary):
+    assert library.load() is not None
+    (made,) = cached(library)
+    stamp = made.stat().st_mtime_ns
+    assert NativeLibrary(library.source).load() is not None
+    assert [path.stat().st_mtime_ns for path in cached(library)] == [stamp]
+
+
+@needs_compiler
+def test_a_changed_source_makes_another_library(library: NativeLibrary):
+    before = library.hash()
+    assert library.load() is not None
+    library.source.write_text(library.source.read_text() + "/* changed */\n")
+    assert library.hash() != before
+    assert library.load() is not None
+    assert len(cached(library)) == 2
+
+
+@needs_compiler
+def test_a_cut_off_library_is_built_again(library: NativeLibrary):
+    directory = cache_directory()
+    assert directory is not None
+    path = directory / f"tiny-{library.hash()}.so"
+    assert library.build(path)
+    whole = path.read_bytes()
+    for length in (0, 10, 64, len(whole) // 2, len(whole) - 1):
+        path.write_bytes(whole[:length])
+        assert not is_complete_elf(path)
+    assert library.load() is not None
+    assert is_complete_elf(path)
+
+
+@needs_compiler
+def test_a_prebuilt_library_is_used_unless_it_is_stale(library: NativeLibrary):
+    prebuilt = library.source.with_name("_tiny.so")
+    assert library.build(prebuilt)
+    loaded = library.load()
+    assert loaded is not None
+    assert Path(loaded._name) == prebuilt
+    library.source.write_text(library.source.read_text() + "\n")
+    loaded = library.load()
+    assert loaded is not None
+    assert Path(loaded._name) != prebuilt
+
+
+def test_no_compiler_is_explained(library: NativeLibrary, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("CC", raising=False)
+    assert library.load() is None
+    assert "no C compiler: cc, gcc and clang were looked for" in library.why_not
+
+
+@needs_compiler
+def test_a_failing_compiler_is_quoted(library: NativeLibrary):
+    library.source.write_text("this is not C\n")
+    assert library.load() is None
+    assert "failed:" in library.why_not
+    assert cached(library) == []
+
+
+def test_a_directory_that_others_can_write_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    shared.chmod(0o777)
+    monkeypatch.setenv("LOOPWRIGHT_CACHE_DIR", str(shared))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "mine"))
+    assert cache_directory() == tmp_path / "mine" / "loopwright"
+
+
+@needs_compiler
+def test_many_processes_may_build_at_once(tmp_path: Path):
+    code = "from loopwright.runtime import thread_pool as t; assert t.library() is not None; print(t.num_threads())"
+    environment = {**os.environ, "LOOPWRIGHT_CACHE_DIR": str(tmp_path), "LOOPWRIGHT_NUM_THREADS": "3"}
+    running = [
+        subprocess.Popen([sys.executable, "-c", code], env=environment, stdout=subprocess.PIPE, text=True)
+        for _ in range(3)
+    ]
+    assert [process.communicate(timeout=100)[0] for process in running] == ["3\n"] * 3
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_the_runtime_exports_its_functions():
+    library = thread_pool.library()
+    if library is None:
+        pytest.skip("no native runtime here")
+    for name, address in thread_pool.symbols().items():
+        assert ctypes.cast(getattr(library, name), ctypes.c_void_p).value == address

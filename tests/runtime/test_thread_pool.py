@@ -1,0 +1,297 @@
+from __future__ import annotations
+
+import ctypes
+import os
+import subprocess
+import sys
+import textwrap
+import threading
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from native_call import native
+
+from loopwright import runtime
+from loopwright.runtime import ffi, thread_pool
+from loopwright.runtime.call_errors import AssertionFailed
+from loopwright.runtime.thread_pool import BODY, BadThreadCount
+
+pytestmark = pytest.mark.skipif(thread_pool.library() is None, reason="no native runtime here")
+
+
+def parallel_for(body, begin: int, end: int, closure: object = None) -> int:
+    library = thread_pool.library()
+    assert library is not None
+    return library.lw_parallel_for(BODY(body), begin, end, closure)
+
+
+def chunks(begin: int, end: int, count: int) -> list[tuple[int, int]]:
+    seen = []
+    with runtime.threads(count):
+        assert parallel_for(lambda lo, hi, _: seen.append((lo, hi)) or 0, begin, end) == 0
+    return sorted(seen)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 7, 16])
+@pytest.mark.parametrize(("begin", "end"), [(0, 0), (5, 3), (0, 1), (-3, 4), (0, 7), (0, 8), (10, 1010)])
+def test_chunks_are_contiguous_balanced_and_cover_the_range(begin: int, end: int, count: int):
+    got = chunks(begin, end, count)
+    assert len(got) == max(0, min(count, end - begin))
+    assert [i for lo, hi in got for i in range(lo, hi)] == list(range(begin, end))
+    if got:
+        sizes = [hi - lo for lo, hi in got]
+        assert max(sizes) - min(sizes) <= 1
+
+
+def test_ranges_wider_than_a_signed_integer_are_cut_right():
+    lo, hi = -(1 << 63), (1 << 63) - 1
+    got = chunks(lo, hi, 3)
+    assert (got[0][0], got[-1][1]) == (lo, hi)
+    assert [a[1] for a in got[:-1]] == [b[0] for b in got[1:]]
+
+
+def test_the_closure_arrives_and_threads_differ():
+    seen, barrier = set(), threading.Barrier(3, timeout=20)
+
+    def body(_lo: int, _hi: int, closure: int) -> int:
+        seen.add((threading.get_native_id(), closure))
+        barrier.wait()  # passes only if all three chunks run at the same time
+        return 0
+
+    with runtime.threads(3):
+        assert parallel_for(body, 0, 3, 1234) == 0
+    assert len(seen) == 3
+    assert {closure for _, closure in seen} == {1234}
+
+
+def test_a_status_comes_back_and_the_pool_stays_usable():
+    with runtime.threads(4):
+        assert parallel_for(lambda lo, _hi, _: 7 if lo == 2 else 0, 0, 4) == 7
+        assert parallel_for(lambda *_: 0, 0, 4) == 0
+        assert parallel_for(lambda *_: -1, 0, 4) == -1
+
+
+def test_an_inner_loop_runs_in_its_own_thread():
+    inner = []
+
+    def outer(_lo: int, _hi: int, _closure: object) -> int:
+        here = threading.get_native_id()
+        return parallel_for(lambda lo, hi, _: inner.append((threading.get_native_id() == here, lo, hi)) or 0, 0, 10)
+
+    with runtime.threads(2):
+        assert parallel_for(outer, 0, 2) == 0
+    assert inner == [(True, 0, 10)] * 2
+
+
+def test_many_callers_at_once():
+    failures = []
+
+    def call(seed: int) -> None:
+        for n in range(50):
+            seen = []
+            parallel_for(lambda lo, hi, _, seen=seen: seen.extend(range(lo, hi)) or 0, seed, seed + n)
+            if sorted(seen) != list(range(seed, seed + n)):
+                failures.append((seed, n))
+
+    callers = [threading.Thread(target=call, args=(seed,)) for seed in range(4)]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join()
+    assert not failures
+
+
+def test_an_error_raised_in_a_worker_reaches_the_caller():
+    thread_pool.symbols()  # installs how errors move between threads
+    raise_error = ffi.load().LIB.TVMFFIErrorSetRaisedFromCStr
+
+    def body(lo: int, _hi: int, _closure: object) -> int:
+        if lo == 0:
+            return 0
+        raise_error(ctypes.c_char_p(b"AssertionFailed"), ctypes.c_char_p(b"main: i < n does not hold"))
+        return -1
+
+    function = native(lambda _values: parallel_for(body, 0, 4))
+    with runtime.threads(4):
+        for _ in range(3):
+            with pytest.raises(AssertionFailed, match="main: i < n does not hold"):
+                function()
+
+
+def run(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        env={**os.environ, **environment},
+    )
+
+
+def test_a_forked_child_has_a_pool_of_its_own():
+    done = run(
+        """
+        import os, sys, warnings
+        warnings.simplefilter("ignore")
+        from loopwright.runtime import thread_pool as tp
+        def count():
+            import threading
+            seen, meet = set(), threading.Barrier(3, timeout=20)
+            def body(lo, hi, closure):
+                seen.add(threading.get_native_id()); meet.wait(); return 0
+            keep = tp.BODY(body)
+            tp.library().lw_parallel_for(keep, 0, 3, None)
+            return len(seen)
+        assert count() == 3
+        child = os.fork()
+        if child == 0:
+            os._exit(0 if count() == 3 else 1)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert count() == 3
+        """,
+        LOOPWRIGHT_NUM_THREADS="3",
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_environment_sets_the_number_of_threads():
+    assert (
+        run("from loopwright import runtime; print(runtime.num_threads())", LOOPWRIGHT_NUM_THREADS="5").stdout == "5\n"
+    )
+
+
+@pytest.mark.parametrize("given", ["many", "0", "-1", "5000", ""])
+def test_a_bad_environment_is_named(given: str):
+    done = run("from loopwright import runtime; runtime.num_threads()", LOOPWRIGHT_NUM_THREADS=given)
+    assert f"the environment variable LOOPWRIGHT_NUM_THREADS: '{given}' is no number of threads" in done.stderr
+
+
+def test_set_num_threads_and_back():
+    default = runtime.num_threads()
+    try:
+        runtime.set_num_threads(3)
+        assert runtime.num_threads() == 3
+        with runtime.threads(5):
+            assert runtime.num_threads() == 5
+            with runtime.threads(1):
+                assert runtime.num_threads() == 1
+            assert runtime.num_threads() == 5
+            other = []
+            thread = threading.Thread(target=lambda: other.append(runtime.num_threads()))
+            thread.start()
+            thread.join()
+            assert other == [3]  # the override belongs to this thread
+        assert runtime.num_threads() == 3
+    finally:
+        runtime.set_num_threads(None)
+    assert runtime.num_threads() <= max(default, len(os.sched_getaffinity(0)))
+
+
+@pytest.mark.parametrize("count", [0, -1, 1025, 1.5, True, "2"])
+def test_bad_thread_counts_are_refused(count: object):
+    with pytest.raises(BadThreadCount, match="is no number of threads"):
+        runtime.set_num_threads(count)
+    with pytest.raises(BadThreadCount, match="is no number of threads"), runtime.threads(count):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("membership", "files", "expected"),
+    [
+        ("0::/a/b\n", {"a/b/cpu.max": "250000 100000\n"}, 3),
+        ("0::/a/b\n", {"a/b/cpu.max": "max 100000\n", "a/cpu.max": "100000 100000\n"}, 1),
+        ("0::/\n", {"cpu.max": "400000 100000\n"}, 4),
+        ("0::/a\n", {}, 1024),
+        (
+            "4:cpu,cpuacct:/box\n1:memory:/x\n",
+            {"cpu/box/cpu.cfs_quota_us": "150000", "cpu/box/cpu.cfs_period_us": "100000"},
+            2,
+        ),
+        ("4:cpu:/box\n", {"cpu/cpu.cfs_quota_us": "-1", "cpu/cpu.cfs_period_us": "100000"}, 1024),
+        ("4:cpuset:/box\n", {"cpu.max": "100000 100000\n"}, 1024),
+        ("nonsense\n", {}, 1024),
+    ],
+)
+def test_container_quotas(tmp_path: Path, membership: str, files: dict[str, str], expected: int):
+    (tmp_path / "cgroup").write_text(membership)
+    for name, text in files.items():
+        file = tmp_path / "mount" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    library = thread_pool.library()
+    assert library is not None
+    assert library.lw_quota_cpus(str(tmp_path / "cgroup").encode(), str(tmp_path / "mount").encode()) == expected
+
+
+def test_workspace_blocks_are_aligned_distinct_and_reused():
+    library = thread_pool.library()
+    assert library is not None
+    library.lw_workspace_trim()
+    sizes = [0, 1, 4097, 1 << 20, (2 << 20) + 1, 9 << 20]
+    first = [library.lw_workspace_alloc(size) for size in sizes]
+    for address, size in zip(first, sizes, strict=True):
+        assert address % 64 == 0
+        ctypes.memset(address, 0xAB, size)
+    spans = sorted(zip(first, sizes, strict=True))
+    assert all(a + size <= b for (a, size), (b, _) in pairwise(spans))
+    for address in reversed(first):
+        library.lw_workspace_free(address)
+    held = library.lw_workspace_held()
+    again = [library.lw_workspace_alloc(size) for size in sizes]
+    assert set(again) == set(first)
+    assert library.lw_workspace_held() == held
+    for address in again:
+        library.lw_workspace_free(address)
+    library.lw_workspace_trim()
+    assert library.lw_workspace_held() == 0
+
+
+def test_workspace_does_not_grow_with_growing_requests():
+    library = thread_pool.library()
+    assert library is not None
+    library.lw_workspace_trim()
+    for size in range(1 << 20, 16 << 20, 1 << 20):
+        library.lw_workspace_free(library.lw_workspace_alloc(size))
+    assert library.lw_workspace_held() < 20 << 20
+    library.lw_workspace_trim()
+
+
+def test_workspace_says_no_to_the_impossible():
+    library = thread_pool.library()
+    assert library is not None
+    for size in (-1, 1 << 62, (1 << 63) - 1):
+        assert library.lw_workspace_alloc(size) is None
+    library.lw_workspace_free(None)
+
+
+def test_workspace_freed_by_another_thread_and_after_its_thread_ended():
+    library = thread_pool.library()
+    assert library is not None
+    made = []
+    thread = threading.Thread(target=lambda: made.extend(library.lw_workspace_alloc(size) for size in (100, 5 << 20)))
+    thread.start()
+    thread.join()
+    for address in made:
+        ctypes.memset(address, 1, 100)
+        library.lw_workspace_free(address)
+
+
+def test_without_the_native_runtime_loops_run_serially(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(thread_pool, "library", lambda: None)
+    monkeypatch.setattr(thread_pool._native, "why_not", "there is no C compiler")
+    addresses = thread_pool.symbols.__wrapped__()
+    seen = []
+    body = BODY(lambda lo, hi, _: seen.append((lo, hi)) or 3)
+    assert thread_pool.PARALLEL_FOR(addresses["lw_parallel_for"])(body, 2, 9, None) == 3
+    assert thread_pool.PARALLEL_FOR(addresses["lw_parallel_for"])(body, 2, 2, None) == 0
+    assert seen == [(2, 9)]
+    memory = thread_pool._ALLOCATE(addresses["lw_workspace_alloc"])(100)
+    assert memory % 64 == 0
+    ctypes.CFUNCTYPE(None, ctypes.c_void_p)(addresses["lw_workspace_free"])(memory)
+    assert thread_pool.num_threads() == 1
+    assert thread_pool.why_serial() == "there is no C compiler"
+    runtime.set_num_threads(2)
+    with runtime.threads(2):
+        assert runtime.num_threads() == 1

@@ -1,0 +1,133 @@
+"""A folder is a layer; a layer imports only from layers before it (STYLE: imports point one way)."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).resolve().parent.parent / "loopwright"
+
+LAYERS = (
+    "runtime",
+    "target",
+    "ir",
+    "arith",
+    "script",
+    "analysis",
+    "evaluator",
+    "codegen",
+    "transform",
+    "schedule",
+    "te",
+    "autosched",
+    "topi",
+    "relay",
+    "tune",
+    "frontends",
+    "cli",
+    "explore",
+    "compat",
+)
+RANK = {layer: rank for rank, layer in enumerate(LAYERS)}
+
+# Loaded only when needed, never by `import loopwright`.
+HEAVY = ("llvmlite", "islpy", "tvm_ffi", "torch", "onnx", "typer", "rich")
+
+
+def imports(source: str, module: str) -> Iterator[tuple[int, str]]:
+    """Line and full name of everything the module imports, wherever the import stands."""
+    package = module.rsplit(".", 1)[0]
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield node.lineno, alias.name
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                parents = package.split(".")
+                base = ".".join([*parents[: len(parents) - node.level + 1], *([base] if base else [])])
+            for alias in node.names:
+                yield node.lineno, f"{base}.{alias.name}"
+
+
+def wrong_imports(source: str, path: str) -> list[str]:
+    """What is wrong with the imports of the file at `path` (relative to the package)."""
+    parts = path.removesuffix(".py").split("/")
+    layer = parts[0]
+    if len(parts) == 1:
+        return []  # a facade may import anything
+    if layer not in RANK:
+        return [f"{path}: folder {layer} is not a layer; give it a place in LAYERS"]
+    found = []
+    for line, name in imports(source, ".".join(["loopwright", *parts])):
+        top, *rest = name.split(".")
+        if top != "loopwright":
+            continue
+        imported = rest[0] if rest else "(the package itself)"
+        if imported not in RANK:
+            found.append(f"{path}:{line}: layer {layer} imports the facade {imported}")
+        elif RANK[imported] > RANK[layer]:
+            found.append(f"{path}:{line}: layer {layer} imports from {imported}, which comes later")
+    return sorted(set(found))
+
+
+def test_imports_point_one_way():
+    files = sorted(PACKAGE.rglob("*.py"))
+    assert files
+    found = []
+    for file in files:
+        path = file.relative_to(PACKAGE).as_posix()
+        found += wrong_imports(file.read_text(encoding="utf-8"), path)
+    assert not found, "imports that point the wrong way:\n" + "\n".join(found)
+
+
+def test_runtime_needs_nothing_of_the_compiler():
+    for file in sorted((PACKAGE / "runtime").rglob("*.py")):
+        path = file.relative_to(PACKAGE).as_posix()
+        module = "loopwright." + path.removesuffix(".py").replace("/", ".")
+        for line, name in imports(file.read_text(encoding="utf-8"), module):
+            assert name.split(".")[0] not in ("llvmlite", "islpy"), f"{path}:{line} imports {name}"
+            if name.startswith("loopwright"):
+                assert name.startswith("loopwright.runtime"), f"{path}:{line} imports {name}"
+
+
+@pytest.mark.parametrize(
+    ("path", "source", "complaint"),
+    [
+        ("ir/expr.py", "from loopwright.runtime.dtype import DataType", None),
+        ("ir/expr.py", "from loopwright.ir.node import node", None),
+        ("ir/expr.py", "import numpy", None),
+        ("tir.py", "from loopwright.schedule import Schedule", None),
+        ("ir/expr.py", "\nimport loopwright.te", "ir/expr.py:2: layer ir imports from te, which comes later"),
+        ("ir/expr.py", "from loopwright import te", "ir/expr.py:1: layer ir imports from te, which comes later"),
+        ("ir/expr.py", "from ..te import x", "ir/expr.py:1: layer ir imports from te, which comes later"),
+        ("ir/expr.py", "def f():\n    from loopwright.script import x", "ir/expr.py:2: layer ir imports from script"),
+        (
+            "codegen/llvm/a.py",
+            "from ...transform import x",
+            "codegen/llvm/a.py:1: layer codegen imports from transform",
+        ),
+        ("te/a.py", "from loopwright import tir", "te/a.py:1: layer te imports the facade tir"),
+        ("te/a.py", "from loopwright.build import build", "te/a.py:1: layer te imports the facade build"),
+        ("te/a.py", "import loopwright", "te/a.py:1: layer te imports the facade (the package itself)"),
+        ("misc/a.py", "", "folder misc is not a layer"),
+    ],
+)
+def test_the_check_itself(path, source, complaint):
+    found = wrong_imports(source, path)
+    if complaint is None:
+        assert not found
+    else:
+        assert len(found) == 1
+        assert complaint in found[0]
+
+
+def test_importing_the_package_loads_nothing_heavy():
+    code = f"import sys, loopwright; print(*sorted(set(sys.modules) & set({HEAVY!r})))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=PACKAGE.parent, check=True)
+    assert done.stdout.split() == []
