@@ -65,9 +65,9 @@ def carries(loops: Sequence[Loop | None], depth: int, values: Sequence[Expr], co
     if isinstance(loop.extent, IntImm) and loop.extent.value <= 1:
         return False
     used = [_variables(value) for value in values]
-    if not any([loop.var in variables for variables in used]):
+    if not any(loop.var in variables for variables in used):
         return True
-    if any([_tells_apart(value, loops, depth) for value in values]):
+    if any(_tells_apart(value, loops, depth) for value in values):
         return False
     named = [item for item in loops if item is not None]
     query = _Query(named, named.index(loop), values, conditions)
@@ -138,7 +138,7 @@ class _Query:
 
     def size(self) -> int | None:
         """The number of iterations, if every bound is a literal."""
-        if all([isinstance(loop.extent, IntImm) and isinstance(loop.min, IntImm) for loop in self.loops]):
+        if all(isinstance(loop.extent, IntImm) and isinstance(loop.min, IntImm) for loop in self.loops):
             return prod([max(int(loop.extent), 0) for loop in self.loops])  # type: ignore[call-overload]
         return None
 
@@ -268,7 +268,7 @@ class _Names:
         raise _NotAffine
 
     def condition(self, value: Expr) -> str:
-        signs = {EQ: "=", NE: "!=", LT: "<", LE: "<=", GT: ">", GE: ">="}
+        signs: dict[type[Expr], str] = {EQ: "=", NE: "!=", LT: "<", LE: "<=", GT: ">", GE: ">="}
         if type(value) in signs:
             return f"({self.text(value.a)} {signs[type(value)]} {self.text(value.b)})"  # type: ignore[attr-defined]
         if isinstance(value, (And, Or)):

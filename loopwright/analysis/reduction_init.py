@@ -285,9 +285,7 @@ def _buffers_in(root: Node) -> set[Buffer]:
     return found
 
 
-def _own_matches(
-    init: Stmt, matches: Sequence[MatchBufferRegion]
-) -> tuple[Stmt, list[MatchBufferRegion]]:
+def _own_matches(init: Stmt, matches: Sequence[MatchBufferRegion]) -> tuple[Stmt, list[MatchBufferRegion]]:
     """The init with names of its own for the sub-buffers it uses, and their declarations."""
     used = _buffers_in(init)
     kept = []
@@ -306,7 +304,7 @@ def _own_matches(
 
 def _missing(writes: Sequence[BufferRegion], reads: Sequence[BufferRegion]) -> list[BufferRegion]:
     """The written regions that are not among the reads."""
-    return [write for write in writes if not any([_same(write, read) for read in reads])]
+    return [write for write in writes if not any(_same(write, read) for read in reads)]
 
 
 def _same(a: object, b: object) -> bool:
@@ -315,10 +313,17 @@ def _same(a: object, b: object) -> bool:
         return True
     if type(a) is not type(b):
         return False
-    if isinstance(a, tuple) and isinstance(b, tuple):
-        return len(a) == len(b) and all([_same(x, y) for x, y in zip(a, b, strict=True)])
-    if isinstance(a, (Var, Buffer)):
-        return False
     if isinstance(a, Node):
-        return all([_same(getattr(a, field.name), getattr(b, field.name)) for field in a.node_fields])
+        if isinstance(a, (Var, Buffer)):
+            return False
+        return _same(_field_values(a), _field_values(b))
+    if isinstance(a, tuple) and isinstance(b, tuple):
+        for x, y in zip(a, b, strict=False):
+            if not _same(x, y):
+                return False
+        return len(a) == len(b)
     return a == b
+
+
+def _field_values(node: object) -> tuple[object, ...]:
+    return tuple([getattr(node, field.name) for field in type(node).node_fields])  # type: ignore[attr-defined]

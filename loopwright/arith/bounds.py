@@ -85,7 +85,7 @@ def atom_range(s: Simplifier, atom: Expr) -> Interval:
     if known is not None:
         return known
     rule = _RULES.get(type(atom))
-    low, high = type_range(atom)
+    low, high = s.ranges[atom] = type_range(atom)  # what a fact that leads back here may use
     if rule is not None:
         found = rule(s, atom)
         # Types narrower than an index wrap around: an interval that leaves the type says nothing.
@@ -242,7 +242,7 @@ def upper(s: Simplifier, terms: Terms, const: int, goal: int, depth: int = DEPTH
         rest = dict(terms)
         del rest[atom]
         cls = type(atom)
-        if cls is FloorDiv and not parts[1].terms and k % parts[1].const == 0:
+        if cls is FloorDiv and not parts[1].terms and parts[1].const > 0 and k % parts[1].const == 0:
             n, c = parts[0], parts[1].const
             slack = 0 if k > 0 else (c - 1) * (-k // c)
             found = upper(s, add_terms(rest, n.terms, k // c), const + k // c * n.const + slack, goal, depth - 1)

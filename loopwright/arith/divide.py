@@ -33,7 +33,7 @@ def floordiv(s: Simplifier, n: LinearForm, d: LinearForm, dtype: DataType, origi
     if not rest:
         return LinearForm(quotient, q0)
     tail = n if not quotient and q0 == 0 and c == d.const else LinearForm(rest, r0)
-    settled = _floordiv_rest(s, tail, c, dtype, origin)
+    settled = _floordiv_rest(s, tail, c, dtype, origin if tail is n else None)
     if not quotient and q0 == 0:
         return settled
     return LinearForm(add_terms(quotient, settled.terms), q0 + settled.const)
@@ -160,7 +160,7 @@ def _not_zero(s: Simplifier, d: LinearForm) -> bool:
 def _floordiv_symbolic(s: Simplifier, n: LinearForm, d: LinearForm, dtype: DataType, origin: Expr | None) -> LinearForm:
     if not n.terms and n.const == 0 and _not_zero(s, d):
         return n
-    if n.key == d.key and _not_zero(s, d):
+    if n.equals(d) and _not_zero(s, d):
         return LinearForm({}, 1)
     if n.terms and _within(s, n, d):
         return LinearForm({}, 0)
@@ -172,7 +172,7 @@ def _floordiv_symbolic(s: Simplifier, n: LinearForm, d: LinearForm, dtype: DataT
 
 
 def _floormod_symbolic(s: Simplifier, n: LinearForm, d: LinearForm, dtype: DataType, origin: Expr | None) -> LinearForm:
-    if (n.key == d.key or (not n.terms and n.const == 0)) and _not_zero(s, d):
+    if (n.equals(d) or (not n.terms and n.const == 0)) and _not_zero(s, d):
         return LinearForm({}, 0)
     if n.terms and _within(s, n, d):
         return n
@@ -228,3 +228,14 @@ def _replace(terms: Terms, old: Terms, new: LinearForm, scale: int) -> LinearFor
     """terms - old + scale * new."""
     kept = add_terms(terms, old, -1)
     return LinearForm(add_terms(kept, new.terms, scale), scale * new.const)
+
+
+def without_remainders(s: Simplifier, form: LinearForm, dtype: DataType) -> LinearForm:
+    """The form with every x % c written as x - c * (x // c)."""
+    for atom, k in form.terms.items():
+        if type(atom) is FloorMod:
+            x, d = s.parts[atom]
+            if not d.terms and d.const > 0:
+                opened = _replace(form.terms, {atom: k}, x.plus(floordiv(s, x, d, dtype), -d.const), k)
+                return without_remainders(s, opened.plus(LinearForm({}, form.const)), dtype)
+    return form

@@ -14,6 +14,7 @@ from loopwright.ir import Expr, Var
 _ABSENT: Final = object()
 
 Interval = tuple[int, int]
+Mark = tuple[int, list[tuple[Terms, int]], int]
 
 
 class Facts:
@@ -42,16 +43,26 @@ class Facts:
         if low <= high and known != (low, high):
             self.put(self.ranges, atom, (low, high))
 
-    def mark(self) -> tuple[int, int]:
-        """Where we are; give it to `undo` to forget all that was learnt since."""
-        return len(self._log), len(self.linear)
+    def drop(self, var: Var) -> None:
+        """Forget what is known about `var`, until the scope ends."""
+        tables: tuple[dict[Any, Any], ...] = (self.ranges, self.values, self.modular)
+        for table in tables:
+            if var in table:
+                self._log.append((table, var, table.pop(var)))
+        if any([var in terms for terms, _ in self.linear]):
+            self.linear = [(terms, bound) for terms, bound in self.linear if var not in terms]
 
-    def undo(self, mark: tuple[int, int]) -> None:
+    def mark(self) -> Mark:
+        """Where we are; give it to `undo` to forget all that was learnt since."""
+        return len(self._log), self.linear, len(self.linear)
+
+    def undo(self, mark: Mark) -> None:
         log = self._log
-        while len(log) > mark[0]:
+        size, self.linear, count = mark
+        del self.linear[count:]
+        while len(log) > size:
             table, key, old = log.pop()
             if old is _ABSENT:
                 del table[key]
             else:
                 table[key] = old
-        del self.linear[mark[1] :]

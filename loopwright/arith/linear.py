@@ -50,6 +50,10 @@ class LinearForm:
                 return atom
         return None
 
+    def equals(self, other: LinearForm) -> bool:
+        """Whether both are the same sum."""
+        return self.const == other.const and self.terms == other.terms
+
     def plus(self, other: LinearForm, scale: int = 1) -> LinearForm:
         """self + scale * other."""
         return LinearForm(add_terms(self.terms, other.terms, scale), self.const + scale * other.const)

@@ -86,6 +86,14 @@ from loopwright.ir.stmt import (
     stmt_list,
     stmt_seq,
 )
+from loopwright.ir.structural import (
+    StructuralMismatch,
+    assert_structural_equal,
+    get_first_structural_mismatch,
+    structural_digest,
+    structural_equal,
+    structural_hash,
+)
 from loopwright.ir.types import PointerType, PrimType, TupleType, Type
 from loopwright.ir.visitor import (
     BufferRewriter,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
@@ -169,14 +169,17 @@ class IRModule:
 
     def map_functions(self, change: Any) -> IRModule:
         """A module with `change(function)` in place of each function; this one when nothing changed."""
-        new = {self._vars[name]: change(function) for name, function in self._functions.items()}
+        new: dict[str | GlobalVar, PrimFunc] = {
+            self._vars[name]: change(function) for name, function in self._functions.items()
+        }
         if all(new[self._vars[name]] is function for name, function in self._functions.items()):
             return self
         return IRModule(new, attrs=self.attrs)
 
-    __repr__ = Node.__repr__  # type: ignore[assignment]
-    script = Node.script  # type: ignore[assignment]
-    show = Node.show  # type: ignore[assignment]
+    # Modules print as nodes do, through the hooks the script layer installs.
+    __repr__ = Node.__repr__
+    script: Callable[..., str] = Node.script
+    show: Callable[..., None] = Node.show
 
 
 def element_type(var: Var) -> PrimType | None:

@@ -16,12 +16,15 @@ nodes: 0.3 µs a node instead of 1.3.
 
 from __future__ import annotations
 
+import importlib
 import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import Enum
-from typing import Any, ClassVar, Final, NamedTuple, Self, TypeVar, dataclass_transform, overload
+from typing import Any, ClassVar, Final, Literal, NamedTuple, Self, TypeVar, dataclass_transform, overload
+
+from loopwright.runtime import errors
 
 # Set by the test suite before the first import: writing to a finished node then fails.
 FROZEN: Final = os.environ.get("LOOPWRIGHT_FREEZE") == "1"
@@ -87,7 +90,7 @@ class Node:
         return self is other
 
     def __repr__(self) -> str:
-        return render[0](self) if render else object.__repr__(self)
+        return render[0](self)
 
     def script(self, **options: Any) -> str:
         """This node as Python text that parses back to it."""
@@ -98,18 +101,34 @@ class Node:
         script_show[0](self, style, **options)
 
 
-# The script layer installs the printer here; ir stands below it and cannot import it.
-render: Final[list[Callable[[Node], str]]] = []
-script_text: Final[list[Callable[..., str]]] = []
-script_show: Final[list[Callable[..., None]]] = []
+def _when_used(module: str, name: str) -> Callable[..., Any]:
+    """The function `name` of `module`, imported at its first call: ir stands below the printer and cannot import it."""
+    found: list[Callable[..., Any]] = []
+
+    def call(*args: Any, **options: Any) -> Any:
+        if not found:
+            found.append(getattr(importlib.import_module(module), name))
+        return found[0](*args, **options)
+
+    return call
+
+
+# How nodes reach the printer of the script layer.
+render: Final[list[Callable[[Any], str]]] = [_when_used("loopwright.script.printer", "render")]
+script_text: Final[list[Callable[..., str]]] = [_when_used("loopwright.script.printer", "script_text")]
+script_show: Final[list[Callable[..., None]]] = [_when_used("loopwright.script.highlight", "script_show")]
+errors.render_node[:] = [_when_used("loopwright.script.printer", "render_node")]
 
 
 class _Derived(NamedTuple):
     expression: str
 
 
-def derived(expression: str) -> Any:
-    """A slot computed at construction from the constructor's arguments, e.g. `dtype: DataType = derived("a.dtype")`."""
+def derived(expression: str, *, init: Literal[False] = False) -> Any:
+    """A slot computed at construction from the constructor's arguments, e.g. `dtype: DataType = derived("a.dtype")`.
+
+    `init` only tells type checkers that the slot is not itself an argument.
+    """
     return _Derived(expression)
 
 

@@ -65,7 +65,7 @@ CONFIG_KEYS: Final[dict[str, ConfigKey]] = {
     "tir.noalias": ConfigKey(bool, True, "argument buffers do not overlap"),
     "tir.disable_vectorize": ConfigKey(bool, False, "run vectorized loops one iteration at a time"),
     "tir.disable_assert": ConfigKey(bool, False, "leave out the program's own assertions"),
-    "tir.instrument_bound_checkers": ConfigKey(bool, False, "check every store's and load's indices when the program runs"),
+    "tir.instrument_bound_checkers": ConfigKey(bool, False, "check indices when the program runs"),
     "tir.debug_keep_trivial_loop": ConfigKey(bool, False, "keep loops of one iteration"),
     "tir.add_lower_pass": ConfigKey(list, [], "(phase, pass) pairs to run between the phases of lowering"),
     "tir.UnrollLoop": ConfigKey(UnrollLoopConfig, UnrollLoopConfig(), "which loops the explicit unroller writes out"),

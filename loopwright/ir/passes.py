@@ -21,6 +21,7 @@ from contextvars import ContextVar, Token
 from types import TracebackType
 from typing import Any, NamedTuple, overload
 
+from loopwright.ir.expr import GlobalVar
 from loopwright.ir.function import IRModule, PrimFunc
 from loopwright.ir.instrument import PassInstrument
 from loopwright.ir.pass_config import CONFIG_KEYS, checked_config, register_config
@@ -288,7 +289,7 @@ def module_pass(
 def prim_func_pass(
     pass_func: Any = None, opt_level: int | None = None, name: str | None = None, required: Sequence[str] | None = None
 ) -> Any:
-    """Decorator: a function `(func, mod, ctx)`, or a class with `transform_function(self, func, mod, ctx)`, becomes a pass."""
+    """Decorator: a function `(func, mod, ctx)`, or a class with `transform_function(self, …)`, becomes a pass."""
     return _decorate("prim_func_pass", PrimFuncPass, "transform_function", pass_func, opt_level, name, required)
 
 
@@ -312,7 +313,7 @@ def _decorate(
         if not hasattr(body, method):
             raise LoopwrightError(f"{decorator}: class {body.__name__} has no method {method}")
 
-        class Made(kind):  # type: ignore[misc]
+        class Made(kind):
             """Making one runs the class's own constructor; calling it runs its method."""
 
             def __init__(self, *args: object, **kwargs: object) -> None:
@@ -340,8 +341,8 @@ def filter_functions(keep: Callable[[PrimFunc], bool]) -> Pass:
     """A pass that drops the functions for which `keep` is false."""
 
     def change(mod: IRModule, context: PassContext) -> IRModule:
-        kept = {var: function for var, function in mod.functions.items() if keep(function)}
-        return mod if len(kept) == len(mod) else IRModule(dict(kept), attrs=mod.attrs)
+        kept: dict[str | GlobalVar, PrimFunc] = {var: func for var, func in mod.functions.items() if keep(func)}
+        return mod if len(kept) == len(mod) else IRModule(kept, attrs=mod.attrs)
 
     return ModulePass(change, PassInfo(0, "Filter"))
 

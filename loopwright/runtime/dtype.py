@@ -78,6 +78,8 @@ class DataType(str):
     is_float: bool  # of any width, bfloat16 and float8 included
     is_bool: bool
     is_vector: bool
+    lowest: int  # the range of one lane, for integers and bool
+    highest: int
 
     def __new__(cls, text: object) -> DataType:
         if type(text) is DataType:
@@ -114,6 +116,9 @@ class DataType(str):
             found.is_float = "float" in kind
             found.is_bool = kind == "bool"
             found.is_vector = lanes > 1
+            signed = kind == "int"
+            found.lowest = -(1 << (bits - 1)) if signed else 0
+            found.highest = (1 << (bits - signed)) - 1 if bits else 0
             cls._known[canonical] = found
             found.element = found if lanes == 1 else cls(scalar)
         cls._known[text] = found
@@ -147,7 +152,7 @@ class DataType(str):
         """The least finite value of one lane."""
         if self.is_float:
             return -float(self.max_value())
-        return 0 if self.is_unsigned else -(1 << (self.bits - 1))
+        return self.lowest
 
     def max_value(self) -> int | float:
         """The greatest finite value of one lane."""
@@ -157,7 +162,7 @@ class DataType(str):
             import ml_dtypes
 
             return float(ml_dtypes.finfo(self.numpy()).max)
-        return (1 << (self.bits - 1 + self.is_unsigned)) - 1
+        return self.highest
 
     def __reduce__(self) -> tuple[type[DataType], tuple[str]]:
         return DataType, (str(self),)

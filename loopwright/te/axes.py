@@ -61,7 +61,7 @@ def reduce_axis(dom: object, name: str = "rv", thread_tag: str = "", span: objec
 def thread_axis(dom: object = None, tag: str = "", name: str = "", span: object = None) -> IterVar:
     """An axis that stands for threads; the first argument may be the tag. The name is the tag unless given."""
     if isinstance(dom, str):
-        dom, tag = None, dom
+        tag, dom = dom, None
     if not tag:
         raise NoThreadTag
     domain = None if dom is None else _domain(dom, f"te.thread_axis {tag}")

@@ -132,7 +132,7 @@ def compute(
     attrs: Mapping[str, object] | None = None,
     varargs_names: Sequence[str] | None = None,
 ) -> Any:
-    """The tensor of `shape` whose element at `(i, j, …)` is `fcompute(i, j, …)`; a tuple of tensors if it returns several.
+    """The tensor of `shape` whose element at `(i, j, …)` is `fcompute(i, j, …)`; several tensors if it returns several.
 
     There is one axis an argument of `fcompute`, named after it; `*args` are `i0, i1, …` or `varargs_names`. A function
     with fewer arguments than dimensions gives a tensor of that lower rank. A float among the sizes loses its fraction.
@@ -285,7 +285,7 @@ def _check_same_reduction(name: str, first: Reduce, other: Reduce, output: int) 
     numbering = Numbering()
     for field, found, expected, how in (
         ("axis", other.axis, first.axis, f"output {output} reduces over {axes}, output 0 over {first_axes}"),
-        ("combiner", (other.combiner,), (first.combiner,), f"output {output} combines by another reducer than output 0"),
+        ("combiner", (other.combiner,), (first.combiner,), f"output {output} combines by another reducer"),
         ("source", other.source, first.source, f"output {output} reduces other values than output 0"),
         (
             "condition",

@@ -25,7 +25,7 @@ class Numbering:
         found = self._by_id.get(id(node))
         if found is not None:
             return found
-        shape: list[Hashable] = [type(node)]
+        shape: list[Hashable] = [id(type(node))]
         if isinstance(node, Var):
             shape.append(id(node))
         else:

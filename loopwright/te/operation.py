@@ -7,7 +7,19 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from loopwright.ir import Expr, IntImm, IterVar, Node, ProducerLoad, Reduce, SizeVar, Var, as_expr, const, post_order_visit
+from loopwright.ir import (
+    Expr,
+    IntImm,
+    IterVar,
+    Node,
+    ProducerLoad,
+    Reduce,
+    SizeVar,
+    Var,
+    as_expr,
+    const,
+    post_order_visit,
+)
 from loopwright.runtime.dtype import FLOAT32, DataType
 from loopwright.runtime.errors import LoopwrightError
 from loopwright.te.tensor import Tensor, TensorSlice
@@ -32,7 +44,9 @@ def check_shape(shape: object, asked: str, truncate: bool = False) -> tuple[Expr
     if isinstance(shape, (Expr, TensorSlice)):
         shape = (shape,)
     if isinstance(shape, str) or not isinstance(shape, Sequence):
-        raise BadShape(asked, f"the shape is {type(shape).__name__} {shape!r}", "give a tuple of sizes, such as (n, 16)")
+        raise BadShape(
+            asked, f"the shape is {type(shape).__name__} {shape!r}", "give a tuple of sizes, such as (n, 16)"
+        )
     return tuple([_check_dim(dim, k, asked, truncate) for k, dim in enumerate(shape)])
 
 
@@ -76,9 +90,7 @@ class Operation(Node):
         self.attrs = dict(attrs or {})
         self.span = None
         # One object an output, so that tensors may be compared by identity as well.
-        self._outputs = [
-            Tensor(self.output_shape(k), self.output_dtype(k), self, k) for k in range(self.num_outputs)
-        ]
+        self._outputs = [Tensor(self.output_shape(k), self.output_dtype(k), self, k) for k in range(self.num_outputs)]
 
     @property
     def num_outputs(self) -> int:

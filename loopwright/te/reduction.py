@@ -78,7 +78,9 @@ def comm_reducer(
     parameters = _positional_names(fcombine)
     if parameters is None or len(parameters) != 2:
         count = "a variable number of" if parameters is None else len(parameters)
-        raise BadReducer(name, f"fcombine takes {count} arguments, not 2", "write it as lambda x, y: …")
+        raise BadReducer(
+            name, f"fcombine takes {count} argument{'s' * (count != 1)}, not 2", "write it as lambda x, y: …"
+        )
     # Reductions of one reducer over values of the same types share their combiner.
     combiners: dict[tuple[DataType, ...], CommReducer] = {}
 
@@ -169,7 +171,9 @@ def _check_init(name: str, init: Any, dtypes: tuple[DataType, ...]) -> tuple[Exp
         raise BadReducerCall(
             name, f"init= has {len(values)} values for {len(dtypes)} reduced fields", "give one start value a field"
         )
-    return tuple([_as_type(name, "init=", k, value, dtype) for k, (value, dtype) in enumerate(zip(values, dtypes, strict=True))])
+    return tuple(
+        [_as_type(name, "init=", k, value, dtype) for k, (value, dtype) in enumerate(zip(values, dtypes, strict=True))]
+    )
 
 
 def _as_type(name: str, what: str, field: int, value: Any, dtype: DataType) -> Expr:
@@ -204,7 +208,7 @@ def _make_combiner(
     if wanted is not None and len(wanted) != count:
         raise BadReducer(
             name,
-            f"fidentity takes {len(wanted)} arguments, but {count} field{'s are' * (count > 1) or ' is'} reduced",
+            f"fidentity takes {len(wanted)} argument{'s' * (len(wanted) != 1)}, but {count} field{'s are' * (count > 1) or ' is'} reduced",
             "it gets the dtype of each field",
         )
     identities = _fields(name, "fidentity", fidentity(*[str(dtype) for dtype in dtypes]), count, is_tuple)

@@ -11,20 +11,18 @@ the annotation there for a later pass.
 
 from __future__ import annotations
 
-from loopwright.ir import BufferRewriter, Expr, For, ForKind, IntImm, PrimFunc, Stmt, Var, cast, const, deep
+from loopwright.ir import Expr, For, ForKind, IntImm, PrimFunc, Stmt, Var, cast, const, deep
 from loopwright.ir.passes import PassContext, function_pass
 from loopwright.runtime.dtype import DataType
 from loopwright.transform.errors import ThreadLoopOnCpu
+from loopwright.transform.flat_index import add_index
+from loopwright.transform.folding import FoldingRewriter
 
 
-class _CanonicalizeLoops(BufferRewriter):
+class _CanonicalizeLoops(FoldingRewriter):
     def __init__(self, keep_unit_loops: bool) -> None:
         super().__init__()
-        self.values: dict[Var, Expr] = {}
         self.keep_unit_loops = keep_unit_loops
-
-    def visit_Var(self, var: Var) -> Expr:
-        return self.values.get(var, var)
 
     def visit_For(self, loop: For) -> Stmt:
         low, extent = self.visit(loop.min), self.visit(loop.extent)
@@ -41,7 +39,7 @@ class _CanonicalizeLoops(BufferRewriter):
         if var is old and starts_at_zero:
             body = self.visit(loop.body)
         else:
-            index = var if starts_at_zero else var + cast(low, dtype)
+            index = var if starts_at_zero else add_index(var, cast(low, dtype))
             body = self._with_value(old, cast(index, old.dtype), loop.body)
         zero = low if starts_at_zero and low.dtype is dtype else const(0, dtype)
         return loop.with_(loop_var=var, min=zero, extent=cast(extent, dtype), kind=kind, body=body, thread_binding=None)

@@ -74,8 +74,10 @@ class RegionDoesNotMatch(LoweringError):
 
     def __init__(self, match: MatchBufferRegion, what: str, declared: object, found: object) -> None:
         super().__init__(
-            lambda: f"match_buffer {match.buffer.name}: declared {what} {declared}, "
-            f"but the region of {match.source.buffer.name} has {found}",
+            lambda: (
+                f"match_buffer {match.buffer.name}: declared {what} {declared}, "
+                f"but the region of {match.source.buffer.name} has {found}"
+            ),
             at=match,
             hint=f"declare the {what} as a variable to have it filled in, or match a region that has it",
             fields={"buffer": match.buffer.name, "source": match.source.buffer.name, "what": what},

@@ -23,17 +23,20 @@ def add_index(a: Expr, b: Expr) -> Expr:
         return a
     if isinstance(a, Broadcast) and isinstance(b, Broadcast) and a.lanes == b.lanes:
         return Broadcast(add_index(a.value, b.value), a.lanes)
-    if isinstance(b, Ramp) and not isinstance(a, Ramp):
-        a, b = b, a
-    if isinstance(a, Ramp):
-        if isinstance(b, Broadcast):
-            b = b.value
-        if isinstance(b, Ramp) and a.lanes == b.lanes:
-            return Ramp(add_index(a.base, b.base), add_index(a.stride, b.stride), a.lanes)
-        if b.dtype.lanes == 1:
-            base = add_index(a.base, b)
-            return Ramp(base, cast(a.stride, base.dtype), a.lanes)
+    if isinstance(a, Ramp) and isinstance(b, Ramp) and a.lanes == b.lanes:
+        return Ramp(add_index(a.base, b.base), add_index(a.stride, b.stride), a.lanes)
+    ramp = a if isinstance(a, Ramp) else b
+    if isinstance(ramp, Ramp):
+        left, right = scalar_part(a), scalar_part(b)
+        if left.dtype.lanes == 1 and right.dtype.lanes == 1:
+            base = add_index(left, right)
+            return Ramp(base, cast(ramp.stride, base.dtype), ramp.lanes)
     return a + b
+
+
+def scalar_part(index: Expr) -> Expr:
+    """What lane 0 of a Ramp or Broadcast is; a scalar itself."""
+    return index.base if isinstance(index, Ramp) else index.value if isinstance(index, Broadcast) else index
 
 
 def mul_index(a: Expr, b: Expr) -> Expr:

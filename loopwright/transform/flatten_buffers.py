@@ -32,7 +32,7 @@ from loopwright.ir.node import rewrite_tuple
 from loopwright.ir.passes import function_pass
 from loopwright.runtime.dtype import INT64
 from loopwright.transform.errors import BlockNotLowered
-from loopwright.transform.flat_index import add_index, flat_index, flat_strides, is_literal, mul_index, sub_index
+from loopwright.transform.flat_index import add_index, flat_index, is_literal, mul_index, sub_index
 
 
 class _FlattenBuffers(Rewriter):
@@ -50,7 +50,7 @@ class _FlattenBuffers(Rewriter):
         flat = self.visit_Buffer(load.buffer)
         if flat is load.buffer:
             return load.with_(indices=indices)
-        return BufferLoad(flat, (flat_index(load.buffer, indices),), span=load.span)
+        return BufferLoad._make(flat, (flat_index(load.buffer, indices),), span=load.span)
 
     def visit_BufferStore(self, store: BufferStore) -> Stmt:
         indices = rewrite_tuple(store.indices, self.visit)
@@ -71,7 +71,7 @@ class _FlattenBuffers(Rewriter):
         if flat is node.buffer:
             return self.rebuild(node)
         first = flat_index(node.buffer, tuple([self.visit(part.min) for part in node.bounds]))
-        return Prefetch(flat, (Range.from_min_extent(first, const(1, first.dtype)),), span=node.span)
+        return Prefetch._make(flat, (Range.from_min_extent(first, const(1, first.dtype)),), span=node.span)
 
     def visit_Block(self, block: Block) -> Stmt:
         raise BlockNotLowered("flatten_buffers", block)
@@ -92,8 +92,7 @@ def flattened(buffer: Buffer) -> Buffer:
         for extent, stride in zip(buffer.shape, buffer.strides, strict=True):
             size = add_index(size, mul_index(sub_index(extent, const(1, extent.dtype)), stride))
     else:
-        compact = mul_index(buffer.shape[0], flat_strides(buffer)[0]) if buffer.shape else const(1)
-        size = add_index(buffer.elem_offset, compact)
+        size = add_index(buffer.elem_offset, _one_extent(buffer.shape)[0])
     return buffer.with_(shape=(size,), strides=(), elem_offset=const(0, size.dtype), axis_separators=())
 
 

@@ -37,7 +37,7 @@ class _FormFma(Rewriter):
         for product, other in ((node.a, node.b), (node.b, node.a)):
             factors = _factors(product)
             if factors is not None:
-                return Call(node.dtype, _FMA, (*factors, other), span=node.span)
+                return Call._make(node.dtype, _FMA, (*factors, other), span=node.span)
         return node
 
     def visit_Sub(self, node: Sub) -> Expr:
@@ -46,10 +46,10 @@ class _FormFma(Rewriter):
             return node
         factors = _factors(node.a)
         if factors is not None:
-            return Call(node.dtype, _FMA, (*factors, negated(node.b)), span=node.span)
+            return Call._make(node.dtype, _FMA, (*factors, negated(node.b)), span=node.span)
         factors = _factors(node.b)
         if factors is not None:
-            return Call(node.dtype, _FMA, (negated(factors[0]), factors[1], node.a), span=node.span)
+            return Call._make(node.dtype, _FMA, (negated(factors[0]), factors[1], node.a), span=node.span)
         return node
 
 

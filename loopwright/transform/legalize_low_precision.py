@@ -59,7 +59,8 @@ class _Legalize(Rewriter):
         if not is_small_float(dtype) or (str(dtype.element) in self.native and isinstance(expr, _NATIVE)):
             return self.rebuild(expr)
         wide = FLOAT32.with_lanes(dtype.lanes)
-        result: Expr = type(expr)(cast(self.visit(expr.a), wide), cast(self.visit(expr.b), wide), span=expr.span)  # type: ignore[call-arg]
+        a, b = cast(self.visit(expr.a), wide), cast(self.visit(expr.b), wide)
+        result = type(expr)._make(a, b, span=expr.span)
         return result if isinstance(expr, CompareExpr) else Cast(dtype, result)
 
     def visit_Call(self, call: Call) -> Expr:
@@ -71,8 +72,8 @@ class _Legalize(Rewriter):
             new = self.visit(arg)
             args.append(cast(new, wide) if is_small_float(new.dtype) else new)
         if not is_small_float(call.dtype):  # isnan and its kind
-            return Call(call.dtype, call.op, tuple(args), span=call.span)
-        return Cast(call.dtype, Call(wide, call.op, tuple(args), span=call.span))
+            return Call._make(call.dtype, call.op, tuple(args), span=call.span)
+        return Cast(call.dtype, Call._make(wide, call.op, tuple(args), span=call.span))
 
     def visit_Cast(self, node: Cast) -> Expr:
         source, target = node.value.dtype, node.dtype
@@ -80,7 +81,7 @@ class _Legalize(Rewriter):
             return self.visit(node.value)
         if FLOAT32 in (source.element, target.element) or not (is_small_float(source) or is_small_float(target)):
             return self.rebuild(node)
-        return Cast(target, cast(self.visit(node.value), FLOAT32.with_lanes(target.lanes)), span=node.span)
+        return Cast._make(target, cast(self.visit(node.value), FLOAT32.with_lanes(target.lanes)), span=node.span)
 
 
 def is_small_float(dtype: DataType) -> bool:

@@ -21,34 +21,31 @@ from loopwright.ir import (
     BlockRealize,
     Buffer,
     BufferLoad,
-    BufferRewriter,
     BufferStore,
     Expr,
     IfThenElse,
     IntImm,
     MatchBufferRegion,
     PrimFunc,
-    Ramp,
     Stmt,
     Var,
     as_expr,
     cast,
+    const,
     deep,
 )
 from loopwright.ir.node import rewrite_tuple
 from loopwright.ir.passes import function_pass
 from loopwright.transform.errors import BlockStateLeft, RegionDoesNotMatch
+from loopwright.transform.flat_index import add_index
+from loopwright.transform.folding import FoldingRewriter
 
 
-class _LowerBlocks(BufferRewriter):
+class _LowerBlocks(FoldingRewriter):
     def __init__(self) -> None:
         super().__init__()
-        self.values: dict[Var, Expr] = {}
         # A matched buffer → the buffer it is part of, and the first index of the region in each dimension.
         self.regions: dict[Buffer, tuple[Buffer, tuple[Expr, ...]]] = {}
-
-    def visit_Var(self, var: Var) -> Expr:
-        return self.values.get(var, var)
 
     def visit_BlockRealize(self, realize: BlockRealize) -> Stmt:
         block = realize.block
@@ -70,7 +67,7 @@ class _LowerBlocks(BufferRewriter):
 
     def visit_Block(self, block: Block) -> Stmt:
         # A block without bindings around it: the root of a hand-written body.
-        return self.visit_BlockRealize(BlockRealize((), True, block))
+        return self.visit_BlockRealize(BlockRealize((), const(True), block))
 
     def _match(self, match: MatchBufferRegion) -> None:
         """Learn what the matched buffer and the variables of its declaration stand for."""
@@ -107,30 +104,19 @@ class _LowerBlocks(BufferRewriter):
         """The element of the source buffer that `buffer[indices]` names; leading dimensions may have been dropped."""
         source, mins = self.regions[buffer]
         dropped = len(mins) - len(indices)
-        shifted = [_shift(index, low) for index, low in zip(indices, mins[dropped:], strict=True)]
+        shifted = [add_index(low, index) for index, low in zip(indices, mins[dropped:], strict=True)]
         return source, (*mins[:dropped], *shifted)
 
     def visit_BufferLoad(self, load: BufferLoad) -> Expr:
         if load.buffer not in self.regions:
             return self.rebuild(load)
-        return BufferLoad(*self._in_source(load.buffer, rewrite_tuple(load.indices, self.visit)), span=load.span)
+        return BufferLoad._make(*self._in_source(load.buffer, rewrite_tuple(load.indices, self.visit)), span=load.span)
 
     def visit_BufferStore(self, store: BufferStore) -> Stmt:
         if store.buffer not in self.regions:
             return self.rebuild(store)
         source, indices = self._in_source(store.buffer, rewrite_tuple(store.indices, self.visit))
         return BufferStore(source, self.visit(store.value), indices, span=store.span)
-
-
-def _shift(index: Expr, low: Expr) -> Expr:
-    """index + low, keeping a vector of consecutive indices recognisable."""
-    if isinstance(low, IntImm) and low.value == 0:
-        return index
-    if isinstance(index, IntImm) and index.value == 0:
-        return low
-    if isinstance(index, Ramp):
-        return Ramp(index.base + low, index.stride, index.lanes)
-    return low + index
 
 
 @function_pass

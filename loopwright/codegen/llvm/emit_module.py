@@ -99,9 +99,10 @@ def _suffix(dtype: DataType) -> str:
 def _implicit_variables(function: ir.PrimFunc) -> list[ir.Var]:
     """Shape, stride and offset variables that are no parameters: their values come from the tensors."""
     found: dict[ir.Var, None] = {}
+    params = set(function.params)
 
     def look(node: ir.Node) -> None:
-        if isinstance(node, ir.Var) and node not in function.params:
+        if isinstance(node, ir.Var) and node not in params:
             found[node] = None
 
     for buffer in function.argument_buffers():

@@ -7,9 +7,8 @@ shape of the sum is tried before any algebra.
 from __future__ import annotations
 
 from loopwright.arith import Analyzer
-from loopwright.ir import Add, Expr, IntImm
+from loopwright.ir import Add, Expr, IntImm, structural_equal
 from loopwright.ir.operators import match_types
-from loopwright.ir.structural import structural_equal
 
 
 def extent_between(begin: object, end: object) -> tuple[Expr, Expr]:

@@ -11,7 +11,21 @@ import ast
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from loopwright.ir import Buffer, BufferLoad, BufferRegion, Expr, ForKind, IterType, Range, Type, Var, decl_buffer
+from loopwright.ir import (
+    Buffer,
+    BufferLoad,
+    BufferRegion,
+    Expr,
+    ForKind,
+    IntImm,
+    IterType,
+    Ramp,
+    Range,
+    Type,
+    Var,
+    const,
+    decl_buffer,
+)
 from loopwright.runtime.dtype import INT32, DataType
 
 
@@ -78,6 +92,7 @@ class AllocateSpec(NamedTuple):
     scope: str
     condition: Expr
     annotations: Mapping[str, object]
+    type: Type | None  # of the pointer, when it does not follow from the dtype
 
 
 class AllocateConstSpec(NamedTuple):
@@ -87,6 +102,7 @@ class AllocateConstSpec(NamedTuple):
     dtype: DataType
     extents: tuple[Expr, ...]
     annotations: Mapping[str, object]
+    type: Type | None
 
 
 class RealizeSpec(NamedTuple):
@@ -238,10 +254,8 @@ def region_of(value: object) -> BufferRegion | None:
 
 def index_range(index: Expr) -> Range:
     """The range that one index covers."""
-    from loopwright.ir import Ramp, const
-
-    if isinstance(index, Ramp):
-        reach = const(index.lanes, index.base.dtype)
-        one = index.stride.value if hasattr(index.stride, "value") else 1
-        return Range.from_min_extent(index.base, reach if one == 1 else const((index.lanes - 1) * one + 1, index.base.dtype))
+    if isinstance(index, Ramp) and isinstance(index.stride, IntImm):
+        reach = (index.lanes - 1) * index.stride.value
+        low = index.base if reach >= 0 else index.base + reach
+        return Range.from_min_extent(low, const(abs(reach) + 1, index.base.dtype))
     return Range.from_min_extent(index, const(1, index.dtype))

@@ -8,6 +8,7 @@ is reported at the expression that raised it.
 from __future__ import annotations
 
 import ast
+import functools
 import operator
 from collections.abc import Callable
 from typing import Any, ClassVar, Final
@@ -82,7 +83,14 @@ _UNARY: Final[dict[type[ast.unaryop], Callable[[Any], Any]]] = {
 
 
 class TakesRegions:
-    """Mixed into functions of `T` to whom `A[i:i + 4]` means a region; to all others it is a vector."""
+    """Marks a function of `T` to which `A[i:i + 4]` is a region; to all others it is a vector."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+        functools.update_wrapper(self, function)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.function(*args, **kwargs)
 
 
 class Evaluator:
@@ -181,10 +189,7 @@ class Evaluator:
         for position, operand in enumerate(node.values):
             value = self.value(operand)
             if position == 0 or not isinstance(result, Expr):
-                # Python's own rule as long as the values are Python's.
-                if position and isinstance(value, Expr) and not isinstance(result, bool):
-                    result = bool(result)
-                result = value
+                result = value  # Python's own rule as long as the values are Python's
             else:
                 try:
                     result = combine(result, value)
@@ -258,7 +263,7 @@ class Evaluator:
     def _integers(self, buffer: Buffer, indices: tuple[Any, ...], node: ast.AST) -> tuple[Expr, ...]:
         made = []
         for axis, index in enumerate(indices):
-            value = _index(buffer, axis, index)
+            value = as_expr(index)
             if not value.dtype.is_int and not value.dtype.is_bool:
                 raise BadValueType(
                     f"index {axis} of {buffer.name} must be an integer, got {value.dtype}",
@@ -286,7 +291,7 @@ class Evaluator:
 
     def _ramp(self, buffer: Buffer, axis: int, index: Any, node: ast.AST) -> Expr:
         if type(index) is not slice:
-            return _index(buffer, axis, index)
+            return as_expr(index)
         step = 1 if index.step is None else index.step
         if isinstance(step, IntImm):
             step = step.value
@@ -407,21 +412,12 @@ class Evaluator:
     }
 
 
-def _index(buffer: Buffer, axis: int, index: Any) -> Expr:
-    """A literal index takes the type of the dimension it indexes."""
-    if type(index) is int:
-        dtype = buffer.shape[axis].dtype
-        if dtype.is_int and dtype.min_value() <= index <= dtype.max_value():
-            return const(index, dtype)
-    return as_expr(index)
-
-
 def _range(buffer: Buffer, axis: int, index: Any) -> Range:
     if type(index) is not slice:
-        value = _index(buffer, axis, index)
+        value = as_expr(index)
         return Range.from_min_extent(value, const(1, value.dtype))
-    low = _index(buffer, axis, 0 if index.start is None else index.start)
-    high = buffer.shape[axis] if index.stop is None else _index(buffer, axis, index.stop)
+    low = 0 if index.start is None else index.start
+    high = buffer.shape[axis] if index.stop is None else index.stop
     return Range.from_min_extent(*extent_between(low, high))
 
 

@@ -1,0 +1,209 @@
+"""Accesses: every place where a program reads or writes a buffer, and when that happens.
+
+An index that is affine is known exactly. One that depends on data has no form: a *may* access widens it to its whole
+dimension, a *must* access does not count it at all. An access is guarded by the conditions around its statement and by
+the lazy forms around it (`if_then_else`, `and`, `or`); `Select` computes both sides, so it guards nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from loopwright.analysis.affine import Affine, Condition, Form, Ge, constant
+from loopwright.analysis.instances import Instance, InstanceWalk, Loop
+from loopwright.analysis.polyhedral import Polyhedra
+from loopwright.analysis.ranges import Ranges
+from loopwright.analysis.reduction_init import write_inits
+from loopwright.ir import (
+    And,
+    Buffer,
+    BufferLoad,
+    BufferStore,
+    Call,
+    Expr,
+    Let,
+    Or,
+    PrimFunc,
+    Ramp,
+    Var,
+    deep,
+)
+from loopwright.runtime.dtype import HANDLE
+
+
+class Access:
+    """One load or store: `buffer[indices]`, where an index that is not affine is None.
+
+    `loops` are those around the statement and then one for each vector index, whose lanes all happen at once. `cell` is
+    the buffer and indices that a sub-buffer stands for; otherwise the same as `buffer` and `indices`.
+    """
+
+    __slots__ = ("buffer", "cell", "exact", "guards", "indices", "instance", "loops", "node", "writes")
+
+    def __init__(
+        self,
+        instance: Instance,
+        node: BufferLoad | BufferStore,
+        indices: tuple[Form | None, ...],
+        cell: tuple[Buffer, tuple[Form | None, ...]],
+        loops: tuple[Loop, ...],
+        guards: tuple[Condition, ...],
+        exact: bool,
+    ) -> None:
+        self.instance = instance
+        self.node = node
+        self.buffer = node.buffer
+        self.indices = indices
+        self.cell = cell
+        self.loops = loops
+        self.guards = guards
+        self.exact = exact  # the loops and guards say exactly when it happens
+        self.writes = isinstance(node, BufferStore)
+
+    @property
+    def is_must(self) -> bool:
+        """Whether it is known exactly which cells are touched, and when."""
+        return self.exact and None not in self.cell[1]
+
+    @property
+    def depth(self) -> int:
+        """How many loops are around the statement."""
+        return len(self.instance.loops)
+
+    @property
+    def time(self) -> tuple[int | Var, ...]:
+        """When it happens: the 2d+1 vector of the statement, then whether it is a store (loads come first)."""
+        vector: list[int | Var] = []
+        for position, loop in zip(self.instance.positions, self.instance.loops, strict=False):
+            vector += [position, loop.var]
+        return (*vector, self.instance.positions[-1], int(self.writes))
+
+
+class Program:
+    """What the checks need to know of one function."""
+
+    def __init__(self, function: PrimFunc) -> None:
+        walk = _AccessWalk()
+        walk.visit(write_inits(function.body))
+        self.function = function
+        self.affine: Affine = walk.affine
+        self.accesses: Sequence[Access] = walk.accesses
+        self.homes = walk.homes
+        self.unknown: set[Var] = walk.unknown
+        self.has_threads = walk.has_threads
+        if walk.may_leave:
+            for access in walk.accesses:
+                access.exact = False
+        # Sizes of arguments are not negative, whatever the caller gives.
+        self.sizes: set[Var] = set()
+        self.context: list[Condition] = []
+        for buffer in function.argument_buffers():
+            for extent in buffer.shape:
+                form = self.affine.form(extent)
+                if form is not None and form.terms:
+                    self.context.append(Ge(form))
+                    self.sizes |= form.variables()
+        plain = {v for c in self.context if isinstance(c, Ge) and not c.form.const for v in _just_variable(c.form)}
+        self.ranges = Ranges(plain)
+        self.polyhedra = Polyhedra(self)
+
+
+def _just_variable(form: Form) -> list[Var]:
+    """The variable that the form is."""
+    return [term for term, k in form.terms.items() if k == 1 and isinstance(term, Var) and len(form.terms) == 1]
+
+
+@deep
+def accesses_of(function: PrimFunc) -> Program:
+    """Every access of `function`, the inits of its reductions written down first."""
+    return Program(function)
+
+
+class _AccessWalk(InstanceWalk):
+    def __init__(self) -> None:
+        super().__init__()
+        self.accesses: list[Access] = []
+        self.unknown: set[Var] = set()  # memory that calls may touch, or that goes by several names
+        self._names: dict[Var, Buffer] = {}
+
+    def visit_BufferStore(self, store: BufferStore) -> None:
+        self.begin(store)
+        self.visit(store.value)
+        for index in store.indices:
+            self.visit(index)
+        self._record(store)
+
+    def visit_BufferLoad(self, load: BufferLoad) -> None:
+        for index in load.indices:
+            self.visit(index)
+        self._record(load)
+
+    def _record(self, node: BufferLoad | BufferStore) -> None:
+        loops = self.loops
+        indices: list[Form | None] = []
+        for index in node.indices:
+            if isinstance(index, Ramp):
+                lane = Var("lane", index.base.dtype)
+                self.affine.own(lane)
+                loops = (*loops, Loop(lane, constant(0), constant(index.lanes - 1), index))
+                base, stride = self.affine.form(index.base), self.affine.form(index.stride)
+                if base is None or stride is None or stride.terms:
+                    indices.append(None)
+                else:
+                    indices.append(base.plus(Form({lane: 1}, 0), stride.const))
+            else:
+                indices.append(self.affine.form(index))
+        given = tuple(indices)
+        cell = self._resolve(node.buffer, given)
+        if self._names.setdefault(cell[0].data, cell[0]) is not cell[0]:
+            self.unknown.add(cell[0].data)
+        self.accesses.append(Access(self.instance, node, given, cell, loops, self.guards, self.exact))
+
+    def _resolve(self, buffer: Buffer, indices: tuple[Form | None, ...]) -> tuple[Buffer, tuple[Form | None, ...]]:
+        """The element of the allocated buffer that an element of a sub-buffer is."""
+        while buffer in self.views:
+            buffer, starts = self.views[buffer]
+            fixed = len(starts) - len(indices)
+            moved = [
+                None if a is None or b is None else a.plus(b) for a, b in zip(starts[fixed:], indices, strict=True)
+            ]
+            indices = (*starts[:fixed], *moved)
+        return buffer, indices
+
+    def visit_Call(self, call: Call) -> None:
+        name = call.op.name
+        if name == "tir.if_then_else":
+            condition, chosen, other = call.args
+            self.visit(condition)
+            self._guarded(condition, True, chosen)
+            self._guarded(condition, False, other)
+        elif name == "tir.address_of" and isinstance(call.args[0], BufferLoad):
+            load = call.args[0]
+            for index in load.indices:
+                self.visit(index)
+            self.unknown.add(self._resolve(load.buffer, (None,) * len(load.indices))[0].data)
+        else:
+            for argument in call.args:
+                self.visit(argument)
+
+    def visit_And(self, both: And) -> None:
+        self.visit(both.a)
+        self._guarded(both.a, True, both.b)
+
+    def visit_Or(self, either: Or) -> None:
+        self.visit(either.a)
+        self._guarded(either.a, False, either.b)
+
+    def visit_Let(self, let: Let) -> None:
+        self.bind(let.var, let.value)
+        self.visit(let.body)
+
+    def _guarded(self, condition: Expr, holds: bool, value: Expr) -> None:
+        saved = self.guards, self.exact
+        self.guard(condition, holds)
+        self.visit(value)
+        self.guards, self.exact = saved
+
+    def visit_Var(self, var: Var) -> None:
+        if var.dtype is HANDLE:
+            self.unknown.add(var)

@@ -1,0 +1,329 @@
+"""Affine forms and conditions: the part of index arithmetic that can be decided exactly.
+
+    i * 4 + j % 8 - 1          ↔     {i: 4, (j mod 8): 1} - 1
+    0 <= i and i < n           ↔     all of [i ≥ 0, n - i - 1 ≥ 0]
+
+Variables that stand for others (block axes, lets) are replaced on the way, without rebuilding any expression. What has
+no such form (a load, a product of variables, arithmetic in types that wrap early) is *not affine*: its callers widen it.
+As everywhere in index arithmetic, int32 and int64 count as mathematical integers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Final, Literal, NamedTuple
+
+from loopwright.ir import (
+    EQ,
+    GE,
+    GT,
+    LE,
+    LT,
+    NE,
+    Add,
+    And,
+    Broadcast,
+    Call,
+    Cast,
+    CompareExpr,
+    Div,
+    Expr,
+    FloorDiv,
+    FloorMod,
+    IntImm,
+    Let,
+    Max,
+    Min,
+    Mod,
+    Mul,
+    Not,
+    Or,
+    Sub,
+    Var,
+    deep,
+)
+from loopwright.runtime.dtype import INT32, INT64
+
+
+class NotAffine(Exception):
+    """The expression has no affine form. Never leaves the analysis."""
+
+
+class Part:
+    """A term that is not a variable: `floor(x / d)`, `trunc(x / d)`, `x mod d`, `min(x, y)` or `max(x, y)`.
+
+    Equal parts of one program are one object.
+    """
+
+    __slots__ = ("args", "divisor", "op", "variables")
+
+    def __init__(
+        self, op: Literal["floor", "trunc", "mod", "min", "max"], args: tuple[Form, ...], divisor: int
+    ) -> None:
+        self.op = op
+        self.args = args
+        self.divisor = divisor
+        self.variables: frozenset[Var] = frozenset().union(*[arg.variables() for arg in args])
+
+    def at(self, values: Mapping[Var, int]) -> int:
+        """The number this is when its variables have `values`."""
+        numbers = [arg.at(values) for arg in self.args]
+        x, d = numbers[0], self.divisor
+        if self.op == "floor":
+            return x // d
+        if self.op == "mod":
+            return x % d
+        if self.op == "trunc":
+            return x // d if x >= 0 else -(-x // d)
+        return min(numbers) if self.op == "min" else max(numbers)
+
+
+class Form:
+    """The sum of `coefficient * term`, plus `const`; no coefficient is 0. Treat it as immutable."""
+
+    __slots__ = ("const", "terms")
+
+    def __init__(self, terms: dict[Var | Part, int], const: int) -> None:
+        self.terms = terms
+        self.const = const
+
+    @property
+    def key(self) -> Hashable:
+        """Equal for equal forms."""
+        return frozenset(self.terms.items()), self.const
+
+    def plus(self, other: Form, scale: int = 1) -> Form:
+        """self + scale * other."""
+        terms = dict(self.terms)
+        add_into(terms, other.terms, scale)
+        return Form(terms, self.const + scale * other.const)
+
+    def shifted(self, by: int) -> Form:
+        """self + by."""
+        return Form(self.terms, self.const + by)
+
+    def negated(self) -> Form:
+        """-self."""
+        return Form({term: -k for term, k in self.terms.items()}, -self.const)
+
+    def variables(self) -> set[Var]:
+        """Every variable, also those inside parts."""
+        found: set[Var] = set()
+        for term in self.terms:
+            if isinstance(term, Part):
+                found |= term.variables
+            else:
+                found.add(term)
+        return found
+
+    def at(self, values: Mapping[Var, int]) -> int:
+        """The number this is when its variables have `values`."""
+        total = self.const
+        for term, k in self.terms.items():
+            total += k * (term.at(values) if isinstance(term, Part) else values[term])
+        return total
+
+
+def add_into(terms: dict[Var | Part, int], other: Mapping[Var | Part, int], scale: int) -> None:
+    """terms += scale * other, keeping no zero."""
+    for term, k in other.items():
+        total = terms.get(term, 0) + scale * k
+        if total:
+            terms[term] = total
+        else:
+            terms.pop(term, None)
+
+
+def constant(value: int) -> Form:
+    """The form of a number."""
+    return Form({}, value)
+
+
+class Ge(NamedTuple):
+    """form ≥ 0."""
+
+    form: Form
+
+
+class Eq(NamedTuple):
+    """form = 0."""
+
+    form: Form
+
+
+class AllOf(NamedTuple):
+    """Every one of the conditions holds."""
+
+    items: tuple[Condition, ...]
+
+
+class AnyOf(NamedTuple):
+    """At least one of the conditions holds."""
+
+    items: tuple[Condition, ...]
+
+
+Condition = Ge | Eq | AllOf | AnyOf
+ALWAYS: Final = AllOf(())
+NEVER: Final = AnyOf(())
+
+
+class Affine:
+    """Turns expressions of one program into forms and conditions."""
+
+    def __init__(self) -> None:
+        # What a variable stands for: itself (loops), a form (axes, lets), None (data). Absent ones are parameters.
+        self.values: dict[Var, Form | None] = {}
+        self._parts: dict[Hashable, Part] = {}
+
+    def own(self, var: Var) -> None:
+        """Let `var` stand for itself."""
+        self.values[var] = Form({var: 1}, 0)
+
+    @deep
+    def form(self, expr: Expr) -> Form | None:
+        """`expr` as a form, or None when it is not affine."""
+        terms: dict[Var | Part, int] = {}
+        try:
+            const = self._add(expr, 1, terms)
+        except NotAffine:
+            return None
+        return Form(terms, const)
+
+    @deep
+    def condition(self, expr: Expr, holds: bool = True) -> tuple[Condition, bool]:
+        """What follows when `expr` is true (or false, with `holds=False`), and whether that is all that follows."""
+        return self._condition(expr, holds)
+
+    def _add(self, e: Expr, k: int, terms: dict[Var | Part, int]) -> int:
+        """Add k * e to `terms`; the constant part comes back."""
+        if isinstance(e, Var):
+            value = self.values.get(e, e)
+            if value is None or not e.dtype.is_int or e.dtype.lanes != 1:
+                raise NotAffine
+            add_into(terms, {value: 1} if isinstance(value, Var) else value.terms, k)
+            return 0 if isinstance(value, Var) else k * value.const
+        if isinstance(e, IntImm):
+            return k * e.value
+        if isinstance(e, Cast):
+            source = e.value.dtype
+            # A conversion keeps the number when the new type holds all of the old one.
+            if not (source.is_int and e.dtype.is_int) or source.bits + source.is_unsigned > e.dtype.bits:
+                raise NotAffine
+            return self._add(e.value, k, terms)
+        if isinstance(e, Let):
+            self.values[e.var] = self._form(e.value) if e.var.dtype.is_int else None
+            return self._add(e.body, k, terms)
+        if isinstance(e, Broadcast):
+            return self._add(e.value, k, terms)
+        if e.dtype is not INT32 and e.dtype is not INT64:
+            raise NotAffine
+        if isinstance(e, Add):
+            return self._add(e.a, k, terms) + self._add(e.b, k, terms)
+        if isinstance(e, Sub):
+            return self._add(e.a, k, terms) + self._add(e.b, -k, terms)
+        if isinstance(e, Mul):
+            a, b = (e.a, e.b) if not isinstance(e.a, IntImm) else (e.b, e.a)
+            factor = self._form(b)
+            if factor.terms:
+                a, factor = b, self._form(a)
+            if factor.terms:
+                raise NotAffine
+            return self._add(a, k * factor.const, terms) if factor.const else 0
+        if isinstance(e, (FloorDiv, FloorMod, Div, Mod)):
+            return self._divided(e, k, terms)
+        if isinstance(e, (Min, Max)):
+            return self._part("min" if isinstance(e, Min) else "max", (self._form(e.a), self._form(e.b)), 1, k, terms)
+        raise NotAffine
+
+    def _form(self, e: Expr) -> Form:
+        terms: dict[Var | Part, int] = {}
+        const = self._add(e, 1, terms)
+        return Form(terms, const)
+
+    def _divided(self, e: FloorDiv | FloorMod | Div | Mod, k: int, terms: dict[Var | Part, int]) -> int:
+        divisor = self._form(e.b)
+        d = divisor.const
+        if divisor.terms or d <= 0:
+            raise NotAffine
+        x = self._form(e.a)
+        if isinstance(e, FloorDiv):
+            return self._part("floor", (x,), d, k, terms)
+        if isinstance(e, FloorMod):
+            return self._part("mod", (x,), d, k, terms)
+        if isinstance(e, Div):
+            return self._part("trunc", (x,), d, k, terms)
+        add_into(terms, x.terms, k)  # x - d * trunc(x / d)
+        return k * x.const + self._part("trunc", (x,), d, -k * d, terms)
+
+    def _part(
+        self,
+        op: Literal["floor", "trunc", "mod", "min", "max"],
+        args: tuple[Form, ...],
+        divisor: int,
+        k: int,
+        terms: dict[Var | Part, int],
+    ) -> int:
+        if not any([arg.terms for arg in args]):
+            return k * Part(op, args, divisor).at({})
+        x = args[0]
+        if len(args) == 1 and all([c % divisor == 0 for c in x.terms.values()]):
+            # Every term is a multiple of the divisor: only the constant is divided (not so when rounding to zero).
+            if op == "mod":
+                return k * (x.const % divisor)
+            if op == "floor" or x.const % divisor == 0:
+                add_into(terms, {term: c // divisor for term, c in x.terms.items()}, k)
+                return k * (x.const // divisor)
+        key = (op, tuple([arg.key for arg in args]), divisor)
+        part = self._parts.get(key)
+        if part is None:
+            part = self._parts[key] = Part(op, args, divisor)
+        add_into(terms, {part: 1}, k)
+        return 0
+
+    def _condition(self, e: Expr, holds: bool) -> tuple[Condition, bool]:
+        if isinstance(e, IntImm):
+            return (ALWAYS if bool(e.value) == holds else NEVER), True
+        if isinstance(e, Not):
+            return self._condition(e.a, not holds)
+        if isinstance(e, Call) and e.op.name == "tir.likely":
+            return self._condition(e.args[0], holds)
+        if isinstance(e, (And, Or)) and e.dtype.lanes == 1:
+            a, a_exact = self._condition(e.a, holds)
+            b, b_exact = self._condition(e.b, holds)
+            if isinstance(e, And) == holds:
+                return AllOf((a, b)), a_exact and b_exact
+            return (AnyOf((a, b)), True) if a_exact and b_exact else (ALWAYS, False)
+        if isinstance(e, CompareExpr) and e.a.dtype.is_int and e.dtype.lanes == 1:
+            try:
+                return _compared(e, self._form(e.a).plus(self._form(e.b), -1), holds), True
+            except NotAffine:
+                return ALWAYS, False
+        return ALWAYS, False
+
+
+def _compared(e: CompareExpr, difference: Form, holds: bool) -> Condition:
+    """The comparison `e`, or its opposite, in terms of a - b."""
+    if isinstance(e, (EQ, NE)):
+        if isinstance(e, EQ) == holds:
+            return Eq(difference)
+        return AnyOf((Ge(difference.shifted(-1)), Ge(difference.negated().shifted(-1))))
+    if isinstance(e, (GE, LT)):
+        return Ge(difference) if isinstance(e, GE) == holds else Ge(difference.negated().shifted(-1))
+    assert isinstance(e, (GT, LE))
+    return Ge(difference.shifted(-1)) if isinstance(e, GT) == holds else Ge(difference.negated())
+
+
+def inequalities(conditions: Sequence[Condition]) -> list[Form]:
+    """Forms that are not negative whenever all the conditions hold; what holds only in some case is left out."""
+    found: list[Form] = []
+    pending = list(reversed(conditions))
+    while pending:
+        item = pending.pop()
+        if isinstance(item, Ge):
+            found.append(item.form)
+        elif isinstance(item, Eq):
+            found += [item.form, item.form.negated()]
+        elif isinstance(item, AllOf):
+            pending += reversed(item.items)
+    return found

@@ -1,0 +1,229 @@
+"""Instances: which iterations of a statement run, and when.
+
+A statement inside d loops runs once for every point of its *domain*: the loop bounds and the conditions around it, as
+affine forms (block axes are replaced by what they are bound to). When it runs is a 2d+1 vector: its position among its
+neighbours, the value of the outermost loop, its position in there, and so on; vectors compare like words in a
+dictionary. Nothing is encoded as a large number, so symbolic bounds and endless loops fit as well.
+
+A domain is *exact* when nothing had to be left out. A condition on data, a `while` or an early return leave only an
+outer bound of what runs; checks then stay silent, since only certain errors are errors.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from loopwright.analysis.affine import ALWAYS, Affine, Condition, Form, constant
+from loopwright.ir import (
+    Allocate,
+    AssertStmt,
+    AttrStmt,
+    Block,
+    BlockRealize,
+    Buffer,
+    BufferRealize,
+    BufferStore,
+    Call,
+    Evaluate,
+    Expr,
+    For,
+    ForKind,
+    IfThenElse,
+    IntImm,
+    IterVar,
+    LetStmt,
+    Prefetch,
+    SeqStmt,
+    Stmt,
+    Var,
+    Visitor,
+    While,
+)
+
+
+class Loop:
+    """A variable that runs from `low` to `high`, both included; None where a bound is not affine."""
+
+    __slots__ = ("high", "low", "node", "var")
+
+    def __init__(self, var: Var, low: Form | None, high: Form | None, node: Stmt | Expr) -> None:
+        self.var = var
+        self.low = low
+        self.high = high
+        self.node = node
+
+    @property
+    def kind(self) -> ForKind | None:
+        """Who runs the iterations; None for the lanes of a vector and for `while`."""
+        return self.node.kind if isinstance(self.node, For) else None
+
+
+class Instance(NamedTuple):
+    """A statement with the loops and conditions around it; `positions` has one number more than there are loops."""
+
+    statement: Stmt
+    block: Block | None
+    loops: tuple[Loop, ...]
+    positions: tuple[int, ...]
+
+
+class View(NamedTuple):
+    """A sub-buffer: its element `index` is `source[starts + index]`; leading dimensions of the source may be fixed."""
+
+    source: Buffer
+    starts: tuple[Form | None, ...]
+
+
+class InstanceWalk(Visitor):
+    """Walks statements, keeping the loops, conditions and position around the current one.
+
+    Subclasses look at expressions: `visit` is called on each, with `self.instance` the statement that computes it.
+    """
+
+    instance: Instance
+
+    def __init__(self) -> None:
+        self.affine = Affine()
+        self.loops: tuple[Loop, ...] = ()
+        self.guards: tuple[Condition, ...] = ()
+        self.exact = True  # the loops and guards say exactly when the current statement runs
+        self.block: Block | None = None
+        self.homes: dict[Var, tuple[Loop, ...]] = {}  # memory allocated in the program → the loops around that place
+        self.views: dict[Buffer, View] = {}
+        self.has_threads = False  # loops bound to threads: statements are not in one order
+        self.may_leave = False  # a return inside loops or conditions: any statement may be skipped
+        self._outer: tuple[int, ...] = ()
+        self._next = 0
+
+    def begin(self, statement: Stmt) -> Instance:
+        """The current statement is `statement`, in the next free position."""
+        self.instance = Instance(statement, self.block, self.loops, (*self._outer, self._next))
+        self._next += 1
+        return self.instance
+
+    def guard(self, condition: Expr, holds: bool = True) -> None:
+        """From here on `condition` holds, or does not."""
+        known, exact = self.affine.condition(condition, holds)
+        if known is not ALWAYS:
+            self.guards = (*self.guards, known)
+        self.exact = self.exact and exact
+
+    def _within(self, condition: Expr, holds: bool, body: Stmt) -> None:
+        saved = self.guards, self.exact
+        self.guard(condition, holds)
+        self.visit(body)
+        self.guards, self.exact = saved
+
+    def _loop(self, loop: Loop, body: Stmt) -> None:
+        self.affine.own(loop.var)
+        saved = self.loops, self._outer, self._next, self.exact
+        self.loops = (*self.loops, loop)
+        self._outer = (*self._outer, self._next)
+        self._next = 0
+        self.exact = self.exact and loop.low is not None and loop.high is not None
+        self.visit(body)
+        self.loops, self._outer, self._next, self.exact = saved
+        self._next += 1
+
+    def visit_For(self, loop: For) -> None:
+        if not (isinstance(loop.min, IntImm) and isinstance(loop.extent, IntImm)):
+            self.begin(loop)
+            self.visit(loop.min)
+            self.visit(loop.extent)
+        low, extent = self.affine.form(loop.min), self.affine.form(loop.extent)
+        high = None if low is None or extent is None else low.plus(extent).shifted(-1)
+        if loop.kind is ForKind.THREAD_BINDING:
+            self.has_threads = True
+        self._loop(Loop(loop.loop_var, low, high, loop), loop.body)
+
+    def visit_While(self, loop: While) -> None:
+        saved = self.guards, self.exact
+        self.begin(loop)
+        self.visit(loop.condition)
+        self.guard(loop.condition)
+        # How often the body runs is not known: endless as far as the domain is concerned.
+        self._loop(Loop(Var("iteration"), constant(0), None, loop), loop.body)
+        self.guards, self.exact = saved
+
+    def visit_IfThenElse(self, choice: IfThenElse) -> None:
+        self.begin(choice)
+        self.visit(choice.condition)
+        self._within(choice.condition, True, choice.then_case)
+        if choice.else_case is not None:
+            self._within(choice.condition, False, choice.else_case)
+
+    def visit_AssertStmt(self, check: AssertStmt) -> None:
+        self.begin(check)
+        self.visit(check.condition)
+        self._within(check.condition, True, check.body)
+
+    def visit_SeqStmt(self, sequence: SeqStmt) -> None:
+        saved = self.guards, self.exact  # a promise made in the sequence ends with it
+        for statement in sequence.seq:
+            self.visit(statement)
+        self.guards, self.exact = saved
+
+    def visit_LetStmt(self, let: LetStmt) -> None:
+        self.begin(let)
+        self.bind(let.var, let.value)
+        self.visit(let.body)
+
+    def bind(self, var: Var, value: Expr) -> None:
+        """`var` stands for `value`, which is computed here."""
+        self.visit(value)
+        self.affine.values[var] = self.affine.form(value) if var.dtype.is_int else None
+
+    def visit_AttrStmt(self, attr: AttrStmt) -> None:
+        self.begin(attr)
+        self.visit(attr.value)
+        if attr.attr_key in ("thread_extent", "virtual_thread") and isinstance(attr.node, IterVar):
+            self.has_threads = True
+            extent = self.affine.form(attr.value)
+            high = None if extent is None else extent.shifted(-1)
+            self._loop(Loop(attr.node.var, constant(0), high, attr), attr.body)
+        else:
+            self.visit(attr.body)
+
+    def visit_Allocate(self, allocation: Allocate) -> None:
+        self.homes[allocation.buffer_var] = self.loops
+        self.visit(allocation.body)
+
+    def visit_BufferRealize(self, realize: BufferRealize) -> None:
+        self.homes[realize.buffer.data] = self.loops
+        self.visit(realize.body)
+
+    def visit_BlockRealize(self, realize: BlockRealize) -> None:
+        block = realize.block
+        self.begin(realize)
+        for axis, value in zip(block.iter_vars, realize.iter_values, strict=True):
+            self.bind(axis.var, value)
+        self.visit(realize.predicate)
+        saved = self.guards, self.exact, self.block
+        self.guard(realize.predicate)
+        self.block = block
+        for buffer in block.alloc_buffers:
+            self.homes[buffer.data] = self.loops
+        for match in block.match_buffers:
+            starts = tuple([self.affine.form(axis.min) for axis in match.source.region])
+            self.views[match.buffer] = View(match.source.buffer, starts)
+        self.visit(block.body)
+        self.guards, self.exact, self.block = saved
+
+    def visit_BufferStore(self, store: BufferStore) -> None:
+        self.begin(store)
+        self.visit_children(store)
+
+    def visit_Evaluate(self, evaluate: Evaluate) -> None:
+        value = evaluate.value
+        if isinstance(value, IntImm):
+            return
+        self.begin(evaluate)
+        self.visit(value)
+        if isinstance(value, Call) and value.op.name == "tir.assume":
+            self.guard(value.args[0])
+        elif isinstance(value, Call) and value.op.name == "tir.ret":
+            self.may_leave = self.may_leave or bool(self.loops or self.guards or not self.exact)
+            self.exact = False
+
+    def visit_Prefetch(self, prefetch: Prefetch) -> None:
+        """A wish, not an access."""

@@ -1,0 +1,172 @@
+"""Exact questions about affine programs, asked of isl under a budget of operations.
+
+Questions are written as isl text, one set a question: loop variables become its dimensions, other variables its
+parameters. Parameters are of two sorts. Sizes of arguments are chosen by nobody: the program must be right for all of
+them. Other scalars are data: the program is only wrong when it is wrong whatever they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from loopwright.analysis.affine import AllOf, Condition, Eq, Form, Ge, Part
+from loopwright.ir import SizeVar, Var
+
+if TYPE_CHECKING:
+    from loopwright.analysis.accesses import Program
+    from loopwright.analysis.instances import Loop
+
+BUDGET: Final = 2_000_000  # isl operations a question: a quarter of a second
+QUESTIONS: Final = 1_000  # asked about one function, before the rest goes unproved
+
+
+class Undecided(Exception):
+    """The budget is spent. Never leaves the analysis."""
+
+
+class Polyhedra:
+    """isl, for one program."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.parameters: dict[Var, str] = {}
+        self.questions = 0
+        self._context: Any = None
+
+    # --- text ---------------------------------------------------------------------------------------------------
+
+    def form(self, form: Form, names: Mapping[Var, str]) -> str:
+        """The form as isl text; variables without a name become parameters."""
+        parts = [str(form.const)] if form.const or not form.terms else []
+        for term, k in form.terms.items():
+            text = self._part(term, names) if isinstance(term, Part) else names.get(term) or self.parameter(term)
+            parts.append(text if k == 1 else f"{k}*{text}")
+        return parts[0] if len(parts) == 1 else f"({' + '.join(parts)})"
+
+    def parameter(self, var: Var) -> str:
+        """The name of a parameter."""
+        return self.parameters.setdefault(var, f"p{len(self.parameters)}")
+
+    def _part(self, part: Part, names: Mapping[Var, str]) -> str:
+        args = [self.form(arg, names) for arg in part.args]
+        x, d = args[0], part.divisor
+        if part.op == "floor":
+            return f"floor(({x})/{d})"
+        if part.op == "mod":
+            return f"(({x}) mod {d})"
+        if part.op == "trunc":
+            return f"max(floor(({x})/{d}), min(ceil(({x})/{d}), 0))"
+        return f"{part.op}({', '.join(args)})"
+
+    def condition(self, condition: Condition, names: Mapping[Var, str]) -> str:
+        """The condition as isl text."""
+        if isinstance(condition, Ge):
+            return f"{self.form(condition.form, names)} >= 0"
+        if isinstance(condition, Eq):
+            return f"{self.form(condition.form, names)} = 0"
+        if not condition.items:
+            return "0 = 0" if isinstance(condition, AllOf) else "0 = 1"
+        joint = " and " if isinstance(condition, AllOf) else " or "
+        return f"({joint.join([self.condition(item, names) for item in condition.items])})"
+
+    def domain(self, loops: Sequence[Loop], guards: Sequence[Condition], names: Mapping[Var, str]) -> list[str]:
+        """The constraints of the iterations that run."""
+        found = []
+        for loop in loops:
+            if loop.low is not None:
+                found.append(f"{self.form(loop.low, names)} <= {names[loop.var]}")
+            if loop.high is not None:
+                found.append(f"{names[loop.var]} <= {self.form(loop.high, names)}")
+        return found + [self.condition(guard, names) for guard in guards]
+
+    # --- questions ----------------------------------------------------------------------------------------------
+
+    def smallest(self, dims: Sequence[str], constraints: Sequence[str]) -> dict[str, int] | None:
+        """The first point where the constraints hold, sizes of arguments first; None when there is none for certain."""
+        import islpy as isl
+
+        text = " and ".join([*self._known(), *constraints]) or "0 = 0"
+        try:
+            points = isl.Set.read_from_str(self.ask(), f"{{ [{', '.join([*self.ordered(), *dims])}] : {text} }}")
+            return self._first(points, dims)
+        except isl.Error as error:
+            # isl gives every failure the same class; with text that we made ourselves it is the budget.
+            raise Undecided from error
+
+    def without(self, points: Any, dims: Sequence[str]) -> dict[str, int] | None:
+        """The same for an isl set with parameters."""
+        import islpy as isl
+
+        names = self.ordered()
+        try:
+            known = isl.Set.read_from_str(points.get_ctx(), f"[{', '.join(names)}] -> {{ : {self._all_known()} }}")
+            points = points.intersect_params(known)
+            for place, name in enumerate(names):
+                at = points.find_dim_by_name(isl.dim_type.param, name)
+                points = points.move_dims(isl.dim_type.set, place, isl.dim_type.param, at, 1)
+            return self._first(points, dims)
+        except isl.Error as error:
+            raise Undecided from error
+
+    def ask(self) -> Any:
+        """isl's memory, with a fresh budget for one more question; Undecided when there were too many."""
+        import islpy as isl
+
+        self.questions += 1
+        if self.questions > QUESTIONS:
+            raise Undecided
+        if self._context is None:
+            self._context = isl.Context()
+            self._context.set_max_operations(BUDGET)
+        self._context.reset_operations()
+        return self._context
+
+    def ordered(self) -> list[str]:
+        """The names of the parameters, sizes of arguments first."""
+        sizes = [name for var, name in self.parameters.items() if var in self.program.sizes]
+        return sizes + [name for var, name in self.parameters.items() if var not in self.program.sizes]
+
+    def _known(self) -> list[str]:
+        known = [self.condition(item, {}) for item in self.program.context]
+        return known + [f"{name} >= 0" for var, name in self.parameters.items() if isinstance(var, SizeVar)]
+
+    def _all_known(self) -> str:
+        return " and ".join(self._known()) or "0 = 0"
+
+    def _first(self, points: Any, dims: Sequence[str]) -> dict[str, int] | None:
+        import islpy as isl
+
+        if points.is_empty():
+            return None
+        names = [*self.ordered(), *dims]
+        sizes = len([var for var in self.parameters if var in self.program.sizes])
+        scalars = len(self.parameters) - sizes
+        if scalars:
+            points = self._whatever(points, sizes, scalars, len(dims))
+            if points.is_empty():
+                return None
+            first = points.project_out(isl.dim_type.set, sizes, scalars + len(dims)).lexmin().sample_point()
+            for k in range(sizes):
+                points = points.fix_val(isl.dim_type.set, k, first.get_coordinate_val(isl.dim_type.set, k))
+            for k in range(sizes, sizes + scalars):
+                zero = points.fix_val(isl.dim_type.set, k, isl.Val(0, context=points.get_ctx()))
+                if zero.is_empty():
+                    some = points.sample_point().get_coordinate_val(isl.dim_type.set, k)
+                    zero = points.fix_val(isl.dim_type.set, k, some)
+                points = zero
+        first = points.lexmin().sample_point()
+        return {
+            name: first.get_coordinate_val(isl.dim_type.set, k).to_python() for k, name in enumerate(names)
+        }
+
+    def _whatever(self, points: Any, sizes: int, scalars: int, dims: int) -> Any:
+        """The points of those sizes for which there are points whatever the scalars are."""
+        import islpy as isl
+
+        text = f"{{ [{', '.join(self.ordered())}] : {self._all_known()} }}"
+        possible = isl.Set.read_from_str(points.get_ctx(), text)
+        kind = isl.dim_type.set
+        right = possible.subtract(points.project_out(kind, sizes + scalars, dims))
+        wrong = possible.project_out(kind, sizes, scalars).subtract(right.project_out(kind, sizes, scalars))
+        return points.intersect(wrong.insert_dims(kind, sizes, scalars + dims))

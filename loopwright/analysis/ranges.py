@@ -1,0 +1,104 @@
+"""Quick proofs: bounds of an affine form over a loop nest, without isl.
+
+Each loop variable is replaced by its last or first value, innermost first; bounds may depend on outer loops and on
+parameters, so rectangles and triangles with symbolic sizes come out exactly. Only *yes* is an answer here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from loopwright.analysis.affine import Form, Part, add_into
+from loopwright.ir import SizeVar, Var
+
+if TYPE_CHECKING:
+    from loopwright.analysis.instances import Loop
+
+DEPTH = 4  # parts within parts looked into
+
+
+class Ranges:
+    """Bounds of forms in one program, whose variables in `sizes` are never negative."""
+
+    def __init__(self, sizes: set[Var]) -> None:
+        self.sizes = sizes
+
+    def is_at_most(self, form: Form, limit: int, loops: Sequence[Loop], known: Sequence[Form] = ()) -> bool:
+        """Whether form ≤ limit is proved for all iterations of `loops` where no form of `known` is negative."""
+        found = self.greatest(form, loops)
+        if found is not None and found <= limit:
+            return True
+        for fact in known:
+            # fact ≥ 0, so form ≤ form + k * fact: useful where the sum loses a variable.
+            for term, c in form.terms.items():
+                k, rest = divmod(-c, fact.terms[term]) if term in fact.terms else (0, 1)
+                if k > 0 and rest == 0:
+                    found = self.greatest(form.plus(fact, k), loops)
+                    if found is not None and found <= limit:
+                        return True
+                    break
+        return False
+
+    def greatest(self, form: Form, loops: Sequence[Loop], depth: int = DEPTH) -> int | None:
+        """An upper bound of `form` over all iterations, or None when none was found."""
+        terms, const = dict(form.terms), form.const
+        own = {loop.var for loop in loops}
+        for loop in reversed(loops):
+            const = self._without_parts(terms, const, loops, own, depth)
+            k = terms.pop(loop.var, 0)
+            if k:
+                end = loop.high if k > 0 else loop.low
+                if end is None:
+                    return None
+                add_into(terms, end.terms, k)
+                const += k * end.const
+        for term, k in terms.items():
+            low, high = self._limits(term, loops, depth)
+            end_value = high if k > 0 else low
+            if end_value is None:
+                return None
+            const += k * end_value
+        return const
+
+    def _without_parts(
+        self, terms: dict[Var | Part, int], const: int, loops: Sequence[Loop], own: set[Var], depth: int
+    ) -> int:
+        """Replace parts that vary with the loops by their extreme values; parts of parameters alone may still cancel."""
+        for term in [term for term in terms if isinstance(term, Part) and term.variables & own]:
+            k = terms[term]
+            low, high = self._limits(term, loops, depth)
+            end = high if k > 0 else low
+            if end is not None:
+                del terms[term]
+                const += k * end
+        return const
+
+    def _limits(self, term: Var | Part, loops: Sequence[Loop], depth: int) -> tuple[int | None, int | None]:
+        if isinstance(term, Var):
+            return (0 if term in self.sizes or isinstance(term, SizeVar) else None), None
+        if depth == 0:
+            return None, None
+        if term.op == "mod":
+            inner = self._ends(term.args[0], loops, depth)
+            last = term.divisor - 1
+            if inner[0] is not None and inner[0] >= 0 and inner[1] is not None and inner[1] <= last:
+                return inner
+            return 0, last
+        ends = [self._ends(arg, loops, depth) for arg in term.args]
+        if term.op in ("floor", "trunc"):
+            low, high = ends[0]
+            # Rounding to zero and rounding down agree where nothing is negative; below, rounding down is lower.
+            above = high if high is None or term.op == "floor" or high >= 0 else high + term.divisor - 1
+            return (
+                None if low is None else low // term.divisor,
+                None if above is None else above // term.divisor,
+            )
+        lows, highs = [low for low, _ in ends if low is not None], [high for _, high in ends if high is not None]
+        if term.op == "min":
+            return min(lows) if len(lows) == len(ends) else None, min(highs) if highs else None
+        return max(lows) if lows else None, max(highs) if len(highs) == len(ends) else None
+
+    def _ends(self, form: Form, loops: Sequence[Loop], depth: int) -> tuple[int | None, int | None]:
+        least = self.greatest(form.negated(), loops, depth - 1)
+        return None if least is None else -least, self.greatest(form, loops, depth - 1)

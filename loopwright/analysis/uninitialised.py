@@ -1,0 +1,255 @@
+"""check_initialised: no cell of memory that the program allocates is read before something writes it.
+
+A cell is a buffer, the iteration that holds its allocation, and an index. Two lemmas settle the common cases: an
+earlier nest wrote the whole buffer, or wrote the very cell in the same iteration of the loops around both. isl's
+dataflow decides the rest exactly.
+
+Only certain errors are errors. A store that depends on data may be the one that was needed, so the cells it may reach
+count as written. Memory that calls may touch, that has several names or that threads share is not judged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from loopwright.analysis.accesses import Access, Program, accesses_of
+from loopwright.analysis.affine import Form
+from loopwright.analysis.polyhedral import Polyhedra, Undecided
+from loopwright.analysis.witness import actor, assignment, at_iteration, element, named_values, values_of
+from loopwright.ir import BufferStore, PrimFunc, Var
+from loopwright.runtime.errors import LoopwrightError
+
+PAIRS: Final = 100_000  # of reads and writes compared for one buffer, before it goes unproved
+FLOWS: Final = 200  # accesses of one buffer given to isl
+
+
+class Writer(NamedTuple):
+    """A store that reaches the cell after it was read."""
+
+    access: Access
+    values: Mapping[Var, int]
+
+
+class UninitialisedRead(LoopwrightError, ValueError):
+    """The program reads an element of its own memory that nothing has written yet.
+
+    Memory a program allocates starts without values. The message shows the first iteration that reads too early, for
+    the smallest sizes, and what writes the element later, if anything does. A reduction into allocated memory needs
+    an `init`.
+    """
+
+    code = "LW0822"
+
+    def __init__(
+        self,
+        access: Access,
+        indices: Sequence[int],
+        values: Mapping[Var, int],
+        later: Writer | None,
+    ) -> None:
+        buffer = access.cell[0]
+        cell = element(buffer, indices)
+        statement = access.instance.statement
+        updates = isinstance(statement, BufferStore) and statement.buffer is access.buffer
+
+        def why() -> str:
+            if later is None:
+                return f"{buffer.name} is allocated without values, and nothing ever writes {cell}"
+            when = assignment(later.values, later.access.loops)
+            return (
+                f"{buffer.name} is allocated without values, and {actor(later.access)} writes {cell} only later"
+                f"{f', at {when}' if when else ''}"
+            )
+
+        super().__init__(
+            lambda: f"{actor(access)} reads {cell} before anything has written it{at_iteration(values, access.loops)}",
+            at=access.instance.statement,
+            why=why,
+            hint=f"give the reduction a start value: with T.init(): {buffer.name}[…] = 0"
+            if updates
+            else f"write every element of {buffer.name} that is read, before the statement that reads it",
+            fields={
+                "buffer": buffer.name,
+                "indices": tuple(indices),
+                "block": access.instance.block.name_hint if access.instance.block is not None else None,
+                "iteration": named_values(values, access.loops),
+                "written_later": later is not None,
+            },
+        )
+
+
+def check_initialised(function: PrimFunc) -> None:
+    """Raise UninitialisedRead when a cell of allocated memory is certainly read before it is written."""
+    check_initialised_in(accesses_of(function))
+
+
+def check_initialised_in(program: Program) -> None:
+    """The same for a program already walked."""
+    if not program.homes or program.has_threads:
+        return
+    touched: dict[Var, list[Access]] = {}
+    for access in program.accesses:
+        data = access.cell[0].data
+        if data in program.homes and data not in program.unknown:
+            touched.setdefault(data, []).append(access)
+    for accesses in touched.values():
+        reads = [access for access in accesses if not access.writes and access.is_must]
+        writes = [access for access in accesses if access.writes]
+        if len(reads) * len(writes) > PAIRS:
+            continue
+        shape = tuple([program.affine.form(extent) for extent in accesses[0].cell[0].shape])
+        open_reads = [read for read in reads if not any([_supplies(program, w, read, shape) for w in writes])]
+        if open_reads and len(open_reads) + len(writes) <= FLOWS:
+            try:
+                _ask(program, open_reads, writes)
+            except Undecided:
+                continue
+
+
+# --- the lemmas ---------------------------------------------------------------------------------------------------
+
+
+def _supplies(program: Program, write: Access, read: Access, shape: Sequence[Form | None]) -> bool:
+    """Whether `write`, in one iteration of the loops around both, has written the cell before `read` reads it.
+
+    Each index of the write is either the index of the read, in the variables of the common loops alone, or a loop of
+    its own that runs over the whole dimension.
+    """
+    if write.guards or not write.is_must or None in shape:
+        return False
+    common = 0
+    for common, (a, b) in enumerate(zip(write.instance.loops, read.instance.loops, strict=False)):
+        if a is not b or write.instance.positions[common] != read.instance.positions[common]:
+            break
+    else:
+        common = min(write.depth, read.depth)
+    if not write.instance.positions[common] < read.instance.positions[common]:
+        return False
+    shared = {loop.var for loop in write.loops[:common]}
+    own = {loop.var: loop for loop in write.loops[common:]}
+    for mine, theirs, extent in zip(write.cell[1], read.cell[1], shape, strict=True):
+        assert mine is not None and theirs is not None and extent is not None
+        runner = next(iter(mine.terms)) if len(mine.terms) == 1 and not mine.const else None
+        if runner in own and mine.terms[runner] == 1:
+            loop = own.pop(runner)  # a loop may cover one dimension only
+            if not _is_constant(loop.low, 0) or loop.high is None or not _equal(loop.high.shifted(1), extent):
+                return False
+        elif not (_equal(mine, theirs) and mine.variables() <= shared | _parameters(mine, program)):
+            return False
+    # Other loops only repeat the write, unless they never run.
+    return all([_runs(program, loop, write) for loop in own.values()])
+
+
+def _parameters(form: Form, program: Program) -> set[Var]:
+    """The variables of a form that are neither loops nor anything bound within the program."""
+    return {var for var in form.variables() if var not in program.affine.values}
+
+
+def _equal(a: Form, b: Form) -> bool:
+    return a.const == b.const and a.terms == b.terms
+
+
+def _is_constant(form: Form | None, value: int) -> bool:
+    return form is not None and not form.terms and form.const == value
+
+
+def _runs(program: Program, loop: Any, write: Access) -> bool:
+    if loop.low is None or loop.high is None:
+        return False
+    return program.ranges.is_at_most(loop.low.plus(loop.high, -1), 0, write.loops)
+
+
+# --- the exact test -----------------------------------------------------------------------------------------------
+
+
+def _ask(program: Program, reads: Sequence[Access], writes: Sequence[Access]) -> None:
+    import islpy as isl
+
+    polyhedra = program.polyhedra
+    everything = [*reads, *writes]
+    length = max([len(access.time) for access in everything])
+    names = {id(access): _names(access) for access in everything}
+    maps = {id(access): _cells(program, access, f"a{k}", names[id(access)]) for k, access in enumerate(everything)}
+    times = [_time(access, f"a{k}", names[id(access)], length) for k, access in enumerate(everything)]
+    header = f"[{', '.join(polyhedra.ordered())}] -> "
+
+    def union(chosen: Sequence[Access]) -> Any:
+        text = "; ".join([maps[id(access)] for access in chosen])
+        return isl.UnionMap.read_from_str(context, f"{header}{{ {text} }}")
+
+    context = polyhedra.ask()
+    try:
+        flow = (
+            isl.UnionAccessInfo.from_sink(union(reads))
+            .set_must_source(union([write for write in writes if write.is_must]))
+            .set_may_source(union([write for write in writes if not write.is_must]))
+            .set_schedule_map(isl.UnionMap.read_from_str(context, f"{header}{{ {'; '.join(times)} }}"))
+            .compute_flow()
+        )
+        missing = {item.get_tuple_name(isl.dim_type.set): item for item in _sets(flow.get_must_no_source().domain())}
+    except isl.Error as error:
+        raise Undecided from error
+    for k, read in enumerate(reads):
+        found = missing.get(f"a{k}")
+        if found is None:
+            continue
+        point = polyhedra.without(found, list(names[id(read)].values()))
+        if point is not None:
+            values = values_of(point, names[id(read)], polyhedra)
+            indices = [index.at(values) for index in read.cell[1] if index is not None]
+            raise UninitialisedRead(read, indices, values, _later(program, read, indices, values, writes))
+
+
+def _names(access: Access) -> dict[Var, str]:
+    return {loop.var: f"i{k}" for k, loop in enumerate(access.loops)}
+
+
+def _cells(program: Program, access: Access, name: str, names: Mapping[Var, str]) -> str:
+    """`a0[i0, i1] -> [home…, index…] : domain`; an index that is not affine may be anything."""
+    polyhedra = program.polyhedra
+    buffer, indices = access.cell
+    domain = polyhedra.domain(access.loops, access.guards, names)
+    home = [names[loop.var] for loop in program.homes[buffer.data]]
+    outputs = [f"o{k}" if index is None else polyhedra.form(index, names) for k, index in enumerate(indices)]
+    where = f" : {' and '.join(domain)}" if domain else ""
+    return f"{name}[{', '.join(names.values())}] -> cell[{', '.join([*home, *outputs])}]{where}"
+
+
+def _time(access: Access, name: str, names: Mapping[Var, str], length: int) -> str:
+    vector = [names[item] if isinstance(item, Var) else str(item) for item in access.time]
+    vector += ["0"] * (length - len(vector))
+    return f"{name}[{', '.join(names.values())}] -> [{', '.join(vector)}]"
+
+
+def _sets(union: Any) -> list[Any]:
+    found: list[Any] = []
+    union.foreach_set(found.append)
+    return found
+
+
+def _later(
+    program: Program, read: Access, indices: Sequence[int], values: Mapping[Var, int], writes: Sequence[Access]
+) -> Writer | None:
+    """The first store in the program that certainly writes the cell."""
+    polyhedra: Polyhedra = program.polyhedra
+    home = program.homes[read.cell[0].data]
+    parameters = [f"{name} = {values[var]}" for var, name in polyhedra.parameters.items()]
+    for write in writes:
+        if not write.is_must:
+            continue
+        names = _names(write)
+        same = [f"{names[loop.var]} = {values[loop.var]}" for loop in home]
+        for index, value in zip(write.cell[1], indices, strict=True):
+            assert index is not None
+            same.append(f"{polyhedra.form(index, names)} = {value}")
+        constraints = [*parameters, *same, *polyhedra.domain(write.loops, write.guards, names)]
+        try:
+            point = polyhedra.smallest(list(names.values()), constraints)
+        except Undecided:
+            continue
+        if point is not None:
+            own = values_of(point, names, polyhedra)
+            return Writer(write, {loop.var: own[loop.var] for loop in write.loops})
+    return None
+

@@ -1,0 +1,11 @@
+"""Arithmetic on index expressions: simplification, bounds, remainders, proofs, iteration maps, integer sets.
+
+Start with `analyzer.py` (the questions one can ask), then `simplify.py` (the walk) and `linear.py` (the normal form);
+`divide.py`, `compare.py` and `rules.py` hold the mathematics, `isl.py` the exact sets.
+"""
+
+from loopwright.arith.analyzer import AlreadyBound, Analyzer, ProofStrength, const_bounds
+from loopwright.arith.bounds import ConstIntBound
+from loopwright.arith.linear import LinearForm
+from loopwright.arith.loop_bounds import IntervalSet, detect_linear_equation, interval_of, linear_coefficients
+from loopwright.arith.modular import ModularSet

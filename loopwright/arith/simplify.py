@@ -1,0 +1,596 @@
+"""The simplifier: one walk over an expression that normalises integer arithmetic and applies the rules around it.
+
+What it may assume, and what not:
+
+* int32 and int64 scalars are indices, that is, mathematical integers: programs do not overflow them.
+* Narrower and unsigned integers wrap around. Constants fold, `x + 0`, `x * 1` and the like go; nothing is moved across
+  a division or a comparison.
+* Floats keep every bit: only `x * 1`, `x / 1`, `x - 0`, `x + -0` and casts to the same type go (they hold for NaN,
+  infinities and both zeros). Nothing is reassociated.
+* Calls with effects are never dropped, duplicated or reordered: a node above one only has its operands simplified.
+* A division by zero has no value. Nothing is concluded from it unless the divisor is proved not to be zero.
+
+Results are remembered by identity until the facts change. A node that is simple already comes back as the same object.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Any, Final
+
+from loopwright.arith import divide
+from loopwright.arith.bounds import form_range
+from loopwright.arith.compare import compare
+from loopwright.arith.facts import Facts, Interval
+from loopwright.arith.learn import learn
+from loopwright.arith.linear import LinearForm, Terms, TooWide, imm, is_index, write_terms, writing_order
+from loopwright.arith.rules import REWRITES
+from loopwright.arith.structure import Structure
+from loopwright.arith.wrapping import simplify_wrapping
+from loopwright.ir import (
+    Add,
+    And,
+    Call,
+    CallEffect,
+    Cast,
+    CompareExpr,
+    Div,
+    Expr,
+    FloatImm,
+    FloorDiv,
+    FloorMod,
+    IntImm,
+    Let,
+    Max,
+    Min,
+    Mod,
+    Mul,
+    Node,
+    Op,
+    Or,
+    Reduce,
+    Select,
+    SizeVar,
+    StringImm,
+    Sub,
+    Var,
+    cast,
+)
+from loopwright.ir.node import FieldKind
+from loopwright.runtime.dtype import INT32, INT64, DataType
+
+EXPAND_LIMIT: Final = 8  # terms that a product of sums may have when multiplied out
+
+
+class Simplifier:
+    """The engine behind `Analyzer`: forms, atoms and facts. Recursive; callers enter through `@deep` functions."""
+
+    def __init__(self) -> None:
+        self.facts = Facts()
+        # Atoms are kept for good: their keys are structural, so they mean the same under all facts.
+        self.atoms: dict[Hashable, Expr] = {}
+        self.parts: dict[Expr, tuple[LinearForm, LinearForm]] = {}  # operands of division and min/max atoms
+        self.factors: dict[Expr, tuple[Expr, ...]] = {}  # of product atoms
+        self.structure = Structure()
+        self.effects = 0  # calls with effects met so far
+        self.forget()
+
+    def forget(self) -> None:
+        """Drop what was concluded from the facts: they have changed."""
+        self._simple: dict[Expr, Expr] = {}
+        self._forms: dict[Expr, LinearForm] = {}
+        self._plain: dict[Expr, Expr] = {}  # node that is simple as it stands → the atom it is
+        self._kept: dict[Expr, Expr] = {}  # results above calls with effects
+        self._quotients: dict[Expr, Expr | None] = {}
+        self.ranges: dict[Expr, Interval] = {}
+
+    def enter(self) -> tuple[Any, ...]:
+        """Begin a scope: what is learnt and concluded from now on ends with `leave`."""
+        saved = (
+            self.facts.mark(),
+            self._simple,
+            self._forms,
+            self._plain,
+            self._kept,
+            self._quotients,
+            self.ranges,
+        )
+        self.forget()
+        return saved
+
+    def leave(self, saved: tuple[Any, ...]) -> None:
+        """End the scope that `enter` began."""
+        mark, self._simple, self._forms, self._plain, self._kept, self._quotients, self.ranges = saved
+        self.facts.undo(mark)
+
+    # --- expressions -------------------------------------------------------------------------------------------
+
+    def simplify(self, e: Expr) -> Expr:
+        """An expression of the same value; `e` itself when it is simple."""
+        found = self._simple.get(e)
+        if found is not None:
+            return found
+        if self._kept:
+            found = self._kept.get(e)
+            if found is not None:
+                self.effects += 1
+                return found
+        before = self.effects
+        dtype = e.dtype
+        result = self._simplify_index(e) if dtype is INT32 or dtype is INT64 else self._simplify_other(e)
+        if self.effects != before:
+            result = self._kept[e] = self._keep(e)
+        else:
+            self._simple[e] = result
+        return result
+
+    def known(self, e: Expr) -> Expr | None:
+        """The result of `simplify`, if it was asked for before and has no effects."""
+        return self._simple.get(e)
+
+    def _simplify_index(self, e: Expr) -> Expr:
+        if type(e) is IntImm:
+            return e
+        try:
+            return self.write(self.form(e), e.dtype, e)
+        except TooWide:
+            return e
+
+    def _simplify_other(self, e: Expr) -> Expr:
+        result = self._rewrite(e)
+        if self.facts.truths and result.dtype.is_bool:
+            known = self.facts.truths.get(self.key(result))
+            if known is not None:
+                return imm(int(known), result.dtype)
+        return result
+
+    def _keep(self, e: Expr) -> Expr:
+        """`e` with simplified operands and nothing else: something below has effects."""
+        if type(e) in _LINEAR and is_index(e.dtype):
+            return e.rebuild(self._keep)  # operands of a sum were part of the same attempt: do not try each again
+        return e.rebuild(self._simplify_child)
+
+    def _simplify_child(self, child: Any) -> Any:
+        return self.simplify(child) if isinstance(child, Expr) else self._rewrite_node(child)
+
+    def _rewrite_node(self, node: Node) -> Any:
+        """Ranges, iteration variables and the like inside expressions; buffers and operators are leaves."""
+        return node.rebuild(self._simplify_child)
+
+    def _rewrite(self, e: Expr) -> Expr:
+        """Simplify the operands, then the node, by its class."""
+        handler = _HANDLERS.get(type(e))
+        if handler is not None:
+            return handler(self, e)
+        if isinstance(e, Var):
+            return self.facts.values.get(e, e)
+        if isinstance(e, (IntImm, FloatImm, StringImm)):
+            return e
+        return self._by_rules(e.rebuild(self._simplify_child))
+
+    def _by_rules(self, e: Expr) -> Expr:
+        """The first rule that fits, its result simplified again; narrow integers and floats have their own few."""
+        rewrite = REWRITES.get(type(e))
+        try:
+            found = rewrite(self, e) if rewrite is not None else None
+        except TooWide:
+            found = None
+        if found is None:
+            found = simplify_wrapping(self, e)
+        return e if found is None else self.simplify(found)
+
+    # --- linear forms ------------------------------------------------------------------------------------------
+
+    def form(self, e: Expr) -> LinearForm:
+        """The linear form of an index expression."""
+        found = self._forms.get(e)
+        if found is not None:
+            return found
+        before = self.effects
+        try:
+            form = self._read(e)
+        except TooWide:
+            self._plain[e] = e
+            form = LinearForm({e: 1}, 0)
+        if self.effects == before:
+            self._forms[e] = form
+        return form
+
+    def _read(self, e: Expr) -> LinearForm:
+        cls = type(e)
+        if cls is Add or cls is Sub or (cls is Mul and (type(e.b) is IntImm or type(e.a) is IntImm)):  # type: ignore[attr-defined]
+            terms: Terms = {}
+            const = self._gather(e, 1, terms, set())
+            for atom in terms:
+                if type(atom) is FloorMod:
+                    return divide.merge_remainders(self, terms, const, e.dtype)
+            return LinearForm(terms, const)
+        if cls is Var or cls is SizeVar or cls is IntImm:
+            terms = {}
+            return LinearForm(terms, self._gather(e, 1, terms, _NONE))
+        if cls is Mul:
+            return self._read_product(e)
+        if cls is FloorDiv or cls is FloorMod or cls is Div or cls is Mod:
+            return self._read_division(e)
+        return self._read_atom(e)
+
+    def _gather(self, e: Expr, scale: int, terms: Terms, seen: set[Expr]) -> int:
+        """Add scale * e to `terms`; returns what belongs to the constant.
+
+        Sums are walked in place, without a form for each node. Only a node met twice (programs share subtrees) gets
+        its own form, so that sharing cannot make the walk exponential.
+        """
+        cls = type(e)
+        if cls is Var or cls is SizeVar:
+            if self.facts.values and e in self.facts.values:
+                return self._add_form(self.form(self.facts.values[e]), scale, terms)  # type: ignore[index]
+            total = terms.get(e, 0) + scale
+            if total:
+                terms[e] = total
+            else:
+                del terms[e]
+            return 0
+        if cls is IntImm:
+            return scale * e.value  # type: ignore[attr-defined,no-any-return]
+        a: Expr
+        b: Expr
+        if cls is Add or cls is Sub:
+            if e in seen:
+                return self._add_form(self.form(e), scale, terms)
+            seen.add(e)
+            a, b = e.a, e.b  # type: ignore[attr-defined]
+            const = self._gather(a, scale, terms, seen)
+            return const + self._gather(b, scale if cls is Add else -scale, terms, seen)
+        if cls is Mul:
+            a, b = e.a, e.b  # type: ignore[attr-defined]
+            if type(a) is IntImm:
+                a, b = b, a
+            if type(b) is IntImm:
+                if b.value:
+                    return self._gather(a, scale * b.value, terms, seen)
+                self.form(a)  # nothing is left of it, unless it has effects
+                return 0
+        return self._add_form(self.form(e), scale, terms)
+
+    def _add_form(self, form: LinearForm, scale: int, terms: Terms) -> int:
+        for atom, k in form.terms.items():
+            total = terms.get(atom, 0) + scale * k
+            if total:
+                terms[atom] = total
+            else:
+                terms.pop(atom, None)
+        return scale * form.const
+
+    def _read_product(self, e: Any) -> LinearForm:
+        a, b = self.form(e.a), self.form(e.b)
+        form = self.product(a, b, e.dtype)
+        atom, left, right = form.atom(), a.atom(), b.atom()
+        if atom is not None and left is not None and right is not None and right not in self.factors:
+            self._note_plain(e, atom)
+        return form
+
+    def _note_plain(self, e: Any, atom: Expr) -> None:
+        if self.simplify(e.a) is e.a and self.simplify(e.b) is e.b:
+            self._plain[e] = atom
+
+    def product(self, a: LinearForm, b: LinearForm, dtype: DataType) -> LinearForm:
+        """a * b, multiplied out unless that makes it long."""
+        if not a.terms or not b.terms:
+            return b.times(a.const) if not a.terms else a.times(b.const)
+        size_a, size_b = len(a.terms) + (a.const != 0), len(b.terms) + (b.const != 0)
+        if size_a * size_b > EXPAND_LIMIT:
+            return self._product_atom((self._as_factor(a, dtype), self._as_factor(b, dtype)))
+        total = LinearForm({}, a.const * b.const)
+        for x, k in a.terms.items():
+            for y, m in b.terms.items():
+                total = total.plus(self._product_atom((x, y)), k * m)
+        return total.plus(LinearForm(b.terms, 0), a.const).plus(LinearForm(a.terms, 0), b.const)
+
+    def _as_factor(self, form: LinearForm, dtype: DataType) -> Expr:
+        """A sum as one factor of a product."""
+        return form.atom() or self.write(form, dtype)
+
+    def _product_atom(self, operands: tuple[Expr, Expr]) -> LinearForm:
+        factors: list[Expr] = []
+        for operand in operands:
+            factors.extend(self.factors.get(operand, (operand,)))
+        counts: dict[Hashable, int] = {}
+        for factor in factors:
+            key = self.form(factor).key if type(factor) in _LINEAR else factor
+            counts[key] = counts.get(key, 0) + 1
+        name = (Mul, frozenset(counts.items()))
+        atom = self.atoms.get(name)
+        if atom is None:
+            atom = factors[0]
+            for factor in factors[1:]:
+                atom = Mul(atom, factor)
+            self.atoms[name] = atom
+            self.factors[atom] = tuple(factors)
+        return LinearForm({atom: 1}, 0)
+
+    def without_factor(self, atom: Expr, factor: Expr) -> LinearForm | None:
+        """atom / factor, when `factor` is one of its factors."""
+        if atom is factor:
+            return LinearForm({}, 1)
+        factors = self.factors.get(atom, ())
+        for place, candidate in enumerate(factors):
+            if candidate is factor:
+                rest = factors[:place] + factors[place + 1 :]
+                form = LinearForm({rest[0]: 1}, 0)
+                for other in rest[1:]:
+                    form = self.product(form, LinearForm({other: 1}, 0), atom.dtype)
+                return form
+        return None
+
+    def _read_division(self, e: Any) -> LinearForm:
+        a, b = self.form(e.a), self.form(e.b)
+        cls = type(e)
+        if cls is FloorDiv:
+            return divide.floordiv(self, a, b, e.dtype, e)
+        if cls is FloorMod:
+            return divide.floormod(self, a, b, e.dtype, e)
+        # Rounding towards zero is rounding down when nothing is negative.
+        if form_range(self, a)[0] >= 0 and form_range(self, b)[0] > 0:
+            return (divide.floordiv if cls is Div else divide.floormod)(self, a, b, e.dtype)
+        if not b.terms and b.const:
+            if not a.terms:
+                quotient = abs(a.const) // abs(b.const) * (1 if (a.const < 0) == (b.const < 0) else -1)
+                return LinearForm({}, quotient if cls is Div else a.const - quotient * b.const)
+            if abs(b.const) == 1:
+                return a.times(b.const) if cls is Div else LinearForm({}, 0)
+        return self.atom(cls, a, b, e.dtype, e)
+
+    def atom(
+        self, cls: type[Any], n: LinearForm, d: LinearForm, dtype: DataType, origin: Any = None
+    ) -> LinearForm:
+        """The form of `cls(n, d)` as an atom; `origin`, the node it was read from, serves when it is simple."""
+        name = (cls, n.key, d.key)
+        plain = origin is not None and self.simplify(origin.a) is origin.a and self.simplify(origin.b) is origin.b
+        atom = self.atoms.get(name)
+        if atom is None:
+            atom = origin if plain else cls(self.write(n, dtype), self.write(d, dtype))
+            self.atoms[name] = atom
+            self.parts[atom] = n, d
+        if plain:
+            self._plain[origin] = atom
+        return LinearForm({atom: 1}, 0)
+
+    def quotient_of(self, remainder: Expr, dtype: DataType) -> Expr | None:
+        """The atom `x // c` that belongs to the atom `x % c`, if it is one atom."""
+        if remainder not in self._quotients:
+            x, d = self.parts[remainder]
+            self._quotients[remainder] = divide.floordiv(self, x, d, dtype).atom()
+        return self._quotients[remainder]
+
+    def _read_atom(self, e: Expr) -> LinearForm:
+        result = self._rewrite(e)
+        if type(result) is not type(e):
+            return self.form(result)
+        atom = self.intern(result)
+        self._plain[result] = atom
+        return LinearForm({atom: 1}, 0)
+
+    # --- names for equal things --------------------------------------------------------------------------------
+
+    def key(self, e: Expr) -> Hashable:
+        """Equal for simplified expressions of equal structure, whatever the order of terms in sums."""
+        if is_index(e.dtype):
+            return self.form(e).key
+        if isinstance(e, Var):
+            return e
+        if isinstance(e, (IntImm, FloatImm, StringImm)):
+            return type(e), e.dtype, repr(e.value)  # repr: -0.0 is not 0.0
+        return self.intern(e)
+
+    def intern(self, e: Expr) -> Expr:
+        """The one node that stands for all simplified expressions of this structure."""
+        if isinstance(e, (Let, Reduce)):
+            return e  # they bind variables: equal only when identical
+        if isinstance(e, (Select, And, Or)) or (isinstance(e, Call) and e.op.name == "tir.if_then_else"):
+            # Their operands were simplified under the condition; their forms out here would be another matter, and
+            # computing both at every level would double the work with each nesting.
+            name: tuple[Hashable, ...] = (Structure, self.structure.number(e))
+        elif isinstance(e, (Min, Max)):
+            name = (type(e), frozenset((self.key(e.a), self.key(e.b))), e.dtype)
+        else:
+            parts: list[Hashable] = [type(e)]
+            for field in e.node_fields:
+                value = getattr(e, field.name)
+                if field.kind is FieldKind.NODES:
+                    items: list[Hashable] = []
+                    for item in value:
+                        items.append(self.key(item) if isinstance(item, Expr) else item)
+                    parts.append(tuple(items))
+                else:
+                    parts.append(self.key(value) if isinstance(value, Expr) else value)
+            name = tuple(parts)
+        atom = self.atoms.get(name)
+        if atom is None:
+            atom = self.atoms[name] = e
+            if isinstance(e, (Min, Max)) and is_index(e.dtype):
+                self.parts[e] = self.form(e.a), self.form(e.b)
+        return atom
+
+    def same(self, a: Expr, b: Expr) -> bool:
+        """Whether two simplified expressions are equal in structure."""
+        if a is b:
+            return True
+        if type(a) is not type(b) or a.dtype is not b.dtype or isinstance(a, Var):
+            return False
+        return self.form(a).equals(self.form(b)) if is_index(a.dtype) else self.key(a) == self.key(b)
+
+    def alike(self, a: Expr, b: Expr) -> bool:
+        """Whether two expressions are built alike, under whatever facts they were simplified."""
+        return a is b or (type(a) is type(b) and self.structure.number(a) == self.structure.number(b))
+
+    # --- writing forms -----------------------------------------------------------------------------------------
+
+    def write(self, form: LinearForm, dtype: DataType, like: Expr | None = None) -> Expr:
+        """The form as an expression; `like` itself when it already reads so."""
+        order, const_first = writing_order(form)
+        if like is not None and self._reads(like, order, form.const, const_first):
+            return like
+        result = write_terms(order, form.const, const_first, dtype)
+        self._simple[result] = result
+        self._forms[result] = form
+        return result
+
+    def _reads(self, e: Any, order: list[tuple[Expr, int]], const: int, const_first: bool) -> bool:
+        if const_first or not order:
+            if not order:
+                return type(e) is IntImm and e.value == const
+        elif const:
+            if type(e) is not (Add if const > 0 else Sub) or type(e.b) is not IntImm or e.b.value != abs(const):
+                return False
+            e = e.a
+        for place in range(len(order) - 1, -1 if const_first else 0, -1):
+            atom, k = order[place]
+            if type(e) is not (Add if k > 0 else Sub) or not self._is_term(e.b, atom, abs(k)):
+                return False
+            e = e.a
+        if const_first:
+            return type(e) is IntImm and e.value == const
+        return self._is_term(e, *order[0])
+
+    def _is_term(self, e: Any, atom: Expr, k: int) -> bool:
+        if k != 1:
+            if type(e) is not Mul or type(e.b) is not IntImm or e.b.value != k:
+                return False
+            e = e.a
+        return e is atom or self._plain.get(e) is atom
+
+
+_LINEAR: Final = (Add, Sub, Mul)
+_NONE: Final[set[Expr]] = set()
+
+
+# --- node classes ---------------------------------------------------------------------------------------------------
+
+
+def _min_max(s: Simplifier, e: Any) -> Expr:
+    a, b = s.simplify(e.a), s.simplify(e.b)
+    if is_index(e.dtype):
+        low, high = form_range(s, s.form(a).plus(s.form(b), -1))
+        if high <= 0 or low >= 0:
+            return a if (high <= 0) == (type(e) is Min) else b
+    return s._by_rules(e if a is e.a and b is e.b else type(e)(a, b, span=e.span))
+
+
+def _under(s: Simplifier, condition: Expr, holds: bool, e: Expr) -> Expr:
+    saved = s.enter()
+    try:
+        learn(s, condition, holds)
+        return s.simplify(e)
+    finally:
+        s.leave(saved)
+
+
+def _select(s: Simplifier, e: Any) -> Expr:
+    condition = s.simplify(e.condition)
+    if type(condition) is IntImm:
+        return s.simplify(e.true_value if condition.value else e.false_value)
+    scalar = not condition.dtype.is_vector
+    one = _under(s, condition, True, e.true_value) if scalar else s.simplify(e.true_value)
+    other = _under(s, condition, False, e.false_value) if scalar else s.simplify(e.false_value)
+    if s.alike(one, other):
+        return one
+    return s._by_rules(e.with_(condition=condition, true_value=one, false_value=other))
+
+
+def _call(s: Simplifier, e: Any) -> Expr:
+    op = e.op
+    if not isinstance(op, Op) or op.effect > CallEffect.READ_STATE:
+        s.effects += 1
+        return e
+    if op.name == "tir.if_then_else":
+        condition = s.simplify(e.args[0])
+        if type(condition) is IntImm:
+            return s.simplify(e.args[1] if condition.value else e.args[2])
+        one = _under(s, condition, True, e.args[1])
+        other = _under(s, condition, False, e.args[2])
+        if s.alike(one, other):
+            return one
+        if condition is e.args[0] and one is e.args[1] and other is e.args[2]:
+            return e
+        return e.with_(args=(condition, one, other))
+    result = e.rebuild(s._simplify_child)
+    if op.name == "tir.likely" and type(result.args[0]) is IntImm:
+        return result.args[0]
+    return _fold_call(s, result)
+
+
+def _fold_call(s: Simplifier, e: Any) -> Expr:
+    """Bit operations that are arithmetic, and folds of literals."""
+    if e.op.name in ("tir.shift_left", "tir.shift_right") and is_index(e.dtype) and type(e.args[1]) is IntImm:
+        places = e.args[1].value
+        if 0 <= places < e.dtype.bits - 1:
+            power = imm(1 << places, e.dtype)
+            return s.simplify(Mul(e.args[0], power) if e.op.name == "tir.shift_left" else FloorDiv(e.args[0], power))
+    if e.op.name == "tir.abs" and is_index(e.dtype):
+        low, high = form_range(s, s.form(e.args[0]))
+        if low >= 0:
+            return e.args[0]
+        if high <= 0:
+            return s.simplify(Sub(imm(0, e.dtype), e.args[0]))
+    return e
+
+
+def _cast(s: Simplifier, e: Any) -> Expr:
+    value = s.simplify(e.value)
+    if value.dtype is e.dtype:
+        return value
+    if type(value) in (IntImm, FloatImm):
+        folded = cast(value, e.dtype)
+        if isinstance(folded, (IntImm, FloatImm)):
+            return folded
+    # Widening twice is widening once.
+    if isinstance(value, Cast) and is_index(e.dtype) and is_index(value.dtype) and value.dtype.bits < e.dtype.bits:
+        if value.value.dtype.is_int and value.value.dtype.bits < value.dtype.bits:
+            return s.simplify(Cast(e.dtype, value.value))
+    return e if value is e.value else Cast(e.dtype, value, span=e.span)
+
+
+def _let(s: Simplifier, e: Any) -> Expr:
+    value = s.simplify(e.value)
+    saved = s.enter()
+    try:
+        if isinstance(value, (Var, IntImm, FloatImm)):
+            s.facts.put(s.facts.values, e.var, value)
+            return s.simplify(e.body)
+        elif is_index(e.var.dtype):
+            s.facts.narrow(e.var, *form_range(s, s.form(value)))
+        body = s.simplify(e.body)
+    finally:
+        s.leave(saved)
+    return e.with_(value=value, body=body)
+
+
+def _and_or(s: Simplifier, e: Any) -> Expr:
+    a = s.simplify(e.a)
+    if type(a) is IntImm:
+        return s.simplify(e.b) if bool(a.value) == (type(e) is And) else a
+    # The second operand matters only where the first does not decide.
+    b = _under(s, a, type(e) is And, e.b) if not a.dtype.is_vector else s.simplify(e.b)
+    if type(b) is IntImm:
+        return a if bool(b.value) == (type(e) is And) else b
+    return s._by_rules(e if a is e.a and b is e.b else type(e)(a, b, span=e.span))
+
+
+def _compare(s: Simplifier, e: Any) -> Expr:
+    if is_index(e.a.dtype):
+        e = compare(s, e)
+        return e if type(e) is IntImm else s._by_rules(e)
+    return s._by_rules(e.rebuild(s._simplify_child))
+
+
+_HANDLERS: Final[dict[type[Expr], Callable[[Simplifier, Any], Expr]]] = {
+    Min: _min_max,
+    Max: _min_max,
+    Select: _select,
+    Call: _call,
+    Cast: _cast,
+    Let: _let,
+    And: _and_or,
+    Or: _and_or,
+    **dict.fromkeys(CompareExpr.__subclasses__(), _compare),
+}

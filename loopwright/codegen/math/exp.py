@@ -1,0 +1,128 @@
+"""exp, exp2, exp10: the argument is cut into n ln 2 + r with n an integer and |r| ≤ ln 2 / 2; 2^n is a bit pattern.
+
+The polynomials are fits of (e^r - 1 - r) / r² and (2^r - 1) / r: tools/fit_polynomials.py.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from loopwright import ir
+from loopwright.codegen.math.body import (
+    ROUND,
+    ROUND_BITS,
+    ROUND_FLOAT64,
+    ROUND_FLOAT64_BITS,
+    Body,
+    at_least,
+    at_most,
+    bits_of,
+    fma,
+    from_bits,
+    polynomial,
+)
+
+# Two numbers whose sum is ln 2 to twice the precision; likewise log10 2.
+LN2: Final = (0.693147182, -1.90465421e-09)
+LN2_FLOAT64: Final = (0.6931471805599453, 2.3190468138462996e-17)
+_LOG10_2: Final = (0.30103001, -1.43209888e-08)
+_LOG2_E: Final = 1.4426950408889634
+_LOG2_10: Final = 3.3219280948873623
+_LN10: Final = 2.302585092994046
+
+EXP_TAIL: Final = (0.49999997, 0.16666542, 0.0416672044, 0.00836664531, 0.00138825143)
+EXP2: Final = (1.0, 0.693147182, 0.240226507, 0.0555032715, 0.00961800292, 0.00134005351, 0.000154765716)
+EXP_TAIL_FLOAT64: Final = (
+    0.5,
+    0.16666666666666677,
+    0.041666666666666505,
+    0.0083333333333215145,
+    0.00138888888889635,
+    0.0001984126988647619,
+    2.4801587171081456e-05,
+    2.7557243805242885e-06,
+    2.7557403248487272e-07,
+    2.510919475034039e-08,
+    2.0875335504955362e-09,
+)
+
+
+def exp_float32(x: ir.Expr) -> ir.Expr:
+    """e^x: overflows to infinity above 88.72, is denormal below -87.34 and zero below -103.98."""
+    body = Body()
+    return body.result(exp_of(body, at_least(at_most(x, 89.0), -104.0)))
+
+
+def exp_of(body: Body, x: ir.Expr) -> ir.Expr:
+    """e^x for x in [-104, 89], or NaN."""
+    r, rounded = reduce_by_ln2(body, body.let("x", x))
+    return scale(body, polynomial(r, (1.0, 1.0, *EXP_TAIL)), rounded)
+
+
+def exp2_float32(x: ir.Expr) -> ir.Expr:
+    """2^x; exact where x is an integer."""
+    body = Body()
+    x = body.let("x", at_least(at_most(x, 129.0), -151.0))
+    rounded = body.let("rounded", x + ROUND)
+    r = body.let("r", x - (rounded - ROUND))
+    return body.result(scale(body, polynomial(r, EXP2), rounded))
+
+
+def exp10_float32(x: ir.Expr) -> ir.Expr:
+    """10^x."""
+    body = Body()
+    x = body.let("x", at_least(at_most(x, 38.6), -45.5))
+    rounded = body.let("rounded", fma(x, _LOG2_10, ROUND))
+    n = body.let("n", rounded - ROUND)
+    r = body.let("r", fma(n, -_LOG10_2[1], fma(n, -_LOG10_2[0], x)) * _LN10)
+    return body.result(scale(body, polynomial(r, (1.0, 1.0, *EXP_TAIL)), rounded))
+
+
+def reduce_by_ln2(body: Body, x: ir.Expr) -> tuple[ir.Expr, ir.Expr]:
+    """r and the rounded n, in the last bits of a float, of x = n ln 2 + r."""
+    rounded = body.let("rounded", fma(x, _LOG2_E, ROUND))
+    n = body.let("n", rounded - ROUND)
+    r = body.let("r", fma(n, -LN2[1], fma(n, -LN2[0], x)))  # the first step is exact: x and n ln 2 nearly cancel
+    return r, rounded
+
+
+def scale(body: Body, value: ir.Expr, rounded: ir.Expr) -> ir.Expr:
+    """value · 2^n. In two steps, neither of which overflows alone; the second rounds denormal results once."""
+    twice_biased = body.let("k", bits_of(rounded) - (ROUND_BITS - 2 * 127))
+    half = body.let("half", twice_biased >> 1)
+    return value * from_bits(half << 23) * from_bits((twice_biased - half) << 23)
+
+
+def expm1_tail(body: Body, r: ir.Expr) -> ir.Expr:
+    """e^r - 1 for |r| ≤ ln 2 / 2, without the loss that subtracting 1 would bring."""
+    return body.let("expm1", fma(r * r, polynomial(r, EXP_TAIL), r))
+
+
+def power_of_two(rounded: ir.Expr, shift: int = 0) -> ir.Expr:
+    """2^(n + shift) for the n that `rounded` holds; -126 ≤ n + shift ≤ 127."""
+    return from_bits((bits_of(rounded) - (ROUND_BITS - 127 - shift)) << 23)
+
+
+def exp_float64(x: ir.Expr) -> ir.Expr:
+    """e^x: overflows to infinity above 709.78, is zero below -745.13."""
+    body = Body()
+    return body.result(exp_of_float64(body, at_least(at_most(x, 710.0), -746.0)))
+
+
+def exp_of_float64(body: Body, x: ir.Expr) -> ir.Expr:
+    """e^x for x in [-746, 710], or NaN."""
+    x = body.let("x", x)
+    r, rounded = reduce_by_ln2_float64(body, x)
+    # Unsigned, since AVX2 shifts 64-bit integers right only without sign; after adding the bias they have none.
+    twice_biased = body.let("k", bits_of(rounded, "uint64") - (ROUND_FLOAT64_BITS - 2 * 1023))
+    half = body.let("half", twice_biased >> 1)
+    value = polynomial(r, (1.0, 1.0, *EXP_TAIL_FLOAT64))
+    return value * from_bits(half << 52) * from_bits((twice_biased - half) << 52)
+
+
+def reduce_by_ln2_float64(body: Body, x: ir.Expr) -> tuple[ir.Expr, ir.Expr]:
+    """r and the rounded n, in the last bits of a float, of x = n ln 2 + r."""
+    rounded = body.let("rounded", fma(x, _LOG2_E, ROUND_FLOAT64))
+    n = body.let("n", rounded - ROUND_FLOAT64)
+    r = body.let("r", fma(n, -LN2_FLOAT64[1], fma(n, -LN2_FLOAT64[0], x)))
+    return r, rounded

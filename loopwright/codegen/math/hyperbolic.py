@@ -1,0 +1,124 @@
+"""sigmoid, tanh, sinh, cosh and the inverses asinh, acosh, atanh: exponentials and logarithms that keep small values.
+
+tanh and sinh go through t = e^x - 1 rather than e^x, the inverses through log(1 + u) rather than log: near zero, where
+the plain formulas subtract nearly equal numbers, t and u are accurate.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from loopwright import ir
+from loopwright.codegen.math.body import (
+    ROUND_FLOAT64_BITS,
+    Body,
+    at_least,
+    at_most,
+    bits_of,
+    copysign,
+    fma,
+    from_bits,
+    magnitude,
+    polynomial,
+    select,
+)
+from loopwright.codegen.math.exp import (
+    EXP_TAIL,
+    EXP_TAIL_FLOAT64,
+    exp_of,
+    exp_of_float64,
+    expm1_tail,
+    power_of_two,
+    reduce_by_ln2,
+    reduce_by_ln2_float64,
+    scale,
+)
+from loopwright.codegen.math.log import log1p_of
+from loopwright.ir import intrinsics
+
+_LN2: Final = 0.6931471805599453
+_NAN: Final = float("nan")
+
+
+def sigmoid_float32(x: ir.Expr) -> ir.Expr:
+    """1 / (1 + e^-x), from e^-|x|: that cannot overflow, and keeps the small results of negative x."""
+    body = Body()
+    power = body.let("power", exp_of(body, at_least(magnitude(x) * -1.0, -104.0)))
+    return body.result(select(x < 0.0, power, 1.0) / (power + 1.0))
+
+
+def sigmoid_float64(x: ir.Expr) -> ir.Expr:
+    """1 / (1 + e^-x), from e^-|x|."""
+    body = Body()
+    power = body.let("power", exp_of_float64(body, at_least(magnitude(x) * -1.0, -746.0)))
+    return body.result(select(x < 0.0, power, 1.0) / (power + 1.0))
+
+
+def tanh_float32(x: ir.Expr) -> ir.Expr:
+    """tanh x = t / (t + 2) with t = e^(2|x|) - 1, and the sign of x; 1 from 9.01 on."""
+    body = Body()
+    doubled = body.let("doubled", at_most(magnitude(x), 9.5) * 2.0)
+    r, rounded = reduce_by_ln2(body, doubled)
+    power = body.let("power", power_of_two(rounded))
+    t = body.let("t", fma(power, expm1_tail(body, r), power - 1.0))
+    return body.result(copysign(t / (t + 2.0), x))
+
+
+def tanh_float64(x: ir.Expr) -> ir.Expr:
+    """tanh x = t / (t + 2) with t = e^(2|x|) - 1, and the sign of x; 1 from 19.06 on."""
+    body = Body()
+    doubled = body.let("doubled", at_most(magnitude(x), 20.0) * 2.0)
+    r, rounded = reduce_by_ln2_float64(body, doubled)
+    power = body.let("power", from_bits((bits_of(rounded, "uint64") - (ROUND_FLOAT64_BITS - 1023)) << 52))
+    expm1 = fma(r * r, polynomial(r, EXP_TAIL_FLOAT64), r)
+    t = body.let("t", fma(power, expm1, power - 1.0))
+    return body.result(copysign(t / (t + 2.0), x))
+
+
+def sinh_float32(x: ir.Expr) -> ir.Expr:
+    """sinh x = (t + t / (t + 1)) / 2 with t = e^|x| - 1, computed as q = t / 4, which does not overflow before sinh."""
+    body = Body()
+    size = body.let("size", magnitude(x))
+    r, rounded = reduce_by_ln2(body, at_most(size, 89.5))
+    quarter = body.let("quarter", power_of_two(rounded, -2))
+    q = body.let("q", fma(quarter, expm1_tail(body, r), quarter - 0.25))
+    value = copysign((q + q / fma(q, 4.0, 1.0)) * 2.0, x)
+    return body.result(select(size < 2.0**-12, x, value))  # t / 4 would lose the digits of denormals
+
+
+def cosh_float32(x: ir.Expr) -> ir.Expr:
+    """cosh x = h + 1 / (4h) with h = e^|x| / 2, which does not overflow before cosh."""
+    body = Body()
+    r, rounded = reduce_by_ln2(body, at_most(magnitude(x), 90.0))
+    h = body.let("h", scale(body, polynomial(r, (0.5, 0.5, *(c / 2 for c in EXP_TAIL))), rounded))
+    return body.result(h + 0.25 / h)
+
+
+def asinh_float32(x: ir.Expr) -> ir.Expr:
+    """log(1 + u), u = a + a² / (1 + √(a² + 1)) and a = |x|; for large a, where a² overflows, log(1 + a) + ln 2."""
+    body = Body()
+    a = body.let("a", magnitude(x))
+    square = body.let("square", a * a)
+    u = a + square / (intrinsics.sqrt(square + 1.0) + 1.0)
+    return body.result(copysign(_log1p_or_doubled(body, a, u), x))
+
+
+def acosh_float32(x: ir.Expr) -> ir.Expr:
+    """log(1 + u), u = t + √(t (x + 1)) and t = x - 1; for large x log(1 + x) + ln 2; NaN below 1."""
+    body = Body()
+    t = body.let("t", x - 1.0)
+    u = t + intrinsics.sqrt(t * (x + 1.0))
+    return body.result(select(x < 1.0, _NAN, _log1p_or_doubled(body, x, u)))
+
+
+def _log1p_or_doubled(body: Body, a: ir.Expr, u: ir.Expr) -> ir.Expr:
+    """log(1 + u), or log(2 a) where a is so large that a² would overflow (and 1 no longer counts)."""
+    large = body.let("large", a > 2.0**30)
+    return log1p_of(body, select(large, a, u)) + select(large, ir.const(_LN2, a.dtype), 0.0)
+
+
+def atanh_float32(x: ir.Expr) -> ir.Expr:
+    """log(1 + 2a / (1 - a)) / 2 with a = |x|, and the sign of x: ∞ at 1, NaN beyond."""
+    body = Body()
+    a = body.let("a", magnitude(x))
+    return body.result(copysign(log1p_of(body, (a + a) / (1.0 - a)) * 0.5, x))

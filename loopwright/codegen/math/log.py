@@ -1,0 +1,131 @@
+"""log, log2, log10, log1p: x = m 2^e with m in [√½, √2), so that log x = e ln 2 + log(1 + f), f = m - 1.
+
+For float32, log(1 + f) = f - f²/2 + f³ P(f); for float64, with s = f / (2 + f), it is 2s + s³ Q(s²), which needs fewer
+terms but a division. tools/fit_polynomials.py has the fits.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from loopwright import ir
+from loopwright.codegen.math.body import Body, bits_of, copysign, fma, from_bits, polynomial, select, typed
+from loopwright.codegen.math.exp import LN2, LN2_FLOAT64
+from loopwright.ir import intrinsics
+
+_TAIL: Final = (
+    0.333333105,
+    -0.250000119,
+    0.20002237,
+    -0.166679025,
+    0.142167687,
+    -0.124051683,
+    0.119100235,
+    -0.116896391,
+    0.0671336874,
+)
+_TAIL_FLOAT64: Final = (
+    0.66666666666667485,
+    0.39999999999310398,
+    0.2857142876749576,
+    0.22222195821027443,
+    0.18183715606454859,
+    0.15309987841301875,
+    0.14838363324367973,
+)
+# Pairs of numbers whose sum has twice the precision.
+_LOG2_E: Final = (1.44269502, 1.92596303e-08)
+_LOG10_E: Final = (0.434294492, -1.010305e-08)
+_LOG10_2: Final = (0.30103001, -1.43209888e-08)
+_SQRT_HALF_BITS: Final = 0x3F3504F3
+_SQRT_HALF_BITS_FLOAT64: Final = 0x3FE6A09E667F3BCD
+_INFINITY: Final = float("inf")
+_NAN: Final = float("nan")
+
+
+def log_float32(x: ir.Expr) -> ir.Expr:
+    """ln x: -∞ at zero, NaN below."""
+    body = Body()
+    e, f = split_exponent(body, x)
+    tail = log_tail(body, f)
+    return body.result(_with_limits(x, fma(e, LN2[0], f + fma(e, LN2[1], tail))))
+
+
+def log2_float32(x: ir.Expr) -> ir.Expr:
+    """log2 x; exact where x is a power of two."""
+    body = Body()
+    e, f = split_exponent(body, x)
+    tail = fma(f, _LOG2_E[1], log_tail(body, f) * _LOG2_E[0])
+    return body.result(_with_limits(x, e + fma(f, _LOG2_E[0], tail)))
+
+
+def log10_float32(x: ir.Expr) -> ir.Expr:
+    """log10 x."""
+    body = Body()
+    e, f = split_exponent(body, x)
+    tail = fma(f, _LOG10_E[1], fma(e, _LOG10_2[1], log_tail(body, f) * _LOG10_E[0]))
+    return body.result(_with_limits(x, fma(e, _LOG10_2[0], fma(f, _LOG10_E[0], tail))))
+
+
+def log1p_float32(x: ir.Expr) -> ir.Expr:
+    """ln(1 + x), accurate for small x."""
+    body = Body()
+    return body.result(log1p_of(body, x))
+
+
+def log1p_of(body: Body, x: ir.Expr) -> ir.Expr:
+    """ln(1 + x): what rounding 1 + x lost is found exactly, scaled like m, and added to f."""
+    x = body.let("x", x)
+    total = body.let("total", x + 1.0)
+    above = body.let("above", x > 1.0)
+    lost = select(above, ir.const(1.0, x.dtype), x) - (total - select(above, x, ir.const(1.0, x.dtype)))
+    exponent, m = _normalize(body, bits_of(total), 23, _SQRT_HALF_BITS)
+    # 2^-e, which must not leave the normal numbers; from 2^25 on nothing is lost that matters.
+    least = from_bits((127 - intrinsics.minimum(exponent, ir.const(126, exponent.dtype))) << 23)
+    f = body.let("f", (m - 1.0) + lost * least)
+    e = body.let("e", exponent.astype(x.dtype))
+    tail = log_tail(body, f)
+    value = _with_limits(total, fma(e, LN2[0], f + fma(e, LN2[1], tail)))
+    return copysign(value, x)  # for the sake of -0.0 alone
+
+
+def split_exponent(body: Body, x: ir.Expr) -> tuple[ir.Expr, ir.Expr]:
+    """e as a float, and m - 1, of a positive float32."""
+    small = body.let("small", x < 2.0**-126)  # denormal: scaled up first
+    exponent, m = _normalize(body, bits_of(select(small, x * 2.0**24, x)), 23, _SQRT_HALF_BITS)
+    e = body.let("e", exponent.astype(x.dtype) - select(small, ir.const(24.0, x.dtype), 0.0))
+    return e, body.let("f", m - 1.0)
+
+
+def _normalize(body: Body, bits: ir.Expr, digits: int, least: int) -> tuple[ir.Expr, ir.Expr]:
+    """The exponent e and m of the positive normal number with these bits; `least` are the bits of √½."""
+    bits = body.let("bits", bits)
+    exponent = body.let("exponent", (bits - least) >> digits)
+    return exponent, from_bits(bits - (exponent << digits))
+
+
+def log_tail(body: Body, f: ir.Expr) -> ir.Expr:
+    """ln(1 + f) - f."""
+    return body.let("tail", f * f * fma(polynomial(f, _TAIL), f, -0.5))
+
+
+def _with_limits(x: ir.Expr, value: ir.Expr) -> ir.Expr:
+    """`value`, the logarithm of a positive finite x, with what it is elsewhere."""
+    limit = select(x == 0.0, ir.const(-_INFINITY, x.dtype), _NAN)
+    return select(x < _INFINITY, select(x > 0.0, value, limit), x)
+
+
+def log_float64(x: ir.Expr) -> ir.Expr:
+    """ln x: -∞ at zero, NaN below."""
+    body = Body()
+    small = body.let("small", x < 2.0**-1022)
+    bits = bits_of(select(small, x * 2.0**54, x), "int64")
+    exponent, m = _normalize(body, bits, 52, _SQRT_HALF_BITS_FLOAT64)
+    exponent = exponent.astype(typed("int32", x)).astype(x.dtype)  # more machines convert 32 bits
+    e = body.let("e", exponent - select(small, ir.const(54.0, x.dtype), 0.0))
+    f = body.let("f", m - 1.0)
+    s = body.let("s", f / (f + 2.0))
+    t = body.let("t", s * s)
+    # 2s = f - s f, and f is exact
+    tail = fma(s, f - t * polynomial(t, _TAIL_FLOAT64), e * -LN2_FLOAT64[1])
+    return body.result(_with_limits(x, fma(e, LN2_FLOAT64[0], f - tail)))

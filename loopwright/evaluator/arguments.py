@@ -1,0 +1,251 @@
+"""Arguments: numpy arrays and numbers become what the parameters of a function stand for.
+
+Symbolic shapes and strides take their values from the arrays; every other extent, stride and type is checked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from loopwright.evaluator.arithmetic import rounding
+from loopwright.evaluator.expressions import ExpressionCompiler
+from loopwright.evaluator.memory import Memory, Pointer
+from loopwright.ir import Buffer, Expr, IntImm, PrimFunc, Var
+from loopwright.runtime.call_errors import (
+    SEPARATOR,
+    ArgumentCountMismatch,
+    ArgumentKindMismatch,
+    DtypeMismatch,
+    RankMismatch,
+    ShapeMismatch,
+    StrideMismatch,
+)
+from loopwright.runtime.dtype import DataType
+
+
+class Array(NamedTuple):
+    """An array argument; shape and strides are None when only a pointer is known."""
+
+    pointer: Any
+    dtype: DataType | None
+    shape: tuple[int, ...] | None
+    strides: tuple[int, ...] | None  # in elements
+
+
+def as_array(value: Any, name: str, function: str) -> Array:
+    """`value` (a numpy array, or anything that speaks DLPack) as an argument; memory is shared, not copied."""
+    if not isinstance(value, np.ndarray):
+        if not hasattr(value, "__dlpack__"):
+            raise ArgumentKindMismatch(
+                f"{function}: argument {name} is a {type(value).__name__}, expected an array"
+                f"{SEPARATOR}{SEPARATOR}pass a numpy array"
+            )
+        value = np.from_dlpack(value)
+    size = value.itemsize
+    if any(stride % size or stride < 0 for stride in value.strides):
+        raise StrideMismatch(
+            f"{function}: argument {name} has byte strides {value.strides}, which are not whole, forward steps of its "
+            f"{size}-byte elements{SEPARATOR}{SEPARATOR}pass numpy.ascontiguousarray(...)"
+        )
+    strides = tuple([stride // size for stride in value.strides])
+    if value.size and not value.flags.c_contiguous:
+        span = 1 + sum([(extent - 1) * stride for extent, stride in zip(value.shape, strides, strict=True)])
+        flat = np.lib.stride_tricks.as_strided(value, (span,), (size,), writeable=bool(value.flags.writeable))
+    else:
+        flat = value.reshape(-1)
+        strides = _compact(value.shape)
+    return Array(Pointer(Memory.of_array(flat)), DataType(value.dtype), tuple(value.shape), strides)
+
+
+def _compact(shape: Sequence[int]) -> tuple[int, ...]:
+    strides, step = [], 1
+    for extent in reversed(shape):
+        strides.append(step)
+        step *= extent
+    return tuple(reversed(strides))
+
+
+def as_scalar(value: Any, var: Var, function: str) -> Any:
+    """A number as a value of the parameter's type."""
+    dtype = var.dtype
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value[()]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, (bool, int, float)):
+        if dtype.is_bool:
+            return bool(value)
+        if dtype.is_float:
+            return rounding(dtype)(float(value))
+        if dtype.is_int and isinstance(value, int):
+            if dtype.min_value() <= value <= dtype.max_value():
+                return int(value)
+            raise DtypeMismatch(f"{function}: argument {var.name} is {value}, which does not fit {dtype}")
+    if dtype.kind == "handle" and value is None:
+        return None
+    raise ArgumentKindMismatch(
+        f"{function}: argument {var.name} is a {type(value).__name__}, expected a number of type {dtype}"
+    )
+
+
+class Parameters:
+    """Compiles how the arguments of one function give its variables their values."""
+
+    def __init__(self, compiler: ExpressionCompiler, func: PrimFunc) -> None:
+        self.compiler, self.func = compiler, func
+        self.setters: list[Callable[[Any], None]] = []
+        for param in func.params:
+            if param in func.buffer_map:
+                self.setters.append(self._array_setter(param, func.buffer_map[param]))
+            else:
+                self.setters.append(compiler.binder(param))
+        # Variables first, everything else in terms of them: a shape may use a variable that a later array gives.
+        self.bindings: list[Callable[[Sequence[Any]], None]] = []
+        self.checks: list[Callable[[Sequence[Any]], None]] = []
+        later: list[Callable[[], None]] = []
+        for position, param in enumerate(func.params):
+            buffer = func.buffer_map.get(param)
+            if buffer is not None:
+                for axis, size in enumerate(buffer.shape):
+                    self._extent(position, buffer, axis, size, later)
+                for axis, stride in enumerate(buffer.strides):
+                    self._stride(position, buffer, axis, stride, later)
+                if isinstance(buffer.elem_offset, Var) and buffer.elem_offset not in compiler.slots:
+                    bind = compiler.binder(buffer.elem_offset)
+                    self.bindings.append(lambda values, bind=bind: bind(0))
+        for make in later:
+            make()
+
+    def _array_setter(self, param: Var, buffer: Buffer) -> Callable[[Any], None]:
+        frame, slot = self.compiler.frame, self.compiler.slot(param)
+        bind = self.compiler.pointer(buffer.data)
+
+        def set_array(array: Array) -> None:
+            frame[slot] = array
+            bind(array.pointer)
+
+        return set_array
+
+    def _extent(self, position: int, buffer: Buffer, axis: int, size: Expr, later: list[Any]) -> None:
+        def actual(values: Sequence[Any]) -> Any:
+            return None if values[position].shape is None else values[position].shape[axis]
+
+        def wrong(values: Sequence[Any], expected: int) -> Exception:
+            declared = [extent.value if isinstance(extent, IntImm) else None for extent in buffer.shape]
+            declared[axis] = expected
+            shape = ", ".join(["?" if extent is None else str(extent) for extent in declared])
+            return ShapeMismatch(
+                f"{self.func.name}: argument {buffer.name} has shape {values[position].shape}, expected "
+                f"({shape}{',' * (len(declared) == 1)}){SEPARATOR}dimension {axis} is {actual(values)} instead of "
+                f"{expected}"
+            )
+
+        self._bind_or_check(size, actual, wrong, later)
+
+    def _stride(self, position: int, buffer: Buffer, axis: int, stride: Expr, later: list[Any]) -> None:
+        broadcasts = buffer.buffer_type == "auto_broadcast"
+
+        def actual(values: Sequence[Any]) -> Any:
+            array = values[position]
+            if array.strides is None:
+                return None
+            return 0 if broadcasts and array.shape[axis] == 1 else array.strides[axis]
+
+        def wrong(values: Sequence[Any], expected: int) -> Exception | None:
+            if values[position].shape[axis] <= 1:
+                return None  # the stride of a unit dimension is never used
+            return StrideMismatch(
+                f"{self.func.name}: argument {buffer.name} has stride {actual(values)} in dimension {axis}, "
+                f"expected {expected}"
+            )
+
+        self._bind_or_check(stride, actual, wrong, later)
+
+    def _bind_or_check(self, declared: Expr, actual: Any, wrong: Any, later: list[Any]) -> None:
+        if isinstance(declared, Var) and declared not in self.compiler.slots:
+            bind = self.compiler.binder(declared)
+            self.bindings.append(lambda values: bind(actual(values)))
+            return
+
+        def make() -> None:
+            expected = self.compiler.visit(declared)
+
+            def check(values: Sequence[Any]) -> None:
+                found = actual(values)
+                if found is not None and found != expected():
+                    error = wrong(values, expected())
+                    if error is not None:
+                        raise error
+
+            self.checks.append(check)
+
+        later.append(make)
+
+    def set(self, values: Sequence[Any]) -> None:
+        """Give every parameter its value (see `convert`), and check the shapes."""
+        for setter, value in zip(self.setters, values, strict=True):
+            setter(value)
+        for bind in self.bindings:
+            bind(values)
+        for check in self.checks:
+            check(values)
+
+    def convert(self, arguments: Sequence[Any]) -> list[Any]:
+        """The user's arguments as values of the parameters."""
+        func = self.func
+        check_count(func, arguments)
+        values = []
+        for param, argument in zip(func.params, arguments, strict=True):
+            buffer = func.buffer_map.get(param)
+            if buffer is not None:
+                array = as_array(argument, buffer.name, func.name)
+                check_array(func.name, buffer, array)
+                values.append(array)
+            elif param.dtype.kind == "handle" and argument is not None:
+                values.append(as_array(argument, param.name, func.name).pointer)
+            else:
+                values.append(as_scalar(argument, param, func.name))
+        return values
+
+
+def check_count(func: PrimFunc, arguments: Sequence[Any]) -> None:
+    """Refuse too many or too few arguments."""
+    if len(arguments) != len(func.params):
+        names = [func.buffer_map[p].name if p in func.buffer_map else p.name for p in func.params]
+        raise ArgumentCountMismatch(
+            f"{func.name} takes {len(names)} arguments ({', '.join(names)}), but {len(arguments)} were given"
+        )
+
+
+def check_array(function: str, buffer: Buffer, array: Array) -> None:
+    """Refuse an array of the wrong type, rank or layout."""
+    assert array.shape is not None and array.dtype is not None
+    expected = buffer.dtype.element
+    # Types that numpy lacks travel as integers of the same size.
+    same_bits = expected.bits <= array.dtype.bits == expected.nbytes * 8 and array.dtype.is_int
+    travels = same_bits and (expected.is_bool or expected.kind == "bfloat" or expected.bits <= 8)
+    if array.dtype is not expected and not travels:
+        raise DtypeMismatch(
+            f"{function}: argument {buffer.name} has type {array.dtype}, expected {expected}"
+            f"{SEPARATOR}{SEPARATOR}convert it with .astype"
+        )
+    if buffer.dtype.lanes > 1:
+        return  # elements of vectors: the array's own shape may split them in any way
+    if len(array.shape) != len(buffer.shape):
+        raise RankMismatch(
+            f"{function}: argument {buffer.name} has {len(array.shape)} dimensions, expected {len(buffer.shape)}"
+        )
+    if not buffer.strides and 0 not in array.shape:
+        used = [
+            (stride, compact)
+            for extent, stride, compact in zip(array.shape, array.strides or (), _compact(array.shape), strict=True)
+            if extent > 1
+        ]
+        if any(stride != compact for stride, compact in used):
+            raise StrideMismatch(
+                f"{function}: argument {buffer.name} has strides {array.strides}, expected the compact row-major layout"
+                f"{SEPARATOR}{SEPARATOR}pass numpy.ascontiguousarray(...)"
+            )

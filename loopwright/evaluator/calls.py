@@ -1,0 +1,210 @@
+"""Calls: intrinsics that need more than the values of their arguments, and functions of the module."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar, Final
+
+from loopwright.evaluator.arithmetic import from_bytes, to_bytes
+from loopwright.evaluator.errors import FailedCheck
+from loopwright.evaluator.expressions import ExpressionCompiler, Lane, Run
+from loopwright.evaluator.functions import FUNCTIONS
+from loopwright.evaluator.memory import Pointer
+from loopwright.ir import BufferLoad, Call, Expr, GlobalVar, PointerType, PrimType
+from loopwright.runtime.dtype import DataType
+from loopwright.runtime.errors import LoopwrightError, NotBuilt
+
+# Hints to the hardware: they change no value.
+_NO_EFFECT: Final = ("prefetch", "start_profile_intrinsic", "end_profile_intrinsic")
+
+
+class Returned(Exception):
+    """The program left the function with a value."""
+
+    def __init__(self, value: Any) -> None:
+        super().__init__()
+        self.value = value
+
+
+class CallCompiler(ExpressionCompiler):
+    """Compiles calls."""
+
+    _calls: ClassVar[dict[str, Callable[[Any, Call], Run]]] = {}
+
+    # Compiles the call of a function of the module; set by whoever holds the module.
+    call_function: Callable[[GlobalVar, list[Run]], Run] | None = None
+
+    def visit_Call(self, call: Call) -> Run:
+        if isinstance(call.op, GlobalVar):
+            if self.call_function is None:
+                raise NotBuilt(f"the call of {call.op.name} outside a module")
+            return self.call_function(call.op, [self.visit(argument) for argument in call.args])
+        name = call.op.name.removeprefix("tir.")
+        special = self._calls.get(name)
+        if special is not None:
+            return special(self, call)
+        if name in _NO_EFFECT:
+            return lambda: 0
+        if name not in FUNCTIONS or not call.args:
+            raise NotBuilt(f"evaluation of a call to {call.op.name}", hint="evaluate the function at an earlier stage")
+        function = self._function(name, call)
+        if call.dtype.lanes > 1:
+            lanes, lane = range(call.dtype.lanes), self._call_lane(function, call)
+            return lambda: [lane(k) for k in lanes]
+        arguments = [self.visit(argument) for argument in call.args]
+        if len(arguments) == 1:
+            (x,) = arguments
+            return lambda: function(x())
+        if len(arguments) == 2:
+            x, y = arguments
+            return lambda: function(x(), y())
+        return lambda: function(*[argument() for argument in arguments])
+
+    def _function(self, name: str, call: Call) -> Callable[..., Any]:
+        dtype = call.dtype.element if name == "large_uint_imm" else call.args[0].dtype.element
+        if name == "likely":
+            return lambda x: x
+        return self.lift(name, FUNCTIONS[name](dtype), call.args, call.dtype.element)
+
+    def _call_lane(self, function: Callable[..., Any], call: Call) -> Lane:
+        arguments = [self.lane(argument) for argument in call.args]
+        return lambda k: function(*[argument(k) for argument in arguments])
+
+    def lane_of_other(self, expr: Expr) -> Lane:
+        if isinstance(expr, Call) and not isinstance(expr.op, GlobalVar):
+            name = expr.op.name.removeprefix("tir.")
+            if name == "if_then_else":
+                condition, true, false = [self.lane(argument) for argument in expr.args]
+                return lambda k: true(k) if condition(k) else false(k)
+            if name in FUNCTIONS:
+                return self._call_lane(self._function(name, expr), expr)
+        return super().lane_of_other(expr)
+
+    def _if_then_else(self, call: Call) -> Run:
+        """Only the chosen side is evaluated."""
+        condition, true, false = [self.visit(argument) for argument in call.args]
+        if call.args[0].dtype.lanes > 1:
+            lane_true, lane_false = self.lane(call.args[1]), self.lane(call.args[2])
+            return lambda: [lane_true(k) if c else lane_false(k) for k, c in enumerate(condition())]
+        if self.numeric:
+            return lambda: true() if condition() else false()
+        function = self.lift("if_then_else", lambda c, x, y: x if c else y, call.args, call.dtype.element)
+
+        def choose() -> Any:
+            c = condition()
+            if c is True:
+                return true()
+            return false() if c is False else function(c, true(), false())
+
+        return choose
+
+    def _reinterpret(self, call: Call) -> Run:
+        (argument,) = call.args
+        value = self.visit(argument)
+        source, target = argument.dtype, call.dtype
+        if source.lanes == target.lanes:
+            function = self.lift(
+                "reinterpret", lambda x: from_bytes(to_bytes(x, source), target), (argument,), target.element
+            )
+            if target.lanes == 1:
+                return lambda: function(value())
+            return lambda: [function(x) for x in value()]
+        if not self.numeric:
+            raise NotBuilt("evaluation on terms of a reinterpret that changes the lane count")
+
+        def run() -> Any:
+            lanes = value() if source.lanes > 1 else [value()]
+            data = b"".join([to_bytes(x, source) for x in lanes])
+            size = target.nbytes
+            found = [from_bytes(data[k : k + size], target) for k in range(0, len(data), size)]
+            return found if target.lanes > 1 else found[0]
+
+        return run
+
+    def _address_of(self, call: Call) -> Run:
+        (load,) = call.args
+        if not isinstance(load, BufferLoad):
+            raise LoopwrightError("address_of takes an element of a buffer, such as A[0]", at=call)
+        place = self.place(load.buffer, load.indices, load, writes=False).run
+        pointer, dtype = self.visit(load.buffer.data), load.buffer.dtype
+
+        def run() -> Pointer:
+            where = place()
+            moved: Pointer = pointer().moved(where if isinstance(where, int) else where[0], dtype)
+            return moved
+
+        return run
+
+    def _access_ptr(self, call: Call) -> Run:
+        kind, data, offset = call.args[:3]
+        dtype = _pointed_dtype(kind.dtype, getattr(data, "type_annotation", None))
+        pointer, count = self.visit(data), self.visit(offset)
+        return lambda: pointer().moved(count(), dtype)
+
+    def _ret(self, call: Call) -> Run:
+        value = self.visit(call.args[0])
+
+        def leave() -> Any:
+            raise Returned(value())
+
+        return leave
+
+    def _assume(self, call: Call) -> Run:
+        condition = self.concrete(call.args[0], self.visit(call.args[0]))
+        scope = self.scope
+
+        def check() -> int:
+            if not condition():
+                raise FailedCheck("what the program assumes does not hold", self.loops(scope), call)
+            return 0
+
+        return check
+
+    def _isnullptr(self, call: Call) -> Run:
+        pointer = self.visit(call.args[0])
+        return lambda: pointer() is None
+
+    def _vector_part(self, call: Call) -> Run:
+        vector, half = self.visit(call.args[0]), call.dtype.lanes
+        low = call.op.name == "tir.vectorlow"
+
+        def part() -> Any:
+            found = vector()[:half] if low else vector()[half : 2 * half]
+            return found if half > 1 else found[0]
+
+        return part
+
+    def _vectorcombine(self, call: Call) -> Run:
+        parts = [self.visit(argument) for argument in call.args]
+        scalars = call.args[0].dtype.lanes == 1
+        if scalars:
+            return lambda: [part() for part in parts]
+        return lambda: [lane for part in parts for lane in part()]
+
+    def _undef(self, call: Call) -> Run:
+        """No value: storing it makes an element uninitialised again; nothing else can be done with it."""
+        return (lambda: None) if call.dtype.lanes == 1 else (lambda: [None] * call.dtype.lanes)
+
+
+CallCompiler._calls.update(
+    {
+        "if_then_else": CallCompiler._if_then_else,
+        "reinterpret": CallCompiler._reinterpret,
+        "address_of": CallCompiler._address_of,
+        "tvm_access_ptr": CallCompiler._access_ptr,
+        "ret": CallCompiler._ret,
+        "assume": CallCompiler._assume,
+        "isnullptr": CallCompiler._isnullptr,
+        "vectorlow": CallCompiler._vector_part,
+        "vectorhigh": CallCompiler._vector_part,
+        "vectorcombine": CallCompiler._vectorcombine,
+        "undef": CallCompiler._undef,
+    }
+)
+
+
+def _pointed_dtype(dtype: DataType, annotation: object) -> DataType:
+    """The element type a pointer's annotation names, else `dtype`."""
+    if isinstance(annotation, PointerType) and isinstance(annotation.element_type, PrimType):
+        return annotation.element_type.dtype
+    return dtype

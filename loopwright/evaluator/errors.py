@@ -1,0 +1,166 @@
+"""What can go wrong while a program is evaluated; each error names the place and the iteration."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from loopwright.ir import Buffer, Expr, Node, Var
+from loopwright.runtime.errors import LoopwrightError
+
+
+def element(buffer: Buffer, indices: Sequence[object]) -> str:
+    """`A[7, 3]`."""
+    return f"{buffer.name}[{', '.join([str(index) for index in indices]) or '()'}]"
+
+
+def iteration(loops: Mapping[str, object]) -> str:
+    """`i=7, j=3`, or nothing outside all loops."""
+    return ", ".join([f"{name}={value}" for name, value in loops.items()])
+
+
+def _at(loops: Mapping[str, object]) -> str:
+    where = iteration(loops)
+    return f" at {where}" if where else ""
+
+
+class OutOfBounds(LoopwrightError, IndexError):
+    """The program reads or writes an element that its buffer does not have.
+
+    The evaluator checks every index against the shape of the buffer. Native code does not: there the access would
+    reach other memory.
+    """
+
+    code = "LW0802"
+
+    def __init__(
+        self,
+        buffer: Buffer,
+        indices: Sequence[int],
+        shape: Sequence[int],
+        loops: Mapping[str, object],
+        writes: bool,
+        at: Node,
+    ) -> None:
+        what = "writes" if writes else "reads"
+        super().__init__(
+            f"the program {what} {element(buffer, indices)} with shape {tuple(shape)}{_at(loops)}",
+            at=at,
+            why="the index lies outside the buffer",
+            hint="guard the access with a condition, or make the buffer larger",
+            fields={"buffer": buffer.name, "indices": tuple(indices), "shape": tuple(shape), "loops": dict(loops)},
+        )
+
+
+class UninitialisedRead(LoopwrightError, ValueError):
+    """The program reads an element of its own memory that nothing has written yet."""
+
+    code = "LW0803"
+
+    def __init__(self, buffer: Buffer, indices: Sequence[int], loops: Mapping[str, object], at: Node) -> None:
+        super().__init__(
+            f"the program reads {element(buffer, indices)} before anything has written it{_at(loops)}",
+            at=at,
+            why="allocated memory starts without values",
+            hint="write the element first; a reduction needs an init",
+            fields={"buffer": buffer.name, "indices": tuple(indices), "loops": dict(loops)},
+        )
+
+
+class IntegerDivisionByZero(LoopwrightError, ZeroDivisionError):
+    """An integer was divided by zero, or the least integer of a signed type by -1.
+
+    Neither has a result that fits. Native code does not check it: guard the division with `if_then_else`.
+    """
+
+    code = "LW0804"
+
+    def __init__(self, a: int, b: int, dtype: str) -> None:
+        super().__init__(
+            f"{dtype} division of {a} by {b} has no result",
+            hint="guard the division with if_then_else",
+            fields={"dividend": a, "divisor": b, "dtype": dtype},
+        )
+
+
+class UnboundVariable(LoopwrightError, NameError):
+    """The program uses a variable that no parameter, loop, let, block or buffer gives a value."""
+
+    code = "LW0805"
+
+    def __init__(self, var: Var) -> None:
+        super().__init__(
+            f"variable {var.name} is used but nothing gives it a value",
+            hint="make it a parameter, or bind it with a loop or a let",
+            fields={"name": var.name},
+        )
+
+
+class AxisOutsideDomain(LoopwrightError, ValueError):
+    """A block runs with an axis outside the domain that the block declares for it."""
+
+    code = "LW0806"
+
+    def __init__(
+        self, block: str, axis: str, value: int, low: int, extent: int, loops: Mapping[str, object], at: Node
+    ) -> None:
+        super().__init__(
+            f"block {block!r} runs with {axis}={value}, outside its domain {low} to {low + extent - 1}{_at(loops)}",
+            at=at,
+            hint="guard the block with where(...), or correct the binding of the axis",
+            fields={"block": block, "axis": axis, "value": value, "loops": dict(loops)},
+        )
+
+
+class FailedCheck(LoopwrightError, AssertionError):
+    """An assertion of the program, or a promise made with `assume`, does not hold."""
+
+    code = "LW0807"
+
+    def __init__(self, message: str, loops: Mapping[str, object], at: Node) -> None:
+        super().__init__(f"{message}{_at(loops)}", at=at, fields={"loops": dict(loops)})
+
+
+class BadRegion(LoopwrightError, ValueError):
+    """A `match_buffer` inside a block does not fit the region it names."""
+
+    code = "LW0808"
+
+    def __init__(self, buffer: Buffer, problem: str, loops: Mapping[str, object]) -> None:
+        super().__init__(
+            f"match_buffer {buffer.name}: {problem}{_at(loops)}",
+            hint="declare the strides as variables to accept any layout",
+            fields={"buffer": buffer.name, "loops": dict(loops)},
+        )
+
+
+class DataDependent(LoopwrightError, ValueError):
+    """The evaluation on terms met a branch, a loop bound or an index that depends on the values of the inputs.
+
+    Terms stand for all possible values at once, so only what does not depend on them can steer the program.
+    """
+
+    code = "LW0809"
+
+    def __init__(self, value: object, at: Expr, loops: Mapping[str, object]) -> None:
+        super().__init__(
+            f"the program is steered by the value {value}{_at(loops)}",
+            at=at,
+            why="evaluation on terms knows the sizes and indices of a program but not its data",
+            hint="evaluate the program on numbers instead",
+            fields={"value": str(value), "loops": dict(loops)},
+        )
+
+
+class Race(LoopwrightError, ValueError):
+    """Two iterations of a parallel loop touch one element, and at least one of them writes it."""
+
+    code = "LW0810"
+
+    def __init__(self, loop: str, first: int, second: int, what: str, cell: str, at: Node) -> None:
+        super().__init__(
+            f"parallel loop {loop}: iterations {loop}={first} and {loop}={second} both touch {cell}",
+            at=at,
+            why=what,
+            hint="run the loop serially, or give each iteration elements of its own",
+            fields={"loop": loop, "iterations": (first, second), "cell": cell},
+        )

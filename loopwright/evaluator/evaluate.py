@@ -1,0 +1,132 @@
+"""evaluate: run a program in plain Python, exactly as docs/semantics.md says.
+
+    >>> import numpy as np
+    >>> from loopwright.ir import BufferStore, For, ForKind, PrimFunc, Var, decl_buffer
+    >>> A, B, i = decl_buffer((3,), name="A"), decl_buffer((3,), name="B"), Var("i")
+    >>> double = PrimFunc([A, B], For(i, 0, 3, ForKind.SERIAL, BufferStore(B, A[i] + A[i], [i])))
+    >>> b = np.zeros(3, "float32")
+    >>> evaluate(double, np.array([1, 2, 4], "float32"), b)
+    >>> b.tolist()
+    [2.0, 4.0, 8.0]
+
+Watch it run:
+
+    >>> evaluate(double, np.array([1, 2, 4], "float32"), b, on_step=print)
+    B[0] = 2.0 at i=0
+    B[1] = 4.0 at i=1
+    B[2] = 8.0 at i=2
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from loopwright.analysis.reduction_init import write_inits
+from loopwright.evaluator.arguments import Array, Parameters
+from loopwright.evaluator.calls import Returned
+from loopwright.evaluator.expressions import Run
+from loopwright.evaluator.lockstep import LockstepCompiler
+from loopwright.evaluator.statements import OnStep
+from loopwright.ir import GlobalVar, IRModule, PrimFunc, deep
+from loopwright.runtime.call_errors import ArgumentCountMismatch
+from loopwright.runtime.errors import LoopwrightError
+
+
+@deep
+def evaluate(
+    program: PrimFunc | IRModule,
+    *arguments: Any,
+    on_step: OnStep | None = None,
+    check: bool = True,
+    function: str | None = None,
+) -> Any:
+    """Run a function, or a module's `function` (default "main", or its only one); what it returns, else None.
+
+    Arguments are numpy arrays, which are written in place, and numbers. `on_step` is called with a `Step` before each
+    store and each block. `check=False` leaves out the tests for bounds and uninitialised memory.
+    """
+    module, func = choose_function(program, function)
+    with np.errstate(all="ignore"):
+        return Program(module, lambda: LockstepCompiler(check, on_step)).function(func)(arguments)
+
+
+def choose_function(program: PrimFunc | IRModule, name: str | None) -> tuple[IRModule | None, PrimFunc]:
+    """The function to run, and the module it may call into."""
+    if isinstance(program, PrimFunc):
+        return None, program
+    names = [key for key, _ in program.functions_items()]
+    if name is None and "main" not in names and len(names) != 1:
+        raise LoopwrightError(
+            f"the module has {len(names)} functions: {', '.join(names)}", hint='say which one: function="…"'
+        )
+    return program, program[name or ("main" if "main" in names else names[0])]
+
+
+class Program:
+    """The compiled functions of a module, each made when it is first needed."""
+
+    def __init__(self, module: IRModule | None, compiler: Callable[[], LockstepCompiler]) -> None:
+        self.module, self.compiler = module, compiler
+        self.functions: dict[PrimFunc, Function] = {}
+
+    def function(self, func: PrimFunc) -> Function:
+        found = self.functions.get(func)
+        if found is None:
+            found = self.functions[func] = Function(self, func)
+        return found
+
+    def call(self, name: GlobalVar, arguments: list[Run]) -> Run:
+        """A call from inside the program."""
+        assert self.module is not None
+        func = self.module[name]
+        if len(func.params) != len(arguments):
+            raise ArgumentCountMismatch(
+                f"{name.name} takes {len(func.params)} arguments, but {len(arguments)} were given"
+            )
+        takes_array = [param in func.buffer_map for param in func.params]
+
+        def run() -> Any:
+            values = []
+            for argument, array in zip(arguments, takes_array, strict=True):
+                value = argument()
+                if array and not isinstance(value, Array):
+                    value = Array(value, None, None, None)
+                elif not array and isinstance(value, Array):
+                    value = value.pointer
+                values.append(value)
+            return self.function(func).run(values)
+
+        return run
+
+
+class Function:
+    """One compiled function."""
+
+    def __init__(self, program: Program, func: PrimFunc) -> None:
+        self.compiler = program.compiler()
+        if program.module is not None:
+            self.compiler.call_function = program.call
+        self.parameters = Parameters(self.compiler, func)
+        self.body = self.compiler.visit(write_inits(func.body))
+        self.running = False
+
+    def __call__(self, arguments: Sequence[Any]) -> Any:
+        return self.run(self.parameters.convert(arguments))
+
+    def run(self, values: Sequence[Any]) -> Any:
+        frame = self.compiler.frame
+        saved = list(frame) if self.running else None  # a recursive call
+        was, self.running = self.running, True
+        try:
+            self.parameters.set(values)
+            self.body()
+        except Returned as returned:
+            return returned.value
+        finally:
+            self.running = was
+            if saved is not None:
+                frame[:] = saved
+        return None

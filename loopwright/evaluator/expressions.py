@@ -1,0 +1,571 @@
+"""Expressions as Python closures: each node is compiled once to a function without arguments that gives its value.
+
+All closures of a function share one `frame`, a list with a slot for each variable; a vector is a list of its lanes.
+The evaluation on terms (`terms.py`) overrides the hooks `lift`, `concrete`, `load` and `store`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from loopwright.evaluator.arithmetic import COMPARISONS, binary, cast, rounding
+from loopwright.evaluator.errors import OutOfBounds, UnboundVariable, UninitialisedRead
+from loopwright.evaluator.memory import Pointer, decoder, encoder
+from loopwright.ir import (
+    Add,
+    And,
+    BinaryExpr,
+    Broadcast,
+    Buffer,
+    BufferLoad,
+    Cast,
+    Expr,
+    FloatImm,
+    IntImm,
+    Let,
+    Mul,
+    Node,
+    Not,
+    Or,
+    Ramp,
+    Select,
+    Shuffle,
+    StringImm,
+    Sub,
+    Var,
+    Visitor,
+)
+from loopwright.runtime.call_errors import ReadOnlyArgument
+from loopwright.runtime.dtype import DataType
+from loopwright.runtime.errors import NotBuilt
+
+Run = Callable[[], Any]
+Lane = Callable[[int], Any]
+
+
+class Scope(NamedTuple):
+    """The iteration variables around a place in the program, innermost first."""
+
+    var: Var
+    slot: int
+    outer: Scope | None
+
+
+class Place(NamedTuple):
+    """Where an access goes."""
+
+    run: Run  # → the element offset from the buffer's pointer, or one a lane
+    indices: Callable[[int], list[int]]  # the indices that made an offset
+    outside: Callable[[], OutOfBounds]
+
+
+class Store(NamedTuple):
+    """One compiled store in two halves, so that lanes in lockstep can all load before one stores."""
+
+    prepare: Run  # → what to store
+    commit: Callable[[Any], None]
+
+
+class ExpressionCompiler(Visitor):
+    """Compiles expressions; `StatementCompiler` adds statements."""
+
+    def __init__(self, check: bool) -> None:
+        self.check = check
+        self.frame: list[Any] = []
+        self.slots: dict[Var, int] = {}
+        self.scope: Scope | None = None
+        self.in_lockstep = False
+        # The typed views of each pointer variable: (element type, slot of the view, slot of its flags).
+        self.views: dict[Var, list[tuple[DataType, int, int]]] = {}
+
+    # --- variables ------------------------------------------------------------------------------------------------
+
+    def slot(self, var: Var) -> int:
+        """The slot of a variable that is bound here."""
+        found = self.slots.get(var)
+        if found is None or self.in_lockstep:  # lanes keep what is bound inside their loop in slots of its own
+            found = self.slots[var] = self.new_slot()
+        return found
+
+    def new_slot(self) -> int:
+        self.frame.append(None)
+        return len(self.frame) - 1
+
+    def pointer(self, var: Var) -> Callable[[Pointer | None], None]:
+        """What sets a pointer variable, together with every view that the program takes of it."""
+        frame, slot = self.frame, self.slot(var)
+        if self.in_lockstep or var not in self.views:
+            self.views[var] = []
+        views = self.views[var]
+
+        def bind(pointer: Pointer | None) -> None:
+            frame[slot] = pointer
+            for dtype, view, flags in views:
+                if pointer is not None:
+                    frame[view] = pointer.view(dtype)
+                    frame[flags] = pointer.flags(dtype)
+
+        return bind
+
+    def binder(self, var: Var) -> Callable[[Any], None]:
+        """What sets a variable of any type."""
+        if var.dtype.kind == "handle":
+            return self.pointer(var)
+        frame, slot = self.frame, self.slot(var)
+
+        def bind(value: Any) -> None:
+            frame[slot] = value
+
+        return bind
+
+    def view_of(self, buffer: Buffer) -> tuple[int, int]:
+        """The slots of the view and of the flags that accesses to `buffer` use."""
+        var, element = buffer.data, buffer.dtype.element
+        if var not in self.views:
+            raise UnboundVariable(var)
+        for dtype, view, flags in self.views[var]:
+            if dtype is element:
+                return view, flags
+        view, flags = self.new_slot(), self.new_slot()
+        self.views[var].append((element, view, flags))
+        return view, flags
+
+    def loops(self, scope: Scope | None) -> dict[str, Any]:
+        """The iteration variables and their values now, outermost first."""
+        found = []
+        while scope is not None:
+            found.append((scope.var.name, self.frame[scope.slot]))
+            scope = scope.outer
+        return dict(reversed(found))
+
+    # --- hooks ----------------------------------------------------------------------------------------------------
+
+    numeric = True
+
+    def lift(
+        self, name: str, function: Callable[..., Any], operands: Sequence[Expr], result: DataType
+    ) -> Callable[..., Any]:
+        """The function on values, one lane each."""
+        return function
+
+    def concrete(self, expr: Expr, run: Run) -> Run:
+        """A value that steers the program: a condition, bound or index."""
+        return run
+
+    # --- leaves ---------------------------------------------------------------------------------------------------
+
+    def visit_children(self, node: Node) -> Any:
+        raise NotBuilt(f"evaluation of {type(node).__name__} nodes", hint="te expressions become a function first")
+
+    def visit_Var(self, var: Var) -> Run:
+        slot = self.slots.get(var)
+        if slot is None:
+            raise UnboundVariable(var)
+        frame = self.frame
+        return lambda: frame[slot]
+
+    def visit_IntImm(self, imm: IntImm) -> Run:
+        value = bool(imm.value) if imm.dtype.is_bool else imm.value
+        return lambda: value
+
+    def visit_FloatImm(self, imm: FloatImm) -> Run:
+        value = imm.value
+        return lambda: value
+
+    def visit_StringImm(self, imm: StringImm) -> Run:
+        value = imm.value
+        return lambda: value
+
+    # --- arithmetic -----------------------------------------------------------------------------------------------
+
+    def visit_BinaryExpr(self, expr: BinaryExpr) -> Run:
+        cls = type(expr)
+        operand = expr.a.dtype
+        if self.numeric and operand.lanes == 1:
+            fast = self._fast(expr, operand)
+            if fast is not None:
+                return fast
+        function = self.lift(cls.__name__, binary(cls, operand.element), (expr.a, expr.b), expr.dtype.element)
+        a, b = self.visit(expr.a), self.visit(expr.b)
+        if operand.lanes == 1:
+            return lambda: function(a(), b())
+        return lambda: [function(x, y) for x, y in zip(a(), b(), strict=True)]
+
+    def _fast(self, expr: BinaryExpr, dtype: DataType) -> Run | None:
+        """The operations that programs spend their time in, without a call for the operation itself."""
+        cls = type(expr)
+        if dtype.is_int and cls in (Add, Sub, Mul):
+            return self._fast_int(cls, self.visit(expr.a), expr.b, dtype)
+        if cls in (Add, Sub, Mul) and dtype.kind == "float" and dtype.bits >= 32:
+            a, b = self.visit(expr.a), self.visit(expr.b)
+            if dtype.bits == 64:
+                return {Add: lambda: a() + b(), Sub: lambda: a() - b(), Mul: lambda: a() * b()}[cls]
+            r = rounding(dtype)
+            return {Add: lambda: r(a() + b()), Sub: lambda: r(a() - b()), Mul: lambda: r(a() * b())}[cls]
+        if cls in COMPARISONS and cls.__name__ in ("LT", "GE"):
+            a, b = self.visit(expr.a), self.visit(expr.b)
+            return (lambda: a() < b()) if cls.__name__ == "LT" else (lambda: a() >= b())
+        return None
+
+    def _fast_int(self, cls: type[Expr], a: Run, right: Expr, dtype: DataType) -> Run:
+        low, high = int(dtype.min_value()), int(dtype.max_value())
+        mask, bias = (1 << dtype.bits) - 1, -low
+        b = self.visit(right)
+        literal = right.value if isinstance(right, IntImm) else 0
+
+        def wrap(value: int) -> int:
+            return ((value + bias) & mask) - bias
+
+        def add() -> int:
+            value = a() + b()
+            return value if low <= value <= high else wrap(value)
+
+        def add_literal() -> int:
+            value = a() + literal
+            return value if low <= value <= high else wrap(value)
+
+        def sub() -> int:
+            value = a() - b()
+            return value if low <= value <= high else wrap(value)
+
+        def mul() -> int:
+            value = a() * b()
+            return value if low <= value <= high else wrap(value)
+
+        def mul_literal() -> int:
+            value = a() * literal
+            return value if low <= value <= high else wrap(value)
+
+        if isinstance(right, IntImm) and cls is not Sub:
+            return add_literal if cls is Add else mul_literal
+        return {Add: add, Sub: sub, Mul: mul}[cls]
+
+    def visit_And(self, expr: And) -> Run:
+        return self._logic(expr, True)
+
+    def visit_Or(self, expr: Or) -> Run:
+        return self._logic(expr, False)
+
+    def _logic(self, expr: And | Or, goes_on: bool) -> Run:
+        """The second operand is evaluated only where the first leaves the answer open."""
+        a, b = self.visit(expr.a), self.visit(expr.b)
+        if not self.numeric:
+            function = self.lift(type(expr).__name__, lambda x, y: y, (expr.a, expr.b), expr.dtype.element)
+            if expr.dtype.lanes == 1:
+
+                def choose() -> Any:
+                    first = a()
+                    return first if first is (not goes_on) else (b() if first is goes_on else function(first, b()))
+
+                return choose
+        if expr.dtype.lanes == 1:
+            return (lambda: a() and b()) if goes_on else (lambda: a() or b())
+        lane = self.lane(expr.b)
+        return lambda: [lane(k) if first == goes_on else first for k, first in enumerate(a())]
+
+    def visit_Not(self, expr: Not) -> Run:
+        a = self.visit(expr.a)
+        function = self.lift("Not", lambda x: not x, (expr.a,), expr.dtype.element)
+        if expr.dtype.lanes == 1:
+            return lambda: function(a())
+        return lambda: [function(x) for x in a()]
+
+    def visit_Cast(self, expr: Cast) -> Run:
+        value = self.visit(expr.value)
+        source, target = expr.value.dtype.element, expr.dtype.element
+        function = self.lift("Cast", cast(source, target), (expr.value,), target)
+        if expr.dtype.lanes == 1:
+            return lambda: function(value())
+        return lambda: [function(x) for x in value()]
+
+    def visit_Select(self, expr: Select) -> Run:
+        return self.select(expr, self.visit(expr.condition), self.visit(expr.true_value), self.visit(expr.false_value))
+
+    def select(self, expr: Expr, condition: Run, true: Run, false: Run) -> Run:
+        """Both sides are evaluated; then one is chosen, lane by lane when the condition is a vector."""
+        operands = (expr.condition, expr.true_value, expr.false_value)  # type: ignore[attr-defined]
+        function = self.lift("Select", lambda c, x, y: x if c else y, operands, expr.dtype.element)
+        if expr.dtype.lanes == 1:
+            return lambda: function(condition(), true(), false())
+        if operands[0].dtype.lanes == 1:
+
+            def broadcast() -> list[Any]:
+                c = condition()
+                return [function(c, x, y) for x, y in zip(true(), false(), strict=True)]
+
+            return broadcast
+        return lambda: [function(c, x, y) for c, x, y in zip(condition(), true(), false(), strict=True)]
+
+    def visit_Let(self, expr: Let) -> Run:
+        value, bind = self.visit(expr.value), self.binder(expr.var)
+        body = self.visit(expr.body)
+
+        def run() -> Any:
+            bind(value())
+            return body()
+
+        return run
+
+    # --- vectors --------------------------------------------------------------------------------------------------
+
+    def visit_Ramp(self, expr: Ramp) -> Run:
+        lane = self.lane(expr)
+        lanes = range(expr.lanes)
+        return lambda: [lane(k) for k in lanes]
+
+    def visit_Broadcast(self, expr: Broadcast) -> Run:
+        value, lanes = self.visit(expr.value), expr.lanes
+        if expr.value.dtype.lanes > 1:
+            return lambda: value() * lanes
+        return lambda: [value()] * lanes
+
+    def visit_Shuffle(self, expr: Shuffle) -> Run:
+        vectors = [self.visit(vector) for vector in expr.vectors]
+        indices = [self.concrete(index, self.visit(index)) for index in expr.indices]
+        scalars = [vector.dtype.lanes == 1 for vector in expr.vectors]
+
+        def run() -> Any:
+            joined: list[Any] = []
+            for vector, scalar in zip(vectors, scalars, strict=True):
+                value = vector()
+                joined += [value] if scalar else value
+            chosen = [joined[index()] for index in indices]
+            return chosen if len(chosen) > 1 else chosen[0]
+
+        return run
+
+    def lane(self, expr: Expr) -> Lane:
+        """One lane of a vector, evaluated alone: what a guard protects in other lanes stays untouched."""
+        if expr.dtype.lanes == 1:
+            scalar: Run = self.visit(expr)
+            return lambda k: scalar()
+        if isinstance(expr, Ramp):
+            base = self.concrete(expr.base, self.visit(expr.base))
+            stride = self.concrete(expr.stride, self.visit(expr.stride))
+            element = expr.dtype.element
+            add, mul = binary(Add, element), binary(Mul, element)
+            return lambda k: add(base(), mul(stride(), k))
+        if isinstance(expr, Broadcast) and expr.value.dtype.lanes == 1:
+            value: Run = self.visit(expr.value)
+            return lambda k: value()
+        if isinstance(expr, BufferLoad) and expr.buffer.dtype.lanes == 1:
+            return self._load_lane(expr)
+        if isinstance(expr, (And, Or)):
+            first, second, goes_on = self.lane(expr.a), self.lane(expr.b), isinstance(expr, And)
+            return (lambda k: first(k) and second(k)) if goes_on else (lambda k: first(k) or second(k))
+        if isinstance(expr, BinaryExpr):
+            a, b = self.lane(expr.a), self.lane(expr.b)
+            cls = type(expr)
+            operand = expr.a.dtype.element
+            function = self.lift(cls.__name__, binary(cls, operand), (expr.a, expr.b), expr.dtype.element)
+            return lambda k: function(a(k), b(k))
+        if isinstance(expr, Not):
+            inner = self.lane(expr.a)
+            return lambda k: not inner(k)
+        if isinstance(expr, Cast):
+            inner = self.lane(expr.value)
+            convert = self.lift(
+                "Cast", cast(expr.value.dtype.element, expr.dtype.element), (expr.value,), expr.dtype.element
+            )
+            return lambda k: convert(inner(k))
+        if isinstance(expr, Select):
+            condition, true, false = self.lane(expr.condition), self.lane(expr.true_value), self.lane(expr.false_value)
+            operands = (expr.condition, expr.true_value, expr.false_value)
+            pick = self.lift("Select", lambda c, x, y: x if c else y, operands, expr.dtype.element)
+            return lambda k: pick(condition(k), true(k), false(k))
+        return self.lane_of_other(expr)
+
+    def lane_of_other(self, expr: Expr) -> Lane:
+        """A lane of an expression that can only be evaluated whole."""
+        whole: Run = self.visit(expr)
+        return lambda k: whole()[k]
+
+    # --- memory ---------------------------------------------------------------------------------------------------
+
+    def place(self, buffer: Buffer, indices: Sequence[Expr], at: Node, writes: bool) -> Place:
+        """Where an access to `buffer[indices]` goes; indices are checked against the shape."""
+        runs = [self.concrete(index, self.visit(index)) for index in indices]
+        sizes = [self.constant_or_run(size) for size in buffer.shape]
+        strides = [self.constant_or_run(stride) for stride in buffer.effective_strides()]
+        offset = self.constant_or_run(buffer.elem_offset)
+        scope, lanes = self.scope, buffer.dtype.lanes
+
+        vector = bool(indices) and indices[-1].dtype.lanes > 1
+
+        def outside() -> OutOfBounds:
+            found = [run() for run in runs]
+            shape = [size if isinstance(size, int) else size() for size in sizes]
+            if vector:
+                wrong = [lane for lane in found[-1] if not 0 <= lane < shape[-1]]
+                found[-1] = wrong[0] if wrong else found[-1][0]
+            return OutOfBounds(buffer, found, shape, self.loops(scope), writes, at)
+
+        def named(place: int) -> list[int]:
+            found = [run() for run in runs]
+            if vector:
+                found[-1] = found[-1][general().index(place) // lanes]
+            return found
+
+        constant = all(isinstance(item, int) for item in (*sizes, *strides, offset))
+        check = self.check
+        numbers = [
+            item if not isinstance(item, int) else (lambda item=item: item) for item in (*sizes, *strides, offset)
+        ]
+
+        def general() -> Any:
+            values = [number() for number in numbers]
+            rank = len(runs)
+            total = values[-1]
+            last: Any = 0
+            for k, run in enumerate(runs):
+                index = run()
+                size, stride = values[k], values[rank + k]
+                if vector and k == rank - 1:
+                    if check and not all(0 <= lane < size for lane in index):
+                        raise outside()
+                    last = [lane * stride for lane in index]
+                else:
+                    if check and not 0 <= index < size:
+                        raise outside()
+                    total += index * stride
+            if vector:
+                return [(total + each) * lanes + k for each in last for k in range(lanes)]
+            return total if lanes == 1 else [total * lanes + k for k in range(lanes)]
+
+        if constant and not vector and lanes == 1:
+            return Place(self._constant_place(runs, sizes, strides, offset, outside), named, outside)
+        return Place(general, named, outside)
+
+    def _constant_place(
+        self, runs: list[Run], sizes: Any, strides: Any, offset: Any, outside: Callable[[], Exception]
+    ) -> Run:
+        if not self.check:
+            pairs = list(zip(runs, strides, strict=True))
+
+            def unchecked() -> int:
+                total: int = offset
+                for run, stride in pairs:
+                    total += run() * stride
+                return total
+
+            return unchecked
+        if len(runs) == 1:
+            (i,), (n,), (s,) = runs, sizes, strides
+
+            def one() -> int:
+                x: int = i()
+                if 0 <= x < n:
+                    return x * s + offset
+                raise outside()
+
+            return one
+        if len(runs) == 2:
+            (i, j), (n, m), (s, t) = runs, sizes, strides
+
+            def two() -> int:
+                x, y = i(), j()
+                if 0 <= x < n and 0 <= y < m:
+                    return x * s + y * t + offset
+                raise outside()
+
+            return two
+        triples = list(zip(runs, sizes, strides, strict=True))
+
+        def any_rank() -> int:
+            total: int = offset
+            for run, size, stride in triples:
+                x = run()
+                if not 0 <= x < size:
+                    raise outside()
+                total += x * stride
+            return total
+
+        return any_rank
+
+    def constant_or_run(self, expr: Expr) -> Any:
+        """An integer literal as a number; anything else as a closure."""
+        return expr.value if isinstance(expr, IntImm) else self.concrete(expr, self.visit(expr))
+
+    def visit_BufferLoad(self, load: BufferLoad) -> Run:
+        place = self.place(load.buffer, load.indices, load, writes=False)
+        one, where = self.read(load.buffer, place, load), place.run
+        if load.dtype.lanes == 1:
+            return lambda: one(where())
+        return lambda: [one(index) for index in where()]
+
+    def _load_lane(self, load: BufferLoad) -> Lane:
+        """A lane of a vector load: the last index is replaced by that lane of it."""
+        var = Var("lane", load.indices[-1].dtype.element)
+        last, slot = self.lane(load.indices[-1]), self.slot(var)
+        place = self.place(load.buffer, (*load.indices[:-1], var), load, writes=False)
+        one, where = self.read(load.buffer, place, load), place.run
+        frame = self.frame
+
+        def run(k: int) -> Any:
+            frame[slot] = last(k)
+            return one(where())
+
+        return run
+
+    def read(self, buffer: Buffer, place: Place, at: Node) -> Callable[[int], Any]:
+        """What reads the element at an offset."""
+        frame, scope = self.frame, self.scope
+        view, flags = self.view_of(buffer)
+        table = decoder(buffer.dtype.element)
+        if not self.check:
+            return (lambda k: frame[view][k]) if table is None else (lambda k: table[frame[view][k]])
+
+        def one(k: int) -> Any:
+            written = frame[flags]
+            try:
+                if written is not None and k >= 0 and not written[k]:
+                    raise UninitialisedRead(buffer, place.indices(k), self.loops(scope), at)
+                if k < 0:
+                    raise place.outside()
+                value = frame[view][k]
+            except IndexError as error:
+                raise (error if isinstance(error, OutOfBounds) else place.outside()) from None
+            return value if table is None else table[value]
+
+        return one
+
+    def write(self, buffer: Buffer, place: Place, at: Node) -> Callable[[int, Any], None]:
+        """What writes the element at an offset; the value None takes its value away."""
+        frame = self.frame
+        view, flags = self.view_of(buffer)
+        encode = encoder(buffer.dtype.element)
+
+        def one(k: int, value: Any) -> None:
+            written = frame[flags]
+            try:
+                if k < 0:
+                    raise place.outside()
+                if value is not None:
+                    frame[view][k] = value if encode is None else encode(value)
+                if written is not None:
+                    written[k] = value is not None
+            except IndexError as error:
+                raise (error if isinstance(error, OutOfBounds) else place.outside()) from None
+            except TypeError:
+                if frame[view].readonly:
+                    raise ReadOnlyArgument(f"the program writes {buffer.name}, but its array is read-only") from None
+                raise
+
+        return one
+
+    def store(self, buffer: Buffer, value: Run, place: Place, lanes: int, at: Node) -> Store:
+        """A store to an element, or to one element a lane."""
+        one, where = self.write(buffer, place, at), place.run
+
+        def prepare() -> Any:
+            return where(), value()
+
+        if lanes == 1:
+            return Store(prepare, lambda ready: one(*ready))
+
+        def commit(ready: Any) -> None:
+            for k, lane in zip(*ready, strict=True):
+                one(k, lane)
+
+        return Store(prepare, commit)

@@ -1,0 +1,291 @@
+"""The verifier: is a function well formed? It runs between passes under tests, and on hand-built functions at build.
+
+Checked: every variable is defined before it is used, and only once; buffers are declared before they are touched; a
+block is given one value for each of its iteration variables, and uses no loop variable from outside but through them;
+types agree where constructors could not see them (loop bounds, conditions, stored values).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from loopwright.ir.buffer import Buffer, BufferLoad
+from loopwright.ir.deep import deep
+from loopwright.ir.expr import Expr, IterVar, Let, Producer, ProducerLoad, Reduce, Var
+from loopwright.ir.function import IRModule, PrimFunc
+from loopwright.ir.node import Node
+from loopwright.ir.stmt import (
+    Allocate,
+    AllocateConst,
+    AttrStmt,
+    Block,
+    BlockRealize,
+    BufferStore,
+    DeclBuffer,
+    For,
+    IfThenElse,
+    LetStmt,
+    SeqStmt,
+    While,
+)
+from loopwright.ir.visitor import Visitor
+from loopwright.runtime.errors import LoopwrightError
+
+
+class NotWellFormed(LoopwrightError, ValueError):
+    """A function breaks a rule that every program keeps; passes and schedules rely on these rules.
+
+    Programs written in script or te keep them by themselves. A function built by hand, or returned by a pass, may not:
+    the message names the rule and shows the place.
+    """
+
+    code = "LW0511"
+
+    def __init__(self, function: str, problem: str, at: Node | None, hint: str) -> None:
+        super().__init__(f"{function} is not well formed: {problem}", at=at, hint=hint, fields={"function": function})
+
+
+@deep
+def verify(program: PrimFunc | IRModule) -> None:
+    """Raise `NotWellFormed` unless the program keeps every rule."""
+    functions = [program] if isinstance(program, PrimFunc) else [function for _, function in program.functions_items()]
+    for function in functions:
+        _Verifier(function).run()
+
+
+def verify_well_formed(program: PrimFunc | IRModule, assert_mode: bool = True) -> bool:
+    """Whether the program is well formed; with `assert_mode` (the default), raise an error that says why it is not."""
+    try:
+        verify(program)
+    except NotWellFormed:
+        if assert_mode:
+            raise
+        return False
+    return True
+
+
+class _Verifier(Visitor):
+    def __init__(self, function: PrimFunc) -> None:
+        self.function = function
+        self.defined: set[Var] = set()  # in scope here
+        self.ever: set[Var] = set()  # defined anywhere so far: a second definition would be ambiguous
+        self.hidden: set[Var] = set()  # loop variables outside the current block
+        self.buffers: set[Buffer] = set()
+        self.loops: list[Var] = []
+        self.place: Node | None = None
+
+    def run(self) -> None:
+        for param in self.function.params:
+            self._define(param, None)
+        for buffer in self.function.argument_buffers():
+            self._declare_argument(buffer)
+        self.visit(self.function.body)
+
+    def fail(self, problem: str, hint: str, at: Node | None = None) -> None:
+        raise NotWellFormed(self.function.name, problem, at or self.place, hint)
+
+    # --- definitions ----------------------------------------------------------------------------------------------
+
+    def _define(self, var: Var, at: Node | None) -> None:
+        if var in self.ever:
+            self.fail(f"variable {var.name} is defined twice", "make a fresh variable for each definition", at)
+        self.ever.add(var)
+        self.defined.add(var)
+
+    @contextmanager
+    def _defining(self, variables: Sequence[Var], at: Node) -> Iterator[None]:
+        for var in variables:
+            self._define(var, at)
+        yield
+        self.defined.difference_update(variables)
+
+    def _declare_argument(self, buffer: Buffer) -> None:
+        """An argument brings its memory and the symbols of its shape with it."""
+        self.buffers.add(buffer)
+        for expr in (buffer.data, *buffer.shape, *buffer.strides, buffer.elem_offset):
+            if isinstance(expr, Var):
+                self.defined.add(expr)
+                self.ever.add(expr)
+
+    @contextmanager
+    def _with_buffers(self, buffers: Sequence[Buffer]) -> Iterator[None]:
+        fresh = [buffer for buffer in buffers if buffer not in self.buffers]
+        memory = [buffer.data for buffer in fresh if buffer.data not in self.defined]
+        self.buffers.update(fresh)
+        self.defined.update(memory)
+        yield
+        self.buffers.difference_update(fresh)
+        self.defined.difference_update(memory)
+
+    # --- uses -----------------------------------------------------------------------------------------------------
+
+    def visit_Var(self, var: Var) -> None:
+        if var in self.hidden:
+            self.fail(
+                f"a block uses the loop variable {var.name} of a loop outside it",
+                "bind it to an iteration variable of the block: v = T.axis.opaque(n, i)",
+            )
+        if var not in self.defined:
+            self.fail(f"variable {var.name} is used where it is not defined", "define it with a loop, a let or a parameter")
+
+    def visit_Buffer(self, buffer: Buffer) -> None:
+        # Memory that exists may be seen through any buffer; a buffer of its own must be declared.
+        if buffer not in self.buffers and buffer.data not in self.defined:
+            self.fail(f"buffer {buffer.name} is used where it is not declared", "allocate it, or make it a parameter")
+
+    def visit_BufferLoad(self, load: BufferLoad) -> None:
+        self._check_indices(load.buffer, load.indices)
+        self.visit_children(load)
+
+    def _check_indices(self, buffer: Buffer, indices: Sequence[Expr]) -> None:
+        for index in indices[:-1]:
+            if index.dtype.lanes > 1:
+                self.fail(f"{buffer.name} has a vector index that is not the last", "only the last index may be a vector")
+        for index in indices:
+            if not index.dtype.is_int:
+                self.fail(f"{buffer.name} is indexed by a value of type {index.dtype}", "indices are integers")
+
+    def visit_ProducerLoad(self, load: ProducerLoad) -> None:
+        self.fail(f"tensor {load.producer.name} is read in a function", "make the function with te.create_prim_func")
+
+    def visit_Reduce(self, reduce: Reduce) -> None:
+        self.fail("a te reduction stands in a function", "make the function with te.create_prim_func")
+
+    def visit_Producer(self, producer: Producer) -> None:
+        self.fail(f"tensor {producer.name} stands in a function", "make the function with te.create_prim_func")
+
+    def visit_Let(self, let: Let) -> None:
+        self.visit(let.value)
+        if let.var.dtype is not let.value.dtype:
+            self.fail(f"let {let.var.name} has type {let.var.dtype}, its value {let.value.dtype}", "cast the value")
+        # One let expression object may be used in several places, so its variable may be met again.
+        self.defined.add(let.var)
+        self.ever.add(let.var)
+        self.visit(let.body)
+        self.defined.discard(let.var)
+
+    # --- statements -----------------------------------------------------------------------------------------------
+
+    def visit_SeqStmt(self, statement: SeqStmt) -> None:
+        if len(statement.seq) < 2:
+            self.fail("a sequence holds fewer than two statements", "use seq(...), which builds the right form", statement)
+        self.visit_children(statement)
+
+    def visit_For(self, loop: For) -> None:
+        self.place = loop
+        self.visit(loop.min)
+        self.visit(loop.extent)
+        if not loop.loop_var.dtype is loop.min.dtype is loop.extent.dtype:
+            self.fail(
+                f"loop {loop.loop_var.name} counts in {loop.loop_var.dtype}, but its bounds have types "
+                f"{loop.min.dtype} and {loop.extent.dtype}",
+                "give the variable and its bounds one type",
+            )
+        with self._defining([loop.loop_var], loop):
+            self.loops.append(loop.loop_var)
+            self.visit(loop.body)
+            self.loops.pop()
+
+    def visit_While(self, loop: While) -> None:
+        self.place = loop
+        self._check_condition(loop.condition)
+        self.visit_children(loop)
+
+    def visit_IfThenElse(self, statement: IfThenElse) -> None:
+        self.place = statement
+        self._check_condition(statement.condition)
+        self.visit_children(statement)
+
+    def _check_condition(self, condition: Expr) -> None:
+        if not condition.dtype.is_bool or condition.dtype.lanes != 1:
+            self.fail(f"a condition has type {condition.dtype}", "compare it with something: conditions are bool")
+
+    def visit_LetStmt(self, statement: LetStmt) -> None:
+        self.place = statement
+        self.visit(statement.value)
+        if statement.var.dtype is not statement.value.dtype:
+            name = statement.var.name
+            self.fail(f"let {name} has type {statement.var.dtype}, its value {statement.value.dtype}", "cast the value")
+        with self._defining([statement.var], statement):
+            self.visit(statement.body)
+
+    def visit_AttrStmt(self, statement: AttrStmt) -> None:
+        self.visit(statement.value)
+        node = statement.node
+        if isinstance(node, IterVar) and node.var not in self.ever:
+            with self._defining([node.var], statement):
+                self.visit(statement.body)
+        else:
+            self.visit(statement.body)
+
+    def visit_BufferStore(self, store: BufferStore) -> None:
+        self.place = store
+        self._check_indices(store.buffer, store.indices)
+        self.visit_children(store)
+
+    def visit_Allocate(self, statement: Allocate) -> None:
+        self.place = statement
+        for extent in statement.extents:
+            self.visit(extent)
+        self.visit(statement.condition)
+        with self._defining([statement.buffer_var], statement):
+            self.visit(statement.body)
+
+    def visit_AllocateConst(self, statement: AllocateConst) -> None:
+        with self._defining([statement.buffer_var], statement):
+            self.visit(statement.body)
+
+    def visit_DeclBuffer(self, statement: DeclBuffer) -> None:
+        with self._with_buffers([statement.buffer]):
+            self.visit(statement.body)
+
+    def visit_BlockRealize(self, realize: BlockRealize) -> None:
+        self.place = realize
+        block = realize.block
+        for value in realize.iter_values:
+            self.visit(value)
+        self.visit(realize.predicate)
+        if len(realize.iter_values) != len(block.iter_vars):
+            self.fail(
+                f"block {block.name_hint} has {len(block.iter_vars)} iteration variables, "
+                f"but {len(realize.iter_values)} values are given",
+                "bind each iteration variable once",
+            )
+        self._check_condition(realize.predicate)
+        for iter_var, value in zip(block.iter_vars, realize.iter_values, strict=True):
+            if iter_var.var.dtype is not value.dtype:
+                self.fail(
+                    f"block {block.name_hint}: iteration variable {iter_var.var.name} has type {iter_var.var.dtype}, "
+                    f"its value {value.dtype}",
+                    "cast the value",
+                )
+        self._visit_block(block)
+
+    def _visit_block(self, block: Block) -> None:
+        newly_hidden = [var for var in self.loops if var not in self.hidden] if block.iter_vars else []
+        for iter_var in block.iter_vars:
+            if iter_var.dom is not None:
+                self.visit(iter_var.dom.min)
+                self.visit(iter_var.dom.extent)
+        outer_loops, self.loops = self.loops, []
+        self.hidden.update(newly_hidden)
+        with self._defining([iter_var.var for iter_var in block.iter_vars], block):
+            matched = [match.buffer for match in block.match_buffers]
+            for match in block.match_buffers:
+                self.visit(match.source)
+                for expr in (*match.buffer.shape, *match.buffer.strides, match.buffer.elem_offset):
+                    if isinstance(expr, Var):
+                        self.defined.add(expr)
+            with self._with_buffers([*block.alloc_buffers, *matched]):
+                for region in (*block.reads, *block.writes):
+                    self.visit(region)
+                if block.init is not None:
+                    self.visit(block.init)
+                self.visit(block.body)
+        self.hidden.difference_update(newly_hidden)
+        self.loops = outer_loops
+
+    def visit_Block(self, block: Block) -> None:
+        self.place = block
+        self._visit_block(block)

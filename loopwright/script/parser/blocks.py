@@ -1,0 +1,447 @@
+"""What directives do: blocks and their facts, buffers, allocations, threads.
+
+A directive names something (`A = T.alloc_buffer(...)`), performs something (`T.reads(...)`) or opens a scope over the
+rest of the body (`T.attr(...)`); three tables say which.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar
+
+from loopwright.ir import (
+    Allocate,
+    AllocateConst,
+    AssertStmt,
+    AttrStmt,
+    Block,
+    BlockRealize,
+    Buffer,
+    BufferLoad,
+    BufferRealize,
+    BufferRegion,
+    DeclBuffer,
+    Expr,
+    IterType,
+    IterVar,
+    LetStmt,
+    MatchBufferRegion,
+    PointerType,
+    PrimType,
+    Range,
+    Stmt,
+    StringImm,
+    Type,
+    Var,
+    as_expr,
+    const,
+    pointer,
+)
+from loopwright.ir.operators import cast
+from loopwright.runtime.dtype import BOOL, DataType
+from loopwright.script.parser import directives as d
+from loopwright.script.parser.differences import extent_between
+from loopwright.script.parser.errors import (
+    BadAttributes,
+    BadAxis,
+    BadMatch,
+    BadThread,
+    BadValueType,
+    DuplicateInBlock,
+    Misplaced,
+    Rebinding,
+    describe,
+)
+from loopwright.script.parser.expressions import Evaluator
+from loopwright.script.parser.frames import BlockFrame, Frame, FunctionFrame
+from loopwright.script.parser.regions import infer_regions
+from loopwright.script.parser.scopes import Scopes
+from loopwright.script.parser.source import Source
+
+Wrap = Callable[[Stmt], Stmt | None]
+
+_KINDS = {"S": IterType.DataPar, "R": IterType.CommReduce}
+
+
+class BlockStatements(Evaluator):
+    """The frames around a statement, and what directives do to them."""
+
+    def __init__(self, source: Source, scopes: Scopes) -> None:
+        super().__init__(source, scopes)
+        self.frames: list[Frame] = []
+        self.loops: dict[Var, tuple[Expr, Expr]] = {}  # enclosing loops: their variable, start and extent
+        self.threads: dict[Var, IterVar | str] = {}  # the launched axis, or the tag of one not launched yet
+        # Blocks that may turn out to be the root, whose regions are left empty, with those still to infer.
+        self.deferred: dict[Block, Callable[[], Block]] = {}
+
+    def define(self, target: ast.Name, value: Any) -> None:
+        """Give the name a value; the same name again in one scope is an error."""
+        self.scopes.define(target.id, value, lambda: self.place(target))
+
+    @property
+    def function(self) -> FunctionFrame:
+        frame = self.frames[0]
+        assert isinstance(frame, FunctionFrame)
+        return frame
+
+    def _block(self, what: str, node: ast.AST) -> BlockFrame:
+        frame = self.frames[-1]
+        if not isinstance(frame, BlockFrame):
+            raise Misplaced(what, "directly inside a block", frame.words, self.place(node))
+        return frame
+
+    def type_of(self, node: ast.expr) -> Type:
+        """What an annotation such as `T.int32` or `T.handle("float32")` means."""
+        return self.as_type(self.evaluate(node), node)
+
+    def as_type(self, value: Any, node: ast.AST) -> Type:
+        """The type that an annotation's value stands for."""
+        if isinstance(value, Type):
+            return value
+        if callable(value):
+            try:
+                value = value()
+            except Exception as error:
+                raise self.failed(error, node) from error
+        if isinstance(value, Var):
+            return value.type_annotation
+        if isinstance(value, str):
+            try:
+                return PrimType(DataType(value))
+            except Exception as error:
+                raise self.failed(error, node) from error
+        raise BadValueType(
+            f"{describe(value)} is not a type", self.place(node), "use T.int32, T.float32, T.handle or their kind"
+        )
+
+    # --- blocks ---
+
+    def open_block(self, spec: d.BlockSpec, node: ast.With) -> tuple[Frame, Wrap]:
+        frame = BlockFrame(f"inside block {spec.name!r}", spec.name)
+        outermost = len(self.frames) == 1
+        self.function.has_blocks = True
+        span = self.place(node)
+
+        def close(body: Stmt) -> Stmt:
+            def finish(reads: Sequence[BufferRegion] | None, writes: Sequence[BufferRegion] | None) -> Block:
+                return Block(
+                    tuple(frame.iter_vars),
+                    tuple(reads or ()),
+                    tuple(writes or ()),
+                    spec.name,
+                    body,
+                    frame.init,
+                    tuple(frame.allocations),
+                    tuple(frame.matches),
+                    dict(frame.annotations or {}),
+                    span=span,
+                )
+
+            block = finish(frame.reads, frame.writes)
+            if frame.reads is None or frame.writes is None:
+
+                def complete() -> Block:
+                    reads, writes = infer_regions(block, span)
+                    return finish(
+                        reads if frame.reads is None else frame.reads, writes if frame.writes is None else frame.writes
+                    )
+
+                if outermost and not frame.iter_vars:
+                    self.deferred[block] = complete
+                else:
+                    block = complete()
+            if spec.no_realize:
+                if frame.iter_values or frame.predicate is not None:
+                    raise BadAxis("a block without realization has no bindings and no T.where", span)
+                return block
+            predicate = const(True) if frame.predicate is None else frame.predicate
+            return BlockRealize(tuple(frame.iter_values), predicate, block, span=span)
+
+        return frame, close
+
+    def open_init(self, node: ast.With) -> tuple[Frame, Wrap]:
+        block = self._block("T.init", node)
+        if block.init is not None:
+            raise DuplicateInBlock("T.init", f"block {block.name!r}", self.place(node))
+
+        def close(body: Stmt) -> None:
+            block.init = body
+
+        return Frame("inside T.init"), close
+
+    def _axis(self, spec: d.AxisSpec, name: str, node: ast.expr) -> Var:
+        frame = self._block(f"T.axis.{spec.function}", node)
+        try:
+            dom = _domain(spec.dom, DataType(spec.dtype))
+            binding = as_expr(spec.binding)
+        except Exception as error:
+            raise self.failed(error, node) from error
+        if not binding.dtype.is_int:
+            raise BadAxis(f"axis {name} is bound to a {binding.dtype} value", self.place(node), "bind it to an integer")
+        return self._add_axis(frame, dom, name, spec.kind, binding)
+
+    def _add_axis(self, frame: BlockFrame, dom: Range, name: str, kind: IterType, binding: Expr) -> Var:
+        var = Var(name, dom.extent.dtype)
+        frame.iter_vars.append(IterVar(dom, var, kind))
+        frame.iter_values.append(binding)
+        return var
+
+    def remap(self, spec: d.RemapSpec, names: Sequence[str] | None, node: ast.expr) -> list[Var]:
+        """One axis for each loop that T.axis.remap names."""
+        frame = self._block("T.axis.remap", node)
+        if not isinstance(spec.kinds, str) or any(kind not in _KINDS for kind in spec.kinds):
+            raise BadAxis(
+                f"T.axis.remap: {spec.kinds!r} does not only hold S and R", self.place(node), 'write e.g. "SSR"'
+            )
+        if len(spec.kinds) != len(spec.bindings):
+            raise BadAxis(
+                f"T.axis.remap: {len(spec.kinds)} kinds for {len(spec.bindings)} loops", self.place(node), None
+            )
+        if names is not None and len(names) != len(spec.bindings):
+            raise BadAxis(f"T.axis.remap: {len(spec.bindings)} axes for {len(names)} names", self.place(node), None)
+        made = []
+        for k, (kind, binding) in enumerate(zip(spec.kinds, spec.bindings, strict=True)):
+            loop = self.loops.get(binding) if isinstance(binding, Var) else None
+            if loop is None:
+                raise BadAxis(
+                    f"T.axis.remap: binding {k} is {describe(binding)}, not the variable of an enclosing loop",
+                    self.place(node),
+                    "bind it with T.axis.spatial(extent, value) or T.axis.reduce(extent, value)",
+                )
+            name = names[k] if names is not None else f"v{k}"
+            assert isinstance(binding, Var)
+            made.append(self._add_axis(frame, Range.from_min_extent(*loop), name, _KINDS[kind], binding))
+        return made
+
+    def _named_remap(self, spec: d.RemapSpec, name: str, node: ast.expr) -> Var | list[Var]:
+        one = len(spec.bindings) == 1
+        axes = self.remap(spec, [name] if one else [f"{name}_{k}" for k in range(len(spec.bindings))], node)
+        return axes[0] if one else axes
+
+    def _regions(self, spec: d.RegionsSpec, node: ast.expr) -> None:
+        frame = self._block(f"T.{spec.function}", node)
+        if getattr(frame, spec.function) is not None:
+            raise DuplicateInBlock(f"T.{spec.function}", f"block {frame.name!r}", self.place(node))
+        regions = []
+        for value in spec.regions:
+            region = d.region_of(value)
+            if region is None:
+                raise BadValueType(
+                    f"T.{spec.function} takes regions of buffers, got {describe(value)}",
+                    self.place(node),
+                    "write A[i, j] or A[0:16, j]",
+                )
+            regions.append(region)
+        setattr(frame, spec.function, tuple(regions))
+
+    def _where(self, spec: d.WhereSpec, node: ast.expr) -> None:
+        frame = self._block("T.where", node)
+        if frame.predicate is not None:
+            raise DuplicateInBlock("T.where", f"block {frame.name!r}", self.place(node))
+        try:
+            predicate = as_expr(spec.predicate)
+            frame.predicate = predicate if predicate.dtype.is_bool else cast(predicate, BOOL)
+        except Exception as error:
+            raise self.failed(error, node) from error
+
+    def _attributes(self, spec: d.AttributesSpec, node: ast.expr) -> None:
+        if not isinstance(spec.attributes, Mapping) or not all(isinstance(key, str) for key in spec.attributes):
+            raise BadAttributes(
+                f"T.{spec.function} takes a dictionary with text keys, got {describe(spec.attributes)}", self.place(node)
+            )
+        if spec.function == "block_attr":
+            frame = self._block("T.block_attr", node)
+            if frame.annotations is not None:
+                raise DuplicateInBlock("T.block_attr", f"block {frame.name!r}", self.place(node))
+            frame.annotations = dict(spec.attributes)
+            return
+        if len(self.frames) != 1:
+            raise Misplaced(
+                f"T.{spec.function}", "directly inside the function", self.frames[-1].words, self.place(node)
+            )
+        if self.function.attrs is not None:
+            raise DuplicateInBlock("T.func_attr", f"function {self.function.name!r}", self.place(node))
+        self.function.attrs = dict(spec.attributes)
+
+    # --- buffers ---
+
+    def _buffer(self, spec: d.BufferSpec, name: str, node: ast.expr) -> Buffer:
+        try:
+            return spec.make(name, self.place(node))
+        except Exception as error:
+            raise self.failed(error, node) from error
+
+    def _alloc_buffer(self, directive: d.AllocBuffer, name: str, node: ast.expr) -> Buffer:
+        buffer = self._buffer(directive.spec, name, node)
+        for frame in reversed(self.frames):
+            if isinstance(frame, BlockFrame):
+                frame.allocations.append(buffer)
+                return buffer
+        if len(self.frames) > 1:
+            raise Misplaced(
+                "T.alloc_buffer", "inside a block or directly inside the function", self.frames[-1].words, self.place(node)
+            )
+        self.function.root_allocations.append(buffer)
+        return buffer
+
+    def _match_buffer(self, directive: d.MatchSpec, name: str, node: ast.expr) -> Buffer:
+        source, spec = directive.source, directive.spec
+        if isinstance(source, Var):
+            if len(self.frames) != 1:
+                where = self.frames[-1].words
+                raise Misplaced("T.match_buffer of a parameter", "directly inside the function", where, self.place(node))
+            if not any(source is param for param in self.function.params):
+                raise BadMatch(f"{source.name} is not a parameter of the function", self.place(node))
+            if source in self.function.buffer_map:
+                raise BadMatch(f"parameter {source.name} is matched to a buffer already", self.place(node))
+            if source.dtype != "handle":
+                raise BadMatch(f"parameter {source.name} is {source.dtype}, not a handle", self.place(node))
+            if spec.shape is None:
+                raise BadMatch("T.match_buffer of a parameter needs a shape", self.place(node))
+            buffer = self._buffer(spec, name, node)
+            self.function.buffer_map[source] = buffer
+            return buffer
+        frame = self._block("T.match_buffer of a region", node)
+        region = d.region_of(source)
+        if region is None:
+            raise BadMatch(
+                f"T.match_buffer needs a parameter or a region, got {describe(source)}",
+                self.place(node),
+                "give a parameter of type T.handle, or A[0:16, 0:16] inside a block",
+            )
+        shape = spec.shape if spec.shape is not None else tuple([part.extent for part in region.region])
+        dtype = spec.dtype if spec.dtype is not None else region.buffer.dtype
+        buffer = self._buffer(spec._replace(shape=shape, dtype=dtype), name, node)
+        frame.matches.append(MatchBufferRegion(buffer, region, span=self.place(node)))
+        return buffer
+
+    def _decl_buffer(self, directive: d.DeclSpec, name: str, node: ast.expr) -> tuple[Buffer, Wrap]:
+        buffer = self._buffer(directive.spec, name or "buffer", node)
+        span = self.place(node)
+        if directive.spec.data is not None:
+            return buffer, lambda body: DeclBuffer(buffer, body, span=span)
+        return buffer, lambda body: Allocate(
+            buffer.data, buffer.dtype, buffer.shape, const(True), DeclBuffer(buffer, body, span=span), span=span
+        )
+
+    def _allocate(self, spec: d.AllocateSpec, name: str, node: ast.expr) -> tuple[Var, Wrap]:
+        var = _pointer(spec, name, spec.scope)
+        span = self.place(node)
+        return var, lambda body: Allocate(
+            var, spec.dtype, spec.extents, spec.condition, body, dict(spec.annotations), span=span
+        )
+
+    def _allocate_const(self, spec: d.AllocateConstSpec, name: str, node: ast.expr) -> tuple[Var, Wrap]:
+        var = _pointer(spec, name, "global")
+        span = self.place(node)
+        return var, lambda body: AllocateConst(
+            var, spec.dtype, spec.extents, spec.data, body, dict(spec.annotations), span=span
+        )
+
+    def _realize(self, spec: d.RealizeSpec, name: str, node: ast.expr) -> tuple[None, Wrap]:
+        buffer, span = spec.region.buffer, self.place(node)
+        if spec.scope not in ("", buffer.scope()):
+            raise BadValueType(f"{buffer.name} lives in {buffer.scope()!r} memory, not in {spec.scope!r}", span)
+        return None, lambda body: BufferRealize(buffer, spec.region.region, spec.condition, body, span=span)
+
+    # --- lets, facts, threads ---
+
+    def _let_scope(self, spec: d.LetSpec, name: str, node: ast.expr) -> tuple[Var, Wrap]:
+        var, span = spec.var, self.place(node)
+        if var is None:
+            known = spec.value.type_annotation if isinstance(spec.value, Var) else PrimType(spec.value.dtype)
+            var = Var(name or "v", spec.type if spec.type is not None else known)
+        if var.dtype is not spec.value.dtype:
+            raise BadValueType(f"{var.name} is {var.dtype}, but its value is {spec.value.dtype}", span)
+        bound = var
+        return bound, lambda body: LetStmt(bound, spec.value, body, span=span)
+
+    def _attr(self, spec: d.AttrSpec, name: str, node: ast.expr) -> tuple[None, Wrap]:
+        span = self.place(node)
+        return None, lambda body: AttrStmt(spec.node, spec.key, spec.value, body, span=span)
+
+    def _assertion(self, spec: d.AssertSpec, name: str, node: ast.expr) -> tuple[None, Wrap]:
+        span = self.place(node)
+        return None, lambda body: AssertStmt(spec.condition, spec.message, body, span=span)
+
+    def _env_thread(self, spec: d.EnvThread, name: str, node: ast.expr) -> Var:
+        var = Var(name, "int32")
+        self.threads[var] = spec.tag
+        return var
+
+    def _launch_thread(self, spec: d.LaunchThread, name: str, node: ast.expr) -> tuple[Var, Wrap]:
+        span = self.place(node)
+        if isinstance(spec.thread, str):
+            var = Var(name or spec.thread.replace(".", "_"), spec.extent.dtype)
+            axis = IterVar(Range(spec.extent), var, IterType.ThreadIndex, spec.thread)
+        else:
+            var = spec.thread
+            known = self.threads.get(var)
+            if known is None:
+                raise BadThread(
+                    f"{var.name} is not a thread axis", span, f'declare it first: {var.name} = T.env_thread("threadIdx.x")'
+                )
+            if isinstance(known, str):
+                known = IterVar(Range(cast(spec.extent, var.dtype)), var, IterType.ThreadIndex, known)
+                self.threads[var] = known
+            assert known.dom is not None
+            before, now = known.dom.extent, spec.extent
+            if before is not now and getattr(before, "value", before) != getattr(now, "value", now):
+                raise BadThread(f"thread axis {var.name} is launched with {now!r} threads after {before!r}", span)
+            axis = known
+        key = "virtual_thread" if axis.thread_tag.startswith("vthread") else "thread_extent"
+        return var, lambda body: AttrStmt(axis, key, spec.extent, body, span=span)
+
+    def _meta_var(self, spec: d.MetaVar, name: str, node: ast.expr) -> Any:
+        return spec.value
+
+    openers: ClassVar[dict[type, Callable[[Any, Any, str, ast.expr], tuple[Any, Wrap]]]] = {
+        d.DeclSpec: _decl_buffer,
+        d.AllocateSpec: _allocate,
+        d.AllocateConstSpec: _allocate_const,
+        d.RealizeSpec: _realize,
+        d.LetSpec: _let_scope,
+        d.AttrSpec: _attr,
+        d.AssertSpec: _assertion,
+        d.LaunchThread: _launch_thread,
+    }
+    namers: ClassVar[dict[type, Callable[[Any, Any, str, ast.expr], Any]]] = {
+        d.BufferSpec: _buffer,
+        d.AllocBuffer: _alloc_buffer,
+        d.MatchSpec: _match_buffer,
+        d.AxisSpec: _axis,
+        d.RemapSpec: _named_remap,
+        d.EnvThread: _env_thread,
+        d.MetaVar: _meta_var,
+    }
+    performers: ClassVar[dict[type, Callable[[Any, Any, ast.expr], None]]] = {
+        d.RegionsSpec: _regions,
+        d.WhereSpec: _where,
+        d.AttributesSpec: _attributes,
+    }
+
+
+def _pointer(spec: d.AllocateSpec | d.AllocateConstSpec, name: str, scope: str) -> Var:
+    if spec.type is not None:
+        return Var(name or "v", spec.type)
+    return pointer(name or "v", DataType("int8") if spec.dtype is BOOL else spec.dtype, scope)
+
+
+def _domain(dom: object, dtype: DataType) -> Range:
+    """The domain of an axis: an extent, (begin, end) or a Range; at least as wide as `dtype`."""
+    if isinstance(dom, Range):
+        low, extent = dom.min, dom.extent
+    elif isinstance(dom, (tuple, list)):
+        if len(dom) != 2:
+            raise ValueError(f"the domain of an axis is an extent or (begin, end), got {len(dom)} values")
+        low, extent = extent_between(dom[0], dom[1])
+    else:
+        extent = as_expr(dom)
+        low = const(0, extent.dtype) if extent.dtype.is_int else const(0)
+    if not extent.dtype.is_int:
+        raise TypeError(f"the domain of an axis must be of integers, got {extent.dtype}")
+    wide = max(dtype, low.dtype, extent.dtype, key=lambda one: one.bits)
+    if wide is dtype and extent.dtype.bits == dtype.bits:
+        wide = extent.dtype
+    return Range.from_min_extent(cast(low, wide), cast(extent, wide))

@@ -1,0 +1,193 @@
+"""The decorators `@T.prim_func`, `@T.macro`, `@I.ir_module`, and `from_source` for text."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import linecache
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from types import FrameType, FunctionType
+from typing import Any, ClassVar, Final, overload
+
+from loopwright.ir import IRModule, PrimFunc
+from loopwright.runtime.errors import DiagnosticError
+from loopwright.script.parser.directives import Macro
+from loopwright.script.parser.errors import BadModule, NotAFunction, UnsupportedStatement
+from loopwright.script.parser.functions import FunctionParser, is_private, parse_function, parse_module
+from loopwright.script.parser.scopes import Environment, Scopes, closure_of
+from loopwright.script.parser.source import Source, class_source, function_source, text_source
+
+
+@overload
+def prim_func(function: FunctionType) -> PrimFunc: ...
+@overload
+def prim_func(*, private: bool = False) -> Callable[[FunctionType], PrimFunc]: ...
+def prim_func(function: Any = None, *, private: bool = False) -> Any:
+    """Read the decorated function as a program; it is never run as Python.
+
+    `private=True` leaves it without a global symbol: only other functions of its module can call it. Inside a class
+    that `@I.ir_module` decorates, reading waits for the whole class.
+    """
+    if function is None:
+        frame = sys._getframe(1)
+        return lambda decorated: _read_function(decorated, frame, private)
+    return _read_function(function, sys._getframe(1), private)
+
+
+def _read_function(function: Any, frame: FrameType, private: bool) -> Any:
+    if not inspect.isfunction(function):
+        raise NotAFunction("@T.prim_func", "a function", function)
+    if _inside_module_class(function, frame):
+        return function
+    environment = Environment(closure_of(function), frame.f_locals, function.__globals__)
+    try:
+        return parse_function(*function_source(function), environment, private)
+    except DiagnosticError as error:
+        raise error.with_traceback(None)  # the place is in the message; our own frames would bury it
+
+
+prim_func.defines_function = True  # type: ignore[attr-defined]
+
+
+def _inside_module_class(function: FunctionType, frame: FrameType) -> bool:
+    """Whether the function is being defined in the body of a class that a line above decorates with ir_module."""
+    code = frame.f_code
+    owner = function.__qualname__.rpartition(".")[0]
+    if not owner or owner.endswith("<locals>") or frame.f_locals.get("__qualname__") != owner:
+        return False
+    # The code of a class body starts at its first decorator, or at the class statement; decorators stand above.
+    line = code.co_firstlineno
+    texts = []
+    while line > 1 and linecache.getline(code.co_filename, line - 1).lstrip().startswith("@"):
+        line -= 1
+    while (text := linecache.getline(code.co_filename, line).strip()).startswith("@"):
+        texts.append(text)
+        line += 1
+    return any("ir_module" in text for text in texts)
+
+
+@overload
+def macro(function: FunctionType) -> Macro: ...
+@overload
+def macro(*, hygienic: bool = True) -> Callable[[FunctionType], Macro]: ...
+def macro(function: Any = None, *, hygienic: bool = True) -> Any:
+    """Make the decorated function a body of statements that scripts splice in where they call it."""
+    if function is None:
+        frame = sys._getframe(1)
+        return lambda decorated: _read_macro(decorated, frame, hygienic)
+    return _read_macro(function, sys._getframe(1), hygienic)
+
+
+def _read_macro(function: Any, frame: FrameType, hygienic: bool) -> Macro:
+    if not inspect.isfunction(function):
+        raise NotAFunction("@T.macro", "a function", function)
+    source, node = function_source(function)
+    environment = Environment(closure_of(function), frame.f_locals, function.__globals__)
+    return Macro(node, source, environment, hygienic, function)
+
+
+def ir_module(cls: type) -> IRModule:
+    """Read the decorated class as a module; its functions may call each other as `Module.function(...)`."""
+    return _read_class(cls, sys._getframe(1))
+
+
+def _read_class(cls: Any, frame: FrameType) -> IRModule:
+    if not inspect.isclass(cls):
+        raise NotAFunction("@I.ir_module", "a class", cls)
+    closures = {name: closure_of(value) for name, value in vars(cls).items() if inspect.isfunction(value)}
+    environment = Environment(frame.f_locals, frame.f_globals)
+    try:
+        return parse_module(*class_source(cls, frame.f_code, frame.f_lineno), environment, closures)
+    except DiagnosticError as error:
+        raise error.with_traceback(None)
+
+
+def from_source(program: str | Callable[..., Any] | type, extra_vars: Mapping[str, Any] | None = None) -> Any:
+    """The function or module that a text, a Python function or a class defines.
+
+    In text `T`, `I`, `tir`, `ir` and `tvm` are known without imports; `extra_vars` adds names.
+    """
+    if isinstance(program, str):
+        try:
+            return _read_text(program, extra_vars or {})
+        except DiagnosticError as error:
+            raise error.with_traceback(None)
+    if inspect.isfunction(program):
+        environment = Environment(extra_vars or {}, closure_of(program), program.__globals__)
+        return parse_function(*function_source(program), environment)
+    if inspect.isclass(program):
+        return _read_class(program, sys._getframe(1))
+    raise NotAFunction("from_source", "a text, a function or a class", program)
+
+
+def _read_text(text: str, extra_vars: Mapping[str, Any]) -> Any:
+    source, module = text_source(text)
+    imported: dict[str, Any] = {}
+    environment = Environment(extra_vars, imported, _PREDEFINED)
+    parser = FunctionParser(source, Scopes(environment), {})
+    result: Any = None
+    for statement in module.body:
+        if isinstance(statement, (ast.Import, ast.ImportFrom)):
+            _import(statement, imported, source)
+        elif isinstance(statement, ast.FunctionDef):
+            private = any(is_private(parser, one) for one in statement.decorator_list if isinstance(one, ast.Call))
+            imported[statement.name] = result = parse_function(source, statement, environment, private)
+        elif isinstance(statement, ast.ClassDef):
+            imported[statement.name] = result = parse_module(source, statement, environment, {})
+        elif not (isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)):
+            raise UnsupportedStatement(
+                f"{type(statement).__name__} outside a function", "define functions and classes only", source.place(statement)
+            )
+    if result is None:
+        raise BadModule("the text defines no function and no class", source.place(ast.Pass(**_FIRST)))
+    return result
+
+
+_FIRST = {"lineno": 1, "col_offset": 0, "end_lineno": 1, "end_col_offset": 1}
+
+
+class _Predefined(Mapping[str, Any]):
+    """The names that text may use without importing them; each loads when it is used (they stand on the parser)."""
+
+    modules: ClassVar[dict[str, str]] = {
+        "T": "loopwright.script.tir",
+        "I": "loopwright.script.ir",
+        "tir": "loopwright.tir",
+        "ir": "loopwright.ir",
+        "tvm": "loopwright",
+        "loopwright": "loopwright",
+    }
+
+    def __getitem__(self, name: str) -> Any:
+        return importlib.import_module(self.modules[name])
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.modules
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.modules)
+
+    def __len__(self) -> int:
+        return len(self.modules)
+
+
+_PREDEFINED: Final = _Predefined()
+
+
+def _import(statement: ast.Import | ast.ImportFrom, names: dict[str, Any], source: Source) -> None:
+    """The imports that scripts begin with; those of the script namespaces mean ours, whatever package they name."""
+    for alias in statement.names:
+        name = alias.asname or alias.name.partition(".")[0]
+        if isinstance(statement, ast.ImportFrom) and (statement.module or "").endswith("script"):
+            space = _PREDEFINED.get({"tir": "T", "ir": "I"}.get(alias.name, ""))
+        elif isinstance(statement, ast.Import):
+            space = _PREDEFINED["tvm"] if alias.name in ("tvm", "loopwright") else sys.modules.get(alias.name)
+        else:
+            space = _PREDEFINED.get(alias.name) if statement.module in ("tvm", "loopwright") else None
+        if space is None:
+            raise UnsupportedStatement(
+                f"import of {alias.name}", "pass what it gives in extra_vars", source.place(statement)
+            )
+        names[name] = space

@@ -1,0 +1,486 @@
+"""Statements of a script: one method a kind of Python statement, and one a kind of directive.
+
+A body is a list of statements. Some of them (`x = expr`, `T.attr(...)`, `assert`, `p = T.allocate(...)`) take the rest
+of the body into their scope; the body is folded together from its end, so their number is not limited by recursion.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, Final
+
+from loopwright.ir import (
+    AssertStmt,
+    AttrStmt,
+    Block,
+    Buffer,
+    BufferLoad,
+    BufferRegion,
+    BufferStore,
+    Evaluate,
+    Expr,
+    For,
+    ForKind,
+    IfThenElse,
+    IterType,
+    IterVar,
+    LetStmt,
+    PointerType,
+    PrimType,
+    SeqStmt,
+    Stmt,
+    StringImm,
+    Type,
+    Var,
+    While,
+    as_expr,
+    const,
+    no_op,
+)
+from loopwright.ir.operators import match_types
+from loopwright.runtime.dtype import DataType
+from loopwright.runtime.errors import SourceLine
+from loopwright.script.parser import directives as d
+from loopwright.script.parser.blocks import BlockStatements, Wrap
+from loopwright.script.parser.differences import extent_between
+from loopwright.script.parser.errors import (
+    BadValueType,
+    LossyStore,
+    NotAScope,
+    NotAStatement,
+    Rebinding,
+    UnsupportedStatement,
+    WrongIterator,
+    WrongTargets,
+    count,
+    describe,
+)
+from loopwright.script.parser.expressions import _BINARY, stored_value
+from loopwright.script.parser.frames import Frame
+from loopwright.script.parser.macros import splice
+
+_UNSUPPORTED: Final[dict[type[ast.stmt], tuple[str, str]]] = {
+    ast.Return: ("return", "the value of a function is given by T.ret(value)"),
+    ast.Delete: ("del", "names end with their scope"),
+    ast.FunctionDef: ("a nested function", "define it outside, or use @T.macro there"),
+    ast.AsyncFunctionDef: ("a nested function", "define it outside, or use @T.macro there"),
+    ast.ClassDef: ("a nested class", "define it outside the script"),
+    ast.AsyncFor: ("async for", "use for"),
+    ast.AsyncWith: ("async with", "use with"),
+    ast.Match: ("match", "use if and elif"),
+    ast.Raise: ("raise", "use assert condition, message"),
+    ast.Try: ("try", "use if, or assert"),
+    ast.Import: ("import", "import outside the script"),
+    ast.ImportFrom: ("import", "import outside the script"),
+    ast.Global: ("global", "names of a script are its own"),
+    ast.Nonlocal: ("nonlocal", "names of a script are its own"),
+    ast.Break: ("break", "use while with a condition"),
+    ast.Continue: ("continue", "use if around the rest of the loop"),
+}
+
+
+class StatementParser(BlockStatements):
+    """Parse statements; the frames around them are those of `BlockStatements`."""
+
+    # --- bodies ---
+
+    def body(self, nodes: Sequence[ast.stmt]) -> Stmt:
+        """The statements as one."""
+        done: list[Stmt] = []
+        opened: list[tuple[list[Stmt], Wrap]] = []
+        for node in nodes:
+            handler = self._statements.get(type(node))
+            if handler is None:
+                name, hint = _UNSUPPORTED.get(type(node), (type(node).__name__, "write it with T"))
+                raise UnsupportedStatement(name, hint, self.place(node))
+            result = handler(self, node)
+            if result is None:
+                continue
+            for part in result if type(result) is list else (result,):
+                if isinstance(part, Stmt):
+                    done.append(part)
+                else:
+                    opened.append((done, part))
+                    done = []
+        made = _sequence(done)
+        for before, wrap in reversed(opened):
+            made = _sequence([*before, wrap(made)])
+        return made
+
+    def scoped_body(self, nodes: Sequence[ast.stmt], frame: Frame) -> Stmt:
+        """The statements in a frame and a name scope of their own."""
+        self.frames.append(frame)
+        self.scopes.enter()
+        made = self.body(nodes)
+        self.scopes.leave()
+        self.frames.pop()
+        return made
+
+    # --- control ---
+
+    def _for(self, node: ast.For) -> Stmt:
+        if node.orelse:
+            raise UnsupportedStatement("else after for", "put it after the loop", self.place(node.orelse[0]))
+        span = self.place(node)
+        spec = self._loop_spec(node.iter)
+        specs = [spec] if isinstance(spec, d.LoopSpec) else [
+            d.LoopSpec(ForKind.SERIAL, extent, None, None, {}) for extent in spec.extents
+        ]
+        names = self._loop_names(node.target, len(specs), isinstance(spec, d.GridSpec))
+        loops = [self._loop(one, name, node.iter) for one, name in zip(specs, names, strict=True)]
+        self.frames.append(Frame("inside a loop"))
+        self.scopes.enter()
+        variables = [loop[0] for loop in loops]
+        for var, low, extent, *_ in loops:
+            self.loops[var] = (low, extent)
+        self._bind_loop_vars(node.target, variables, isinstance(spec, d.GridSpec))
+        made = self.body(node.body)
+        self.scopes.leave()
+        self.frames.pop()
+        for var, low, extent, kind, thread, annotations in reversed(loops):
+            del self.loops[var]
+            made = For(var, low, extent, kind, made, thread, annotations, span=span)
+        return made
+
+    def _loop_spec(self, node: ast.expr) -> d.LoopSpec | d.GridSpec:
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            function = self.scopes.get(node.func.id)
+            if function is builtins.range:
+                bounds = [self.value(arg) for arg in node.args]
+                if node.keywords or not 1 <= len(bounds) <= 2:
+                    raise WrongIterator(
+                        f"range takes an extent, or begin and end, got {count(len(bounds), 'argument')}", self.place(node)
+                    )
+                return d.LoopSpec(ForKind.SERIAL, bounds[0], bounds[1] if len(bounds) == 2 else None, None, {})
+        value = self.evaluate(node)
+        if not isinstance(value, (d.LoopSpec, d.GridSpec)):
+            raise WrongIterator(f"a for loop cannot run over {describe(value)}", self.place(node))
+        return value
+
+    def _loop_names(self, target: ast.expr, loops: int, grid: bool) -> list[str]:
+        if isinstance(target, ast.Name):
+            return [target.id] if not grid else [f"{target.id}_{k}" if loops > 1 else target.id for k in range(loops)]
+        if grid and isinstance(target, (ast.Tuple, ast.List)):
+            names: list[str] = []
+            stars = sum(isinstance(one, ast.Starred) for one in target.elts)
+            spread = loops - (len(target.elts) - stars)
+            for one in target.elts:
+                if isinstance(one, ast.Name):
+                    names.append(one.id)
+                elif isinstance(one, ast.Starred) and isinstance(one.value, ast.Name) and stars == 1 and spread >= 0:
+                    names += [f"{one.value.id}_{k}" for k in range(spread)]
+            if len(names) == loops and (stars or len(target.elts) == loops):
+                return names
+            raise WrongTargets(
+                f"T.grid makes {count(loops, 'loop')}, but there are {count(len(target.elts), 'name')} for them",
+                self.place(target),
+                "give every loop a name",
+            )
+        raise WrongTargets(
+            "the variable of a loop must be one name", self.place(target), "only T.grid makes several loops at once"
+        )
+
+    def _bind_loop_vars(self, target: ast.expr, variables: list[Var], grid: bool) -> None:
+        if isinstance(target, ast.Name):
+            self.define(target, variables if grid and len(variables) > 1 else variables[0])
+            return
+        assert isinstance(target, (ast.Tuple, ast.List))
+        self._unpack(target, variables, lambda name, value: self.define(name, value))
+
+    def _loop(
+        self, spec: d.LoopSpec, name: str, node: ast.expr
+    ) -> tuple[Var, Expr, Expr, ForKind, IterVar | None, Any]:
+        try:
+            if spec.end is None:
+                extent = as_expr(spec.begin)
+                low: Expr = const(0, extent.dtype) if extent.dtype.is_int else const(0)
+            else:
+                low, extent = extent_between(spec.begin, spec.end)
+        except Exception as error:
+            raise self.failed(error, node) from error
+        if not extent.dtype.is_int or extent.dtype.lanes != 1:
+            raise BadValueType(f"the extent of a loop must be an integer, got {extent.dtype}", self.place(node))
+        thread = None
+        if spec.kind is ForKind.THREAD_BINDING:
+            assert spec.thread is not None
+            thread = IterVar(None, Var(spec.thread, extent.dtype), IterType.ThreadIndex, spec.thread)
+        return Var(name, extent.dtype), low, extent, spec.kind, thread, dict(spec.annotations)
+
+    def _while(self, node: ast.While) -> Stmt:
+        if node.orelse:
+            raise UnsupportedStatement("else after while", "put it after the loop", self.place(node.orelse[0]))
+        condition = self.condition(node.test)
+        return While(condition, self.scoped_body(node.body, Frame("inside a while loop")), span=self.place(node))
+
+    def _if(self, node: ast.If) -> Stmt:
+        condition = self.condition(node.test)
+        then_case = self.scoped_body(node.body, Frame("inside an if"))
+        else_case = self.scoped_body(node.orelse, Frame("inside an else")) if node.orelse else None
+        return IfThenElse(condition, then_case, else_case, span=self.place(node))
+
+    def _assert(self, node: ast.Assert) -> Wrap:
+        condition = self.condition(node.test)
+        message = as_expr("" if node.msg is None else self.evaluate(node.msg))
+        span = self.place(node)
+        return lambda body: AssertStmt(condition, message, body, span=span)
+
+    def _with(self, node: ast.With) -> Stmt | None:
+        wraps: list[Wrap] = []
+        for item in node.items:
+            value = self.evaluate(item.context_expr)
+            target = item.optional_vars
+            bound = None
+            frame: Frame
+            if isinstance(value, d.BlockSpec):
+                frame, wrap = self.open_block(value, node)
+            elif isinstance(value, d.InitSpec):
+                frame, wrap = self.open_init(node)
+            else:
+                opener = self.openers.get(type(value))
+                if opener is None:
+                    raise NotAScope(value, self.place(item.context_expr))
+                frame = Frame("inside a with")
+                name = target.id if isinstance(target, ast.Name) else ""
+                bound, wrap = opener(self, value, name, item.context_expr)
+            self.frames.append(frame)
+            self.scopes.enter()
+            wraps.append(wrap)
+            if target is not None:
+                if bound is None or not isinstance(target, ast.Name):
+                    what = "this scope gives no value for `as`" if bound is None else "`as` takes one name here"
+                    raise WrongTargets(what, self.place(target), "drop the `as`" if bound is None else None)
+                self.define(target, bound)
+        made: Stmt | None = self.body(node.body)
+        for wrap in reversed(wraps):
+            self.scopes.leave()
+            self.frames.pop()
+            made = wrap(made if made is not None else no_op())
+        return made
+
+    # --- assignment ---
+
+    def _assign(self, node: ast.Assign) -> Any:
+        if len(node.targets) != 1:
+            raise UnsupportedStatement("a chained assignment", "write one assignment a line", self.place(node))
+        target = node.targets[0]
+        if isinstance(target, ast.Subscript):
+            return self._store(target, self.value(node.value), node)
+        value = self.value(node.value)
+        if isinstance(target, ast.Name):
+            return self.bind(target, value, node.value)
+        if isinstance(target, (ast.Tuple, ast.List)):
+            if isinstance(value, d.RemapSpec):
+                value = self.remap(value, self._target_names(target), node.value)
+                self._unpack(target, value, self.define)
+                return None
+            if isinstance(value, d.MetaVar):
+                value = value.value
+            try:
+                values = list(value)
+            except TypeError as error:
+                raise WrongTargets(f"{describe(value)} cannot be unpacked", self.place(target)) from error
+            made: list[Any] = []
+
+            def bind(name: ast.Name, part: Any) -> None:
+                bound = self.bind(name, part, node.value)
+                if bound is not None:
+                    made.append(bound)
+
+            self._unpack(target, values, bind)
+            return made
+        raise UnsupportedStatement("assignment to an attribute", "assign to a name or a buffer", self.place(target))
+
+    def _target_names(self, target: ast.Tuple | ast.List) -> list[str] | None:
+        return [one.id for one in target.elts if isinstance(one, ast.Name)]
+
+    def _unpack(self, target: ast.Tuple | ast.List, values: Sequence[Any], bind: Callable[[ast.Name, Any], None]) -> None:
+        stars = [k for k, one in enumerate(target.elts) if isinstance(one, ast.Starred)]
+        names, given = len(target.elts), len(values)
+        if len(stars) > 1 or (given < names - 1 if stars else given != names):
+            raise WrongTargets(f"{count(given, 'value')} for {count(names, 'name')}", self.place(target))
+        parts = list(values)
+        if stars:
+            spread = given - names + 1
+            parts[stars[0] : stars[0] + spread] = [d.MetaVar(parts[stars[0] : stars[0] + spread])]
+        for one, part in zip(target.elts, parts, strict=True):
+            if isinstance(one, ast.Starred):
+                assert isinstance(one.value, ast.Name)
+                self.define(one.value, part.value)
+            elif isinstance(one, ast.Name):
+                bind(one, part)
+            elif isinstance(one, (ast.Tuple, ast.List)):
+                self._unpack(one, part, bind)
+            else:
+                raise WrongTargets("only names can be unpacked into", self.place(one))
+
+    def bind(self, target: ast.Name, value: Any, node: ast.expr) -> Wrap | None:
+        """`target = value`: name a directive's result, or bind an expression for the rest of the body."""
+        name = target.id
+        opener = self.openers.get(type(value))
+        if opener is not None:
+            bound, wrap = opener(self, value, name, node)
+            self.define(target, value if bound is None else bound)
+            return wrap
+        namer = self.namers.get(type(value))
+        if namer is not None:
+            self.define(target, namer(self, value, name, node))
+            return None
+        if isinstance(value, Var) and value.name == "":
+            self.define(target, type(value)(name, value.type_annotation, span=self.place(target)))
+            return None
+        if isinstance(value, (Expr, int, float)) or hasattr(value, "as_expr"):
+            if self.scopes.is_defined_here(name):
+                if self.scopes.get(name) is value:
+                    return None
+                raise Rebinding(name, self.scopes.frames[-1][name][1], self.place(target))
+            return self._let(target, as_expr(value), None)
+        self.define(target, value)
+        return None
+
+    def _let(self, target: ast.Name, value: Expr, annotation: Type | None) -> Wrap:
+        if isinstance(value, StringImm):
+            raise BadValueType("a text cannot be bound in the program", self.place(target), "use T.meta_var(text)")
+        if annotation is None:
+            annotation = value.type_annotation if isinstance(value, Var) else PrimType(value.dtype)
+        span = self.place(target)
+        var = Var(target.id, annotation, span=span)
+        self.define(target, var)
+        return lambda body: LetStmt(var, value, body, span=span)
+
+    def _annotated(self, node: ast.AnnAssign) -> Wrap | None:
+        if not isinstance(node.target, ast.Name):
+            raise WrongTargets("an annotation belongs to a name", self.place(node.target))
+        annotation = self.type_of(node.annotation)
+        if node.value is None:
+            self.define(node.target, Var(node.target.id, annotation, span=self.place(node.target)))
+            return None
+        value = self.value(node.value)
+        if isinstance(value, (d.AllocateSpec, d.AllocateConstSpec)):
+            return self.bind(node.target, value._replace(type=annotation), node.value)
+        expected = annotation.dtype if isinstance(annotation, PrimType) else DataType("handle")
+        try:
+            number = isinstance(value, (bool, int, float))
+            made = stored_value(value, expected) if number and expected != "handle" else as_expr(value)
+        except Exception as error:
+            raise self.failed(error, node.value) from error
+        if made.dtype is not expected:
+            raise BadValueType(
+                f"{node.target.id} is annotated as {expected}, but its value is {made.dtype}",
+                self.place(node.value),
+                f"convert the value with .astype({str(expected)!r})" if expected != "handle" else None,
+            )
+        if isinstance(annotation, PointerType) and isinstance(made, Var) and made.name == "":
+            self.define(node.target, Var(node.target.id, annotation))
+            return None
+        return self._let(node.target, made, annotation)
+
+    def _store(self, target: ast.Subscript, value: Any, node: ast.stmt) -> Stmt:
+        buffer = self.evaluate(target.value)
+        if not isinstance(buffer, Buffer):
+            raise BadValueType(
+                f"only elements of buffers can be assigned, got {describe(buffer)}", self.place(target.value)
+            )
+        indices = self.vector_indices(buffer, self.indices(target), target)
+        return self._stored(buffer, indices, value, node)
+
+    def _stored(self, buffer: Buffer, indices: tuple[Expr, ...], value: Any, node: Any) -> Stmt:
+        lanes = buffer.dtype.lanes
+        for index in indices:
+            lanes *= index.dtype.lanes
+        expected = buffer.dtype.with_lanes(lanes)
+        given = getattr(value, "dtype", None)
+        if isinstance(given, DataType) and given is not expected:
+            if given.lanes not in (1, lanes):
+                raise BadValueType(
+                    f"a vector of {given.lanes} lanes cannot be stored where {count(lanes, 'lane')} "
+                    f"of {buffer.name} {'is' if lanes == 1 else 'are'} addressed",
+                    self.place(node.value),
+                    "use a slice of that length as the index",
+                )
+            self._warn_when_lossy(buffer, given, node)
+        try:
+            return BufferStore(buffer, stored_value(value, expected), indices, span=self.place(node))
+        except Exception as error:
+            raise self.failed(error, node.value) from error
+
+    def _warn_when_lossy(self, buffer: Buffer, given: DataType, node: ast.stmt) -> None:
+        lossy = given.is_float and not buffer.dtype.is_float
+        if lossy or "handle" in (given.kind, buffer.dtype.kind):
+            place = self.place(node)
+            text = f"a {given} value is stored in {buffer.name}, which holds {buffer.dtype}; convert it with .astype to say so"
+            warnings.warn_explicit(text, LossyStore, place.file, place.line)
+
+    def _augmented(self, node: ast.AugAssign) -> Stmt:
+        target = node.target
+        if isinstance(target, ast.Name):
+            raise Rebinding(target.id, None, self.place(target))
+        if not isinstance(target, ast.Subscript):
+            raise UnsupportedStatement("assignment to an attribute", "assign to a buffer", self.place(target))
+        buffer = self.evaluate(target.value)
+        if not isinstance(buffer, Buffer):
+            raise BadValueType(f"only elements of buffers change, got {describe(buffer)}", self.place(target.value))
+        indices = self.vector_indices(buffer, self.indices(target), target)
+        value = self.value(node.value)
+        try:
+            combined = _BINARY[type(node.op)](BufferLoad(buffer, indices), value)
+        except Exception as error:
+            raise self.failed(error, node) from error
+        return self._stored(buffer, indices, combined, node)
+
+    # --- expressions as statements ---
+
+    def _expression(self, node: ast.Expr) -> Any:
+        value = self.evaluate(node.value)
+        return self.perform(value, node)
+
+    def perform(self, value: Any, node: ast.Expr) -> Any:
+        """A value that stands alone: a statement, something computed for its effect, or a directive."""
+        if isinstance(value, Stmt):
+            return _at(value, self.place(node))
+        if isinstance(value, BufferRegion):
+            value = self.vector(value, node)
+        if isinstance(value, (Expr, bool, int)):
+            return Evaluate(as_expr(value), span=self.place(node))
+        if value is None or isinstance(value, str):
+            return None
+        if isinstance(value, d.MacroCall):
+            return splice(self, value, self.place(node))
+        performer = self.performers.get(type(value))
+        if performer is not None:
+            performer(self, value, node.value)
+            return None
+        opener = self.openers.get(type(value))
+        if opener is not None:
+            return opener(self, value, "", node.value)[1]
+        raise NotAStatement(value, self.place(node))
+
+    def _pass(self, node: ast.Pass) -> None:
+        return None
+
+    _statements: ClassVar[dict[type, Callable[[Any, Any], Any]]] = {
+        ast.For: _for,
+        ast.While: _while,
+        ast.If: _if,
+        ast.Assert: _assert,
+        ast.With: _with,
+        ast.Assign: _assign,
+        ast.AnnAssign: _annotated,
+        ast.AugAssign: _augmented,
+        ast.Expr: _expression,
+        ast.Pass: _pass,
+    }
+
+
+def _sequence(statements: list[Stmt]) -> Stmt:
+    """The statements as one. No-ops that the user wrote stay: the text must read back as it was."""
+    if not statements:
+        return no_op()
+    return statements[0] if len(statements) == 1 else SeqStmt(tuple(statements))
+
+
+def _at(statement: Stmt, span: SourceLine) -> Stmt:
+    values = [getattr(statement, one.name) for one in statement.node_fields]
+    return type(statement)._make(*values, span=span)

@@ -1,0 +1,114 @@
+"""Marks on printed nodes: underlines, trailing comments, line numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from loopwright.ir import Node, Stmt
+from loopwright.script.printer.options import Options
+from loopwright.script.printer.scopes import ScopePrinter
+
+# Control characters never reach the text otherwise: strings are written with escapes.
+_BEGIN, _END, _COMMENT = "\x01", "\x02", "\x03"
+
+
+class _MarkedTable(dict[type, Callable[[Any, Any, Any], None]]):
+    """The printer's own methods, each putting marks around the nodes that ask for them."""
+
+    def __init__(self, table: Any, underlined: set[int], comments: dict[int, str]) -> None:
+        super().__init__()
+        self.table, self.underlined, self.comments = table, underlined, comments
+
+    def __missing__(self, cls: type) -> Callable[[Any, Any, Any], None]:
+        method = self.table[cls]
+        wrap = self._statement if issubclass(cls, Stmt) else self._expression
+        made = self[cls] = lambda printer, node, level=0: wrap(method, printer, node, level)
+        return made
+
+    def _expression(self, method: Any, printer: ScopePrinter, node: Node, level: Any) -> None:
+        underlined = id(node) in self.underlined
+        if underlined:
+            printer.out.append(_BEGIN)
+        method(printer, node, level)
+        if underlined:
+            printer.out.append(_END)
+        if id(node) in self.comments:
+            printer.out.append(f"{_COMMENT}{self.comments[id(node)]}{_COMMENT}")
+
+    def _statement(self, method: Any, printer: ScopePrinter, node: Node, last: Any) -> None:
+        first = len(printer.lines)
+        if id(node) in self.underlined or id(node) in self.comments:
+            last = False  # a scope of its own, so that it is seen what belongs to the node
+        method(printer, node, last)
+        if id(node) in self.underlined and len(printer.lines) > first:
+            text = printer.lines[first]
+            body = text.lstrip()
+            printer.lines[first] = text[: len(text) - len(body)] + _BEGIN + body + _END
+        if id(node) in self.comments and len(printer.lines) > first:
+            printer.lines[first] += f"{_COMMENT}{self.comments[id(node)]}{_COMMENT}"
+
+
+def add_marks(printer: Any, options: Options) -> None:
+    """Have `printer` mark the nodes that the options name."""
+    underlined = {id(node) for node in options.obj_to_underline}
+    comments = {id(node): text for node, text in (options.obj_to_annotate or {}).items()}
+    if underlined or comments:
+        printer._table = _MarkedTable(type(printer)._table, underlined, comments)
+        printer.marked = frozenset(underlined | set(comments))
+
+
+def finish(lines: list[str], options: Options) -> str:
+    """The text: marks become underlines and comments, lines get their numbers."""
+    rows: list[tuple[str, bool]] = []  # (text, whether it is or has an underline)
+    numbers: list[str] = []
+    width = len(str(len(lines)))
+    for number, line in enumerate(lines, 1):
+        text, underline = _resolve(line)
+        rows.append((text, underline is not None))
+        numbers.append(f"{number:>{width}} ")
+        if underline is not None:
+            rows.append((underline, True))
+            numbers.append(" " * (width + 1))
+    texts = [text for text, _ in rows]
+    if options.print_line_numbers:
+        texts = [number + text for number, text in zip(numbers, texts)]
+    context = options.num_context_lines
+    marked = [k for k, (_, mark) in enumerate(rows) if mark]
+    if context >= 0 and marked:
+        kept = [min(abs(k - mark) for mark in marked) <= context for k in range(len(rows))]
+        texts = [text if keep else None for text, keep in zip(texts, kept)]  # type: ignore[misc]
+        shown: list[str] = []
+        for text in texts:
+            if text is not None:
+                shown.append(text)
+            elif not shown or shown[-1] != "...":
+                shown.append("...")
+        texts = shown
+    return "\n".join([text.rstrip() for text in texts])
+
+
+def _resolve(line: str) -> tuple[str, str | None]:
+    """The line without marks, and the underline below it."""
+    if _BEGIN not in line and _COMMENT not in line:
+        return line, None
+    text: list[str] = []
+    under: list[str] = []
+    comments: list[str] = []
+    depth = 0
+    pieces = line.split(_COMMENT)
+    for k, piece in enumerate(pieces):
+        if k % 2:
+            comments.append(piece)
+            continue
+        for char in piece:
+            if char == _BEGIN:
+                depth += 1
+            elif char == _END:
+                depth -= 1
+            else:
+                text.append(char)
+                under.append("^" if depth else " ")
+    tail = f"  # {', '.join(comments)}" if comments else ""
+    underline = "".join(under).rstrip()
+    return "".join(text) + tail, underline or None

@@ -1,0 +1,111 @@
+"""check_bounds: every access asserts that its indices lie inside the buffer.
+
+    B[i] = A[i + 1]        →    assert 0 <= i and i < 8 and 0 <= i + 1 and i + 1 < 8, "B, A: index out of bounds"
+                                B[i] = A[i + 1]
+
+Runs only under `tir.instrument_bound_checkers`: affine accesses are proved in bounds when a program is built, and this
+finds the others when it runs. An access that a condition guards is checked under that condition.
+Needs: buffers with their shapes (before `flatten_buffers`).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from loopwright.ir import (
+    And,
+    AssertStmt,
+    BufferLoad,
+    BufferStore,
+    Call,
+    Expr,
+    Let,
+    Op,
+    Or,
+    PrimFunc,
+    Ramp,
+    Rewriter,
+    Stmt,
+    StringImm,
+    Visitor,
+    const,
+    deep,
+    logical_and,
+    logical_not,
+    logical_or,
+)
+from loopwright.ir.passes import function_pass
+
+_IF_THEN_ELSE: Final = Op.get("tir.if_then_else")
+
+
+class _Collect(Visitor):
+    """The conditions under which an expression stays inside its buffers."""
+
+    def __init__(self) -> None:
+        self.conditions: list[Expr] = []
+        self.names: list[str] = []
+
+    def access(self, node: BufferLoad | BufferStore) -> None:
+        for index, extent in zip(node.indices, node.buffer.shape, strict=True):
+            first, last = index, index
+            if isinstance(index, Ramp):
+                first, last = index.base, index.base + index.stride * (index.lanes - 1)
+            elif index.dtype.lanes > 1:
+                continue  # a gathered vector: no one condition on scalars
+            for end in (first,) if first is last else (first, last):
+                self.conditions += [end >= const(0, end.dtype), end < extent]
+        self.names.append(node.buffer.name)
+
+    def visit_BufferLoad(self, load: BufferLoad) -> None:
+        self.visit_children(load)
+        self.access(load)
+
+    def visit_Call(self, call: Call) -> None:
+        if call.op is not _IF_THEN_ELSE:
+            self.visit_children(call)
+            return
+        condition, chosen, other = call.args
+        self.visit(condition)
+        self._under(logical_not(condition), chosen)
+        self._under(condition, other)
+
+    def visit_And(self, node: And) -> None:
+        self.visit(node.a)
+        self._under(logical_not(node.a), node.b)
+
+    def visit_Or(self, node: Or) -> None:
+        self.visit(node.a)
+        self._under(node.a, node.b)
+
+    def visit_Let(self, let: Let) -> None:
+        self.visit(let.value)  # what the body reads depends on a variable an assertion cannot see
+
+    def _under(self, excuse: Expr, part: Expr) -> None:
+        """The conditions of `part` need to hold only where `excuse` does not."""
+        outer, self.conditions = self.conditions, []
+        self.visit(part)
+        if self.conditions:
+            outer.append(logical_or(excuse, logical_and(*self.conditions)))
+        self.conditions = outer
+
+
+class _CheckBounds(Rewriter):
+    def visit_Expr(self, expr: Expr) -> Expr:
+        return expr
+
+    def visit_BufferStore(self, store: BufferStore) -> Stmt:
+        collect = _Collect()
+        collect.visit_children(store)
+        collect.access(store)
+        if not collect.conditions:
+            return store
+        names = ", ".join(dict.fromkeys(collect.names))
+        return AssertStmt(logical_and(*collect.conditions), StringImm(f"{names}: index out of bounds"), store)
+
+
+@function_pass
+@deep
+def check_bounds(func: PrimFunc) -> PrimFunc:
+    """Every access asserts that its indices lie inside the buffer."""
+    return func.with_(body=_CheckBounds().visit(func.body))

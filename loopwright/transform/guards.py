@@ -1,0 +1,176 @@
+"""guards: the comparisons inside a loop that its variable decides, and the iterations for which each holds.
+
+    for i in range(3):
+        for j in range(4):
+            if i * 4 + j < 10: ...            holds for every j while i < 2
+
+A guard compares `c * i + rest` with 0, for a literal `c`. `rest` may use what is known before the loop, and inner loop
+variables of known range: the comparison then holds surely for those `i` for which it holds throughout the inner loops.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from loopwright.arith import Analyzer, interval_of, linear_coefficients
+from loopwright.ir import (
+    EQ,
+    GE,
+    GT,
+    LT,
+    NE,
+    And,
+    Call,
+    CompareExpr,
+    Expr,
+    For,
+    IfThenElse,
+    IntImm,
+    Let,
+    LetStmt,
+    Not,
+    Op,
+    Or,
+    Range,
+    Stmt,
+    Sub,
+    Var,
+    Visitor,
+    const,
+    uses_var,
+)
+
+_IF_THEN_ELSE: Final = Op.get("tir.if_then_else")
+_LIKELY: Final = Op.get("tir.likely")
+
+
+class Guard(NamedTuple):
+    """The comparison `node` holds where low <= i < high; where `is_exact`, it fails everywhere else."""
+
+    node: CompareExpr
+    low: Expr | None
+    high: Expr | None
+    is_exact: bool
+    is_reversed: bool  # `node` is the opposite of all that
+    is_statement: bool  # it guards a statement, not just a value
+
+    def truth(self, start: Expr, end: Expr) -> bool | None:
+        """Whether `node` holds in all iterations start <= i < end; None when that depends or is not known."""
+        if (self.low is None or reaches(start, self.low)) and (self.high is None or reaches(self.high, end)):
+            return not self.is_reversed
+        before = self.low is not None and reaches(self.low, end)
+        after = self.high is not None and reaches(start, self.high)
+        return self.is_reversed if self.is_exact and (before or after) else None
+
+
+def reaches(a: Expr, b: Expr) -> bool:
+    """Whether a >= b is plain to see."""
+    return a is b or (isinstance(a, IntImm) and isinstance(b, IntImm) and a.value >= b.value)
+
+
+class _FindGuards(Visitor):
+    def __init__(self, loop: For, facts: Analyzer) -> None:
+        self.var, self.facts = loop.loop_var, facts
+        self.inner: dict[Var, Range | None] = {}  # variables bound inside, outermost first → their range, if known
+        self.found: dict[int, Guard | None] = {}  # by identity of the comparison
+
+    def visit_For(self, inner: For) -> None:
+        self.inner[inner.loop_var] = Range.from_min_extent(inner.min, inner.extent)
+        self.visit(inner.body)
+
+    def visit_LetStmt(self, let: LetStmt) -> None:
+        self.inner[let.var] = None
+        self.visit_children(let)
+
+    def visit_Let(self, let: Let) -> None:
+        self.inner[let.var] = None
+        self.visit_children(let)
+
+    def visit_IfThenElse(self, node: IfThenElse) -> None:
+        self._condition(node.condition, True)
+        self.visit_children(node)
+
+    def visit_Call(self, call: Call) -> None:
+        if call.op is _IF_THEN_ELSE:
+            self._condition(call.args[0], False)
+        self.visit_children(call)
+
+    def _condition(self, expr: Expr, is_statement: bool) -> None:
+        if isinstance(expr, (And, Or)):
+            self._condition(expr.a, is_statement)
+            self._condition(expr.b, is_statement)
+        elif isinstance(expr, Not):
+            self._condition(expr.a, is_statement)
+        elif isinstance(expr, Call) and expr.op is _LIKELY:
+            self._condition(expr.args[0], is_statement)
+        elif isinstance(expr, CompareExpr) and expr.a.dtype is self.var.dtype and id(expr) not in self.found:
+            self.found[id(expr)] = self._guard(expr, is_statement)
+
+    def _guard(self, node: CompareExpr, is_statement: bool) -> Guard | None:
+        var, kind = self.var, type(node)
+        if not uses_var(node, lambda used: used is var):
+            return None
+        # The comparison reads step * var + rest < 0, <= 0 or == 0.
+        difference = Sub(node.b, node.a) if kind in (GT, GE) else Sub(node.a, node.b)
+        linear = linear_coefficients(difference, [var], self.facts)
+        if linear is None or not isinstance(linear[0][0], IntImm) or linear[0][0].value == 0:
+            return None
+        step, rest = linear[0][0].value, linear[1]
+        is_exact = not uses_var(rest, self.inner.__contains__)
+        if not is_exact:
+            rest_or_none = self._greatest(rest)
+            if rest_or_none is None:
+                return None
+            rest = rest_or_none
+        if kind in (EQ, NE):
+            if abs(step) != 1 or not is_exact:
+                return None
+            at = self.facts.simplify(rest * const(-step, var.dtype))
+            return Guard(node, at, self.facts.simplify(at + 1), True, kind is NE, is_statement)
+        if kind in (LT, GT):
+            rest = rest + 1
+        if step > 0:
+            high = (const(0, var.dtype) - rest) // const(step, var.dtype) + 1
+            return Guard(node, None, self.facts.simplify(high), is_exact, False, is_statement)
+        low = (rest + (-step - 1)) // const(-step, var.dtype)
+        return Guard(node, self.facts.simplify(low), None, is_exact, False, is_statement)
+
+    def _greatest(self, rest: Expr) -> Expr | None:
+        """The greatest value of `rest` over the inner loops, in terms of what is known before the loop."""
+        domains = {}
+        for var, domain in self.inner.items():
+            if domain is not None:
+                domains[var] = domain
+            elif uses_var(rest, lambda used, unknown=var: used is unknown):  # type: ignore[misc]
+                return None
+        interval = interval_of(rest, domains, self.facts)
+        if interval is None or uses_var(interval.max_value, self.inner.__contains__):
+            return None
+        return interval.max_value
+
+
+def find_guards(loop: For, facts: Analyzer) -> list[Guard]:
+    """The guards inside `loop` that its variable decides."""
+    finder = _FindGuards(loop, facts)
+    finder.visit(loop.body)
+    return [guard for guard in finder.found.values() if guard is not None]
+
+
+class _HasGuards(Visitor):
+    found = False
+
+    def visit_IfThenElse(self, node: IfThenElse) -> None:
+        self.found = True
+
+    def visit_Call(self, call: Call) -> None:
+        if call.op is _IF_THEN_ELSE:
+            self.found = True
+        else:
+            self.visit_children(call)
+
+
+def has_guards(statement: Stmt) -> bool:
+    """Whether there is any condition that could be one."""
+    finder = _HasGuards()
+    finder.visit(statement)
+    return finder.found

@@ -1,0 +1,281 @@
+"""partition_loops: cut a loop where its guard changes, so that the hot part carries no branch.
+
+    for i in range(11):         →    for i in range(10):
+        if i < 10:                       B[i] = A[i]
+            B[i] = A[i]
+
+    for i in range(3):                      →    for i in range(2):
+        for j in T.vectorized(4):                    for j in T.vectorized(4):
+            if i * 4 + j < 10:                           B[i * 4 + j] = 0
+                B[i * 4 + j] = 0                 for j in T.vectorized(2):
+                                                     B[8 + j] = 0
+
+A parallel loop is not cut, for each part would start and end all threads: its body branches once an iteration instead.
+A vectorized loop has a constant length: where its guard ends is known only when the program runs, it becomes serial.
+Copies cost code: nested cuts stop at a limit, and what is left keeps its guard.
+Needs: loops from 0, no blocks.  Leaves: no guard that a loop's bounds decide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Final
+
+from loopwright.arith import Analyzer
+from loopwright.ir import (
+    And,
+    Call,
+    Expr,
+    For,
+    ForKind,
+    IfThenElse,
+    IntImm,
+    LetStmt,
+    Max,
+    Min,
+    Not,
+    Op,
+    Or,
+    PrimFunc,
+    Range,
+    Rewriter,
+    Select,
+    SeqStmt,
+    Stmt,
+    Var,
+    const,
+    deep,
+    is_no_op,
+    logical_and,
+    logical_not,
+    logical_or,
+    no_op,
+    post_order_visit,
+    seq,
+)
+from loopwright.ir.passes import function_pass
+from loopwright.transform.flat_index import add_index
+from loopwright.transform.folding import substitute_folding
+from loopwright.transform.guards import Guard, find_guards, has_guards
+from loopwright.transform.renew_definitions import renew_definitions
+
+MAX_COPIES: Final = 9  # of one statement, over all loops around it: both borders and the middle of two loops
+MAX_NODES: Final = 5_000  # of a body that is copied
+_IF_THEN_ELSE: Final = Op.get("tir.if_then_else")
+_LIKELY: Final = Op.get("tir.likely")
+
+
+class _PartitionLoops(Rewriter):
+    def __init__(self) -> None:
+        self.facts = Analyzer()
+        self.copies = 1  # of the statement at hand that exist by now
+
+    def visit_Expr(self, expr: Expr) -> Expr:
+        return expr
+
+    def visit_LetStmt(self, let: LetStmt) -> Stmt:
+        with self.facts.bound(let.var, let.value, inline=False):
+            return let.with_(body=self.visit(let.body))
+
+    def visit_For(self, loop: For) -> Stmt:
+        if not has_guards(loop.body):
+            return loop
+        guards = find_guards(loop, self.facts)
+        bounds = self._bounds(loop, guards)
+        if len(bounds) == 2:
+            return self._inside(loop.with_(body=fold(loop.body, _truths(guards, *bounds))))
+        self.copies *= len(bounds) - 1
+        rewrite = self._branches if loop.kind is ForKind.PARALLEL else self._cut
+        parts = rewrite(loop, guards, bounds)
+        self.copies //= len(bounds) - 1
+        return parts
+
+    def _inside(self, loop: For) -> Stmt:
+        """The loop with the loops in its body partitioned."""
+        if is_no_op(loop.body):
+            return no_op()
+        with self.facts.bound(loop.loop_var, Range.from_min_extent(loop.min, loop.extent)):
+            return loop.with_(body=self.visit(loop.body))
+
+    def _bounds(self, loop: For, guards: Sequence[Guard]) -> list[Expr]:
+        """0, the points at which to cut, and the extent. Literal points are in order and inside the loop."""
+        zero, extent = const(0, loop.loop_var.dtype), loop.extent
+        points: list[Expr] = []
+        size = None
+        for guard in guards:
+            for point in (guard.low, guard.high):
+                if point is None or any(self.facts.can_prove_equal(point, other) for other in points):
+                    continue
+                if self.facts.can_prove(point <= zero) or self.facts.can_prove(point >= extent):
+                    continue
+                if not isinstance(point, IntImm) and loop.kind is ForKind.VECTORIZED and not guard.is_statement:
+                    continue  # a vector can choose between values itself
+                size = _count(loop.body) if size is None else size
+                if size <= MAX_NODES and self.copies * (len(points) + 2) <= MAX_COPIES:
+                    points.append(point)
+        literal = [point for point in points if isinstance(point, IntImm)]
+        if len(literal) == len(points):
+            literal.sort(key=int)
+            points = list(literal)
+        elif len(points) == 2 and any(guard.high is points[0] for guard in guards):
+            # Of two, the upper end comes last: there is no knowing, but a part that is empty does no harm.
+            points.reverse()
+        return [zero, *points, extent]
+
+    def _cut(self, loop: For, guards: Sequence[Guard], bounds: list[Expr]) -> Stmt:
+        """One loop a part."""
+        parts: list[Stmt] = []
+        kind = loop.kind
+        if kind is ForKind.VECTORIZED and not all(isinstance(bound, IntImm) for bound in bounds):
+            kind = ForKind.SERIAL
+        start = bounds[0]
+        for low, high in pairwise(bounds):
+            end = high if high is bounds[-1] else self._clamped(high, start, bounds[-1])
+            body = fold(loop.body, _truths(guards, low, high))
+            if not is_no_op(body):
+                parts.append(self._part(loop.with_(kind=kind, body=body), start, end, renew=bool(parts)))
+            start = end
+        return seq(parts)
+
+    def _clamped(self, point: Expr, start: Expr, extent: Expr) -> Expr:
+        """`point`, but not before `start` and not after the end of the loop."""
+        return self.facts.simplify(Min(Max(point, start), extent))
+
+    def _part(self, loop: For, start: Expr, end: Expr, renew: bool) -> Stmt:
+        """Iterations start to end of the loop, counted from 0."""
+        body = renew_definitions(loop.body) if renew else loop.body
+        count = self.facts.simplify(end - start)
+        old = loop.loop_var
+        if isinstance(count, IntImm) and count.value <= 0:
+            return no_op()
+        if isinstance(count, IntImm) and count.value == 1:
+            new: Stmt = self.visit(substitute_folding(body, {old: start}))
+            return new
+        var = Var(old.name, old.dtype) if renew else old
+        index = add_index(var, start)
+        if index is not old:
+            body = substitute_folding(body, {old: index})
+        return self._inside(loop.with_(loop_var=var, extent=count, body=body))
+
+    def _branches(self, loop: For, guards: Sequence[Guard], bounds: list[Expr]) -> Stmt:
+        """One loop whose body asks which part it is in."""
+        var = loop.loop_var
+        choices: list[tuple[Expr, Stmt]] = []
+        with self.facts.bound(var, Range.from_min_extent(loop.min, loop.extent)):
+            for low, high in pairwise(bounds):
+                body = fold(loop.body, _truths(guards, low, high))
+                if choices:
+                    body = renew_definitions(body)
+                if isinstance(low, IntImm) and isinstance(high, IntImm) and high.value == low.value + 1:
+                    body = substitute_folding(body, {var: low})
+                # Literal points only say more than the guards' own truths when they bound the variable.
+                condition = logical_and(var >= low, var < high)
+                with self.facts.constraint_scope(condition):
+                    choices.append((high, self.visit(body)))
+        chain: Stmt = choices[-1][1]
+        for high, body in reversed(choices[:-1]):
+            chain = _choose(var < high, body, chain)
+        return no_op() if is_no_op(chain) else loop.with_(body=chain)
+
+
+def _choose(condition: Expr, chosen: Stmt, other: Stmt) -> Stmt:
+    if is_no_op(other):
+        return no_op() if is_no_op(chosen) else IfThenElse(condition, chosen)
+    return IfThenElse(logical_not(condition), other) if is_no_op(chosen) else IfThenElse(condition, chosen, other)
+
+
+def _truths(guards: Sequence[Guard], start: Expr, end: Expr) -> dict[Expr, bool]:
+    """The comparisons that are decided in iterations start to end."""
+    truths: dict[Expr, bool] = {}
+    for guard in guards:
+        truth = guard.truth(start, end)
+        if truth is not None:
+            truths[guard.node] = truth
+    return truths
+
+
+def _count(body: Stmt) -> int:
+    """How many nodes a copy of it would make."""
+    count = 0
+
+    def look(node: object) -> None:
+        nonlocal count
+        count += 1
+
+    post_order_visit(body, look)
+    return count
+
+
+class _Fold(Rewriter):
+    """Replaces comparisons (by identity) by their truth, and folds what that decides."""
+
+    def __init__(self, truths: dict[Expr, bool]) -> None:
+        self.truths = {id(node): truth for node, truth in truths.items()}
+
+    def visit_CompareExpr(self, expr: Expr) -> Expr:
+        truth = self.truths.get(id(expr))
+        return self.rebuild(expr) if truth is None else const(truth)
+
+    def visit_And(self, expr: And) -> Expr:
+        a, b = self.visit(expr.a), self.visit(expr.b)
+        return expr if a is expr.a and b is expr.b else logical_and(a, b)
+
+    def visit_Or(self, expr: Or) -> Expr:
+        a, b = self.visit(expr.a), self.visit(expr.b)
+        return expr if a is expr.a and b is expr.b else logical_or(a, b)
+
+    def visit_Not(self, expr: Not) -> Expr:
+        a = self.visit(expr.a)
+        return expr if a is expr.a else logical_not(a)
+
+    def visit_Call(self, call: Call) -> Expr:
+        if call.op is _LIKELY:
+            condition = self.visit(call.args[0])
+            return condition if isinstance(condition, IntImm) else call.with_(args=(condition,))
+        if call.op is not _IF_THEN_ELSE:
+            return self.rebuild(call)
+        condition = self.visit(call.args[0])
+        if isinstance(condition, IntImm):
+            return self.visit(call.args[1 if condition.value else 2])
+        chosen, other = self.visit(call.args[1]), self.visit(call.args[2])
+        if condition is call.args[0] and chosen is call.args[1] and other is call.args[2]:
+            return call
+        return call.with_(args=(condition, chosen, other))
+
+    def visit_Select(self, expr: Select) -> Expr:
+        condition = self.visit(expr.condition)
+        if isinstance(condition, IntImm):
+            return self.visit(expr.true_value if condition.value else expr.false_value)
+        chosen, other = self.visit(expr.true_value), self.visit(expr.false_value)
+        return expr.with_(condition=condition, true_value=chosen, false_value=other)
+
+    def visit_IfThenElse(self, node: IfThenElse) -> Stmt:
+        condition = self.visit(node.condition)
+        if isinstance(condition, IntImm):
+            chosen = node.then_case if condition.value else node.else_case
+            return no_op() if chosen is None else self.visit(chosen)
+        then_case = self.visit(node.then_case)
+        else_case = None if node.else_case is None else self.visit(node.else_case)
+        return node.with_(condition=condition, then_case=then_case, else_case=else_case)
+
+    def visit_For(self, loop: For) -> Stmt:
+        loop = self.rebuild(loop)
+        return no_op() if is_no_op(loop.body) else loop
+
+    def visit_SeqStmt(self, node: SeqStmt) -> Stmt:
+        new = self.rebuild(node)
+        return new if new is node else seq(new.seq)
+
+
+def fold(body: Stmt, truths: dict[Expr, bool]) -> Stmt:
+    """`body` with those comparisons decided."""
+    result: Stmt = _Fold(truths).visit(body) if truths else body
+    return result
+
+
+@function_pass
+@deep
+def partition_loops(func: PrimFunc) -> PrimFunc:
+    """Cut a loop where its guard changes, so that the hot part carries no branch."""
+    return func.with_(body=_PartitionLoops().visit(func.body))

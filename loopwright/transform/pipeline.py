@@ -1,0 +1,116 @@
+"""pipeline: the passes that turn a scheduled function into one code generation can read off, in order.
+
+    lower(func, "llvm")                         the lowered module
+    for name, stage in stages(func, "llvm"):    the function after each pass
+        ...
+
+What is left then: loops from 0 that are serial, parallel or unrolled; while, let, if, assert, attributes, calls;
+allocations; loads and stores of flat buffers with one int64 index (a scalar, a Ramp or a vector).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from loopwright.ir import IRModule, PrimFunc
+from loopwright.ir.passes import Pass, PassContext, Sequential
+from loopwright.runtime.errors import LoopwrightError
+from loopwright.target import Target
+from loopwright.transform.canonicalize_loops import canonicalize_loops
+from loopwright.transform.check_bounds import check_bounds
+from loopwright.transform.choose_index_width import choose_index_width
+from loopwright.transform.errors import NotForThisTarget, UnknownStage
+from loopwright.transform.flatten_buffers import flatten_buffers
+from loopwright.transform.form_fma import form_fma
+from loopwright.transform.legalize_low_precision import legalize_low_precision
+from loopwright.transform.lower_blocks import lower_blocks
+from loopwright.transform.partition_loops import partition_loops
+from loopwright.transform.simplify import simplify
+from loopwright.transform.skip_asserts import skip_asserts
+from loopwright.transform.vectorize_loops import vectorize_loops
+from loopwright.transform.write_allocations import write_allocations
+from loopwright.transform.write_inits import write_inits
+
+
+class Step(NamedTuple):
+    """A pass of the pipeline."""
+
+    run: Pass
+    phase: int  # user passes (`tir.add_lower_pass`) run before the first step of a later phase
+    setting: str = ""  # runs only when this setting is on
+
+
+CPU_PIPELINE: list[Step] = [
+    Step(skip_asserts, 1, "tir.disable_assert"),  # first: what is not there costs no later pass anything
+    Step(canonicalize_loops, 1),  # before everything that reasons about loops: they start at 0 from here on
+    Step(write_inits, 1),  # before blocks go: block iterators say which loops a reduction runs over
+    Step(write_allocations, 1),  # after write_inits: an init stands inside the allocation it writes to
+    Step(lower_blocks, 1),  # after both: a block is nothing but its body and predicate now
+    Step(legalize_low_precision, 2),  # before form_fma: the sums and products it makes are in float32
+    Step(form_fma, 2),  # before partition_loops and vectorize_loops: every copy of a statement computes the same bits
+    Step(check_bounds, 2, "tir.instrument_bound_checkers"),  # before flatten_buffers: shapes say what the bounds are
+    Step(partition_loops, 2),  # before vectorize_loops: a vector loop without guards needs no lane-by-lane form
+    Step(flatten_buffers, 2),  # before vectorize_loops: a lane is a stride of the flat index
+    Step(vectorize_loops, 2),  # before simplify: it makes the last new index arithmetic
+    Step(simplify, 3),  # before choose_index_width: it compares and folds the program's own types
+    Step(choose_index_width, 3),  # last: until here all passes see one index type
+]
+
+
+def pipeline(target: Target | str) -> list[Step]:
+    """The passes for a target, in order, as the current PassContext's settings choose them."""
+    kind = str(Target(target).kind)
+    if kind not in ("llvm", "c", "hybrid", "stackvm"):
+        raise NotForThisTarget(kind)
+    context = PassContext.current()
+    chosen = [step for step in CPU_PIPELINE if not step.setting or context.setting(step.setting)]
+    return _with_user_passes(chosen, context.setting("tir.add_lower_pass"))
+
+
+def lower(
+    program: PrimFunc | IRModule, target: Target | str | None = None, *, stop_after: str | None = None
+) -> IRModule:
+    """The module lowered for `target` (this machine's by default), or as it is after the pass `stop_after`."""
+    chosen = _chosen_target(target)
+    steps = pipeline(chosen)
+    if stop_after is not None:
+        names = [step.run.info.name for step in steps]
+        if stop_after not in names:
+            raise UnknownStage(stop_after, names)
+        steps = steps[: names.index(stop_after) + 1]
+    mod = IRModule.from_expr(program) if isinstance(program, PrimFunc) else program
+    with chosen:
+        return Sequential([step.run for step in steps], name="lower")(mod)
+
+
+def stages(func: PrimFunc, target: Target | str | None = None) -> Iterator[tuple[str, PrimFunc]]:
+    """The function as given (named "start"), then after each pass of the pipeline, with the pass's name."""
+    chosen = _chosen_target(target)
+    yield "start", func
+    for step in pipeline(chosen):
+        with chosen:
+            func = step.run(func)
+        yield step.run.info.name, func
+
+
+def _chosen_target(target: Target | str | Mapping[str, object] | None) -> Target:
+    return Target(target) if target is not None else Target.current() or Target("llvm")
+
+
+def _with_user_passes(steps: Sequence[Step], added: Sequence[Any]) -> list[Step]:
+    """`tir.add_lower_pass`: phase 0 before everything, 1 and 2 after those phases, 3 and above at the end."""
+    users: list[Step] = []
+    for item in added:
+        is_pair = isinstance(item, (tuple, list)) and len(item) == 2
+        if not (is_pair and isinstance(item[0], int) and isinstance(item[1], Pass)):
+            raise LoopwrightError(
+                f"tir.add_lower_pass: {item!r} is not a (phase, pass) pair",
+                hint="write [(1, my_pass)] with my_pass made by prim_func_pass or module_pass",
+            )
+        users.append(Step(item[1], min(item[0], 3)))
+    placed: list[Step] = [step for step in users if step.phase <= 0]
+    for phase in (1, 2, 3):
+        placed += [step for step in steps if step.phase == phase]
+        placed += [step for step in users if step.phase == phase]
+    return placed

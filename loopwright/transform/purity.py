@@ -1,0 +1,82 @@
+"""purity: what an expression reads and does beside giving a value."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from loopwright.ir import BufferLoad, Call, Div, Expr, FloorDiv, FloorMod, IntImm, Mod, Var, Visitor
+from loopwright.ir.expr import Broadcast
+
+
+class _Found(Exception):
+    pass
+
+
+class _FindEffect(Visitor):
+    """Stops at the first call that is not pure."""
+
+    def visit_Call(self, call: Call) -> None:
+        if not getattr(call.op, "is_pure", False):
+            raise _Found
+        self.visit_children(call)
+
+
+class _FindData(_FindEffect):
+    """Stops also at the first load."""
+
+    def visit_BufferLoad(self, load: BufferLoad) -> None:
+        raise _Found
+
+
+class _FindHazard(_FindData):
+    """Stops also at an integer division whose divisor could be zero."""
+
+    def visit_BinaryExpr(self, expr: Expr) -> None:
+        if isinstance(expr, (Div, Mod, FloorDiv, FloorMod)) and expr.dtype.is_int:
+            divisor = expr.b.value if isinstance(expr.b, Broadcast) else expr.b
+            if not isinstance(divisor, IntImm):
+                raise _Found
+        self.visit_children(expr)
+
+
+class _FindLoad(Visitor):
+    def __init__(self, data: Var) -> None:
+        self.data = data
+
+    def visit_BufferLoad(self, load: BufferLoad) -> None:
+        if load.buffer.data is self.data:
+            raise _Found
+        self.visit_children(load)
+
+
+_effect: Final = _FindEffect()
+_data: Final = _FindData()
+_hazard: Final = _FindHazard()
+
+
+def _finds(finder: Visitor, expr: Expr) -> bool:
+    try:
+        finder.visit(expr)
+    except _Found:
+        return True
+    return False
+
+
+def is_pure(expr: Expr) -> bool:
+    """Whether leaving it out changes nothing."""
+    return not _finds(_effect, expr)
+
+
+def has_data(expr: Expr) -> bool:
+    """Whether it reads memory or calls something with an effect: then its value is data, not index arithmetic."""
+    return _finds(_data, expr)
+
+
+def can_fail(expr: Expr) -> bool:
+    """Whether evaluating it where the program would not could do harm: loads, integer division, impure calls."""
+    return _finds(_hazard, expr)
+
+
+def loads_from(expr: Expr, data: Var) -> bool:
+    """Whether it reads the memory at `data`."""
+    return _finds(_FindLoad(data), expr)

@@ -1,0 +1,212 @@
+"""simplify: indices and conditions in their simplest form, and nothing left that does nothing.
+
+    for i in range(4):                               →    for i in range(4):
+        if i < 8:                                             B[i * 8] = A[i]
+            B[(i * 16 + 0) // 2] = A[i]
+        if i > 9:
+            B[0] = x
+
+Loop bounds, lets and conditions around an expression are facts about it. Indices, extents and conditions of index
+arithmetic are simplified; values that are computed for memory stay as they are written, for integers wrap around there
+and floats round. Branches that never run, loops without iterations or effect, and stores of a cell into itself go.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from loopwright.arith import Analyzer
+from loopwright.ir import (
+    Allocate,
+    AllocateConst,
+    AssertStmt,
+    AttrStmt,
+    BufferLoad,
+    BufferStore,
+    Call,
+    DeclBuffer,
+    Evaluate,
+    Expr,
+    For,
+    ForKind,
+    IfThenElse,
+    IntImm,
+    Let,
+    LetStmt,
+    Op,
+    PrimFunc,
+    Ramp,
+    Range,
+    Rewriter,
+    Select,
+    SeqStmt,
+    Stmt,
+    Var,
+    While,
+    deep,
+    is_no_op,
+    logical_not,
+    no_op,
+    seq,
+)
+from loopwright.ir.node import rewrite_tuple
+from loopwright.ir.passes import function_pass
+from loopwright.transform.folding import substitute_folding
+from loopwright.transform.purity import has_data, is_pure
+
+_IF_THEN_ELSE: Final = Op.get("tir.if_then_else")
+
+
+class _Simplify(Rewriter):
+    def __init__(self) -> None:
+        self.facts = Analyzer()
+
+    # -- expressions
+
+    def index(self, expr: Expr) -> Expr:
+        """Index arithmetic, simplified; where data takes part, only the indices of its loads are."""
+        if type(expr) is IntImm or type(expr) is Var:
+            return expr
+        if isinstance(expr, Ramp):
+            return expr.with_(base=self.index(expr.base), stride=self.index(expr.stride))
+        if expr.dtype.lanes > 1 or has_data(expr):
+            return self.visit(expr)
+        return self.facts.simplify(expr)
+
+    def condition(self, expr: Expr) -> Expr:
+        """A condition, simplified under the facts."""
+        if isinstance(expr, IntImm):
+            return expr
+        if expr.dtype.lanes > 1 or has_data(expr):
+            return self.visit(expr)
+        return self.facts.simplify(expr)
+
+    def visit_BufferLoad(self, load: BufferLoad) -> Expr:
+        return load.with_(indices=rewrite_tuple(load.indices, self.index))
+
+    def visit_Ramp(self, ramp: Ramp) -> Expr:
+        return self.index(ramp)
+
+    def visit_Call(self, call: Call) -> Expr:
+        if call.op is not _IF_THEN_ELSE:
+            return self.rebuild(call)
+        condition = self.condition(call.args[0])
+        if isinstance(condition, IntImm):
+            return self.visit(call.args[1 if condition.value else 2])
+        with self.facts.constraint_scope(condition):
+            chosen = self.visit(call.args[1])
+        with self.facts.constraint_scope(logical_not(condition)):
+            other = self.visit(call.args[2])
+        if condition is call.args[0] and chosen is call.args[1] and other is call.args[2]:
+            return call
+        return call.with_(args=(condition, chosen, other))
+
+    def visit_Select(self, expr: Select) -> Expr:
+        condition = self.condition(expr.condition)
+        if isinstance(condition, IntImm):
+            return self.visit(expr.true_value if condition.value else expr.false_value)
+        chosen, other = self.visit(expr.true_value), self.visit(expr.false_value)
+        return expr.with_(condition=condition, true_value=chosen, false_value=other)
+
+    def visit_Let(self, expr: Let) -> Expr:
+        value = self.visit(expr.value)
+        with self.facts.bound(expr.var, value, inline=False):
+            return expr.with_(value=value, body=self.visit(expr.body))
+
+    # -- loops and branches
+
+    def visit_For(self, loop: For) -> Stmt:
+        low, extent = self.index(loop.min), self.index(loop.extent)
+        if isinstance(extent, IntImm):
+            if extent.value <= 0:
+                return no_op()
+            if extent.value == 1 and not loop.annotations and loop.kind is not ForKind.THREAD_BINDING:
+                return self.visit(substitute_folding(loop.body, {loop.loop_var: low}))
+        with self.facts.bound(loop.loop_var, Range.from_min_extent(low, extent)):
+            body = self.visit(loop.body)
+        if is_no_op(body):
+            return no_op()
+        return loop.with_(min=low, extent=extent, body=body)
+
+    def visit_IfThenElse(self, node: IfThenElse) -> Stmt:
+        condition = self.condition(node.condition)
+        if isinstance(condition, IntImm):
+            chosen = node.then_case if condition.value else node.else_case
+            return no_op() if chosen is None else self.visit(chosen)
+        with self.facts.constraint_scope(condition):
+            then_case = self.visit(node.then_case)
+        else_case = None
+        if node.else_case is not None:
+            with self.facts.constraint_scope(logical_not(condition)):
+                else_case = self.visit(node.else_case)
+            if is_no_op(else_case):
+                else_case = None
+        if is_no_op(then_case):
+            if else_case is None:
+                return no_op() if is_pure(condition) else Evaluate(condition)
+            return IfThenElse._make(logical_not(condition), else_case, span=node.span)
+        return node.with_(condition=condition, then_case=then_case, else_case=else_case)
+
+    def visit_While(self, node: While) -> Stmt:
+        # Nothing is learnt from the condition: the body changes what it reads.
+        condition = self.condition(node.condition)
+        if isinstance(condition, IntImm) and not condition.value:
+            return no_op()
+        return node.with_(condition=condition, body=self.visit(node.body))
+
+    def visit_LetStmt(self, node: LetStmt) -> Stmt:
+        value = self.visit(node.value)
+        if isinstance(value, (IntImm, Var)):
+            return self.visit(substitute_folding(node.body, {node.var: value}))
+        with self.facts.bound(node.var, value, inline=False):
+            body = self.visit(node.body)
+        return no_op() if is_no_op(body) and is_pure(value) else node.with_(value=value, body=body)
+
+    def visit_AssertStmt(self, node: AssertStmt) -> Stmt:
+        condition = self.condition(node.condition)
+        if isinstance(condition, IntImm) and condition.value:
+            return self.visit(node.body)
+        with self.facts.constraint_scope(condition):
+            return node.with_(condition=condition, body=self.visit(node.body))
+
+    # -- statements that may do nothing
+
+    def visit_SeqStmt(self, node: SeqStmt) -> Stmt:
+        statements = rewrite_tuple(node.seq, self.visit)
+        if statements is node.seq:
+            for statement in statements:
+                if isinstance(statement, SeqStmt) or is_no_op(statement):
+                    break
+            else:
+                return node
+        return seq(statements)
+
+    def visit_BufferStore(self, store: BufferStore) -> Stmt:
+        indices = rewrite_tuple(store.indices, self.index)
+        value = self.visit(store.value)
+        if isinstance(value, BufferLoad) and value.buffer is store.buffer:
+            for one, other in zip(indices, value.indices, strict=True):
+                if one.dtype.lanes > 1 or has_data(one) or not self.facts.can_prove_equal(one, other):
+                    break
+            else:
+                return no_op()
+        return store.with_(value=value, indices=indices)
+
+    def visit_Evaluate(self, node: Evaluate) -> Stmt:
+        if is_no_op(node):
+            return node
+        value = self.visit(node.value)
+        return no_op() if is_pure(value) else node.with_(value=value)
+
+    def _with_body(self, node: Allocate | AllocateConst | DeclBuffer | AttrStmt) -> Stmt:
+        new = self.rebuild(node)
+        return no_op() if is_no_op(new.body) else new
+
+    visit_Allocate = visit_AllocateConst = visit_DeclBuffer = visit_AttrStmt = _with_body
+
+
+@function_pass
+@deep
+def simplify(func: PrimFunc) -> PrimFunc:
+    """Indices and conditions in their simplest form, and nothing left that does nothing."""
+    return func.with_(body=_Simplify().visit(func.body))

@@ -1,0 +1,232 @@
+"""vectorize_expr: an expression of one lane becomes the expression of all lanes.
+
+    A[i * 4] + x  for lanes i = 0 … 3   →   A[T.Ramp(0, 4, 4)] + T.Broadcast(x, 4)
+
+What does not depend on the lane stays scalar until something needs it as a vector. `NeedsLanes` is raised where only
+running lane by lane is right: a load that a lane's condition guards, a call the machine has no vector form of.
+"""
+
+from __future__ import annotations
+
+from math import gcd
+from typing import Final
+
+from loopwright.arith import Analyzer
+from loopwright.ir import (
+    Add,
+    And,
+    BinaryExpr,
+    Broadcast,
+    BufferLoad,
+    Call,
+    Cast,
+    Expr,
+    FloorDiv,
+    FloorMod,
+    IntImm,
+    Let,
+    Mul,
+    Not,
+    Op,
+    Or,
+    Ramp,
+    Rewriter,
+    Select,
+    Shuffle,
+    Sub,
+    Var,
+    const,
+    uses_var,
+)
+from loopwright.ir.intrinsics import BINARY_FLOAT, PREDICATES, ROUNDING, UNARY_FLOAT
+from loopwright.ir.node import rewrite_tuple
+from loopwright.transform.flat_index import add_index, mul_index, sub_index
+from loopwright.transform.purity import can_fail
+
+# Calls that mean "the same on every lane".
+_LANE_WISE: Final = frozenset(
+    Op.get(f"tir.{name}")
+    for name in (
+        *UNARY_FLOAT,
+        *ROUNDING,
+        *BINARY_FLOAT,
+        *PREDICATES,
+        *"abs fma clz popcount ldexp reinterpret".split(),
+        *"shift_left shift_right bitwise_and bitwise_or bitwise_xor bitwise_not".split(),
+    )
+)
+_IF_THEN_ELSE: Final = Op.get("tir.if_then_else")
+_LIKELY: Final = Op.get("tir.likely")
+
+
+class NeedsLanes(Exception):
+    """Internal to vectorization: this statement runs lane by lane."""
+
+
+class VectorizeExpr(Rewriter):
+    """Rewrites expressions for `lanes` lanes, the variable `lane` counting them."""
+
+    def __init__(self, lane: Var, lanes: int) -> None:
+        self.lanes = lanes
+        self.values: dict[Var, Expr] = {lane: Ramp(const(0, lane.dtype), const(1, lane.dtype), lanes)}
+
+    def vector(self, expr: Expr) -> Expr:
+        """`expr` with all lanes."""
+        return Broadcast(expr, self.lanes) if expr.dtype.lanes == 1 else expr
+
+    def depends(self, expr: Expr) -> bool:
+        """Whether the lanes differ."""
+        return uses_var(expr, self.values.__contains__)
+
+    def visit_Var(self, var: Var) -> Expr:
+        return self.values.get(var, var)
+
+    def visit_Expr(self, expr: Expr) -> Expr:
+        # What has no rule here keeps its meaning only where the lanes agree.
+        if self.depends(expr):
+            raise NeedsLanes
+        return expr
+
+    def visit_BinaryExpr(self, expr: BinaryExpr) -> Expr:
+        if expr.a.dtype.lanes > 1:
+            return self.visit_Expr(expr)
+        a, b = self.visit(expr.a), self.visit(expr.b)
+        return self._binary(expr, a, b)
+
+    def _binary(self, expr: BinaryExpr, a: Expr, b: Expr) -> Expr:
+        if a is expr.a and b is expr.b:
+            return expr
+        if a.dtype.lanes != b.dtype.lanes:
+            a, b = self.vector(a), self.vector(b)
+        return expr.with_(a=a, b=b)
+
+    def _index(self, expr: BinaryExpr) -> Expr:
+        if expr.dtype.lanes > 1:
+            return self.visit_Expr(expr)
+        a, b = self.visit(expr.a), self.visit(expr.b)
+        if expr.dtype.is_int and (isinstance(a, Ramp) or isinstance(b, Ramp)):
+            build = add_index if isinstance(expr, Add) else sub_index if isinstance(expr, Sub) else mul_index
+            if not (isinstance(expr, Mul) and isinstance(a, Ramp) and isinstance(b, Ramp)):
+                return build(a, b)
+        return self._binary(expr, a, b)
+
+    visit_Add = visit_Sub = visit_Mul = _index
+
+    def _quotient(self, expr: FloorDiv | FloorMod) -> Expr:
+        if expr.dtype.lanes > 1:
+            return self.visit_Expr(expr)
+        a, b = self.visit(expr.a), self.visit(expr.b)
+        if isinstance(a, Ramp) and isinstance(b, IntImm) and isinstance(a.stride, IntImm) and b.value > 0:
+            folded = _ramp_quotient(a, b, a.stride.value, isinstance(expr, FloorDiv))
+            if folded is not None:
+                return folded
+        return self._binary(expr, a, b)
+
+    visit_FloorDiv = visit_FloorMod = _quotient
+
+    def _logic(self, expr: And | Or) -> Expr:
+        if expr.dtype.lanes > 1:
+            return self.visit_Expr(expr)
+        a, b = self.visit(expr.a), self.visit(expr.b)
+        # `b` may be evaluated only on the lanes that need it.
+        if a.dtype.lanes > 1 and can_fail(expr.b):
+            raise NeedsLanes
+        return self._binary(expr, a, b)
+
+    visit_And = visit_Or = _logic
+
+    def visit_Not(self, expr: Not) -> Expr:
+        return self.visit_Expr(expr) if expr.dtype.lanes > 1 else self.rebuild(expr)
+
+    def visit_Select(self, expr: Select) -> Expr:
+        if expr.dtype.lanes > 1:
+            return self.visit_Expr(expr)
+        parts = [self.visit(part) for part in (expr.condition, expr.true_value, expr.false_value)]
+        if any(part.dtype.lanes > 1 for part in parts):
+            parts = [self.vector(part) for part in parts]
+        return expr.with_(condition=parts[0], true_value=parts[1], false_value=parts[2])
+
+    def visit_Cast(self, expr: Cast) -> Expr:
+        if expr.dtype.lanes > 1:
+            return self.visit_Expr(expr)
+        value = self.visit(expr.value)
+        if isinstance(value, Ramp) and expr.dtype == "int64" and value.dtype.element == "int32":
+            return Ramp(value.base.astype(expr.dtype), value.stride.astype(expr.dtype), value.lanes)
+        return expr.with_(dtype=expr.dtype.with_lanes(value.dtype.lanes), value=value)
+
+    def visit_Let(self, expr: Let) -> Expr:
+        value = self.visit(expr.value)
+        if value.dtype.lanes > expr.value.dtype.lanes:
+            var = Var(expr.var.name, value.dtype)
+            self.values[expr.var] = var
+        else:
+            var = expr.var
+        return expr.with_(var=var, value=value, body=self.visit(expr.body))
+
+    def visit_BufferLoad(self, load: BufferLoad) -> Expr:
+        if load.dtype.lanes > 1:
+            return self.visit_Expr(load)
+        indices = rewrite_tuple(load.indices, self.visit)
+        if len(indices) > 1 and any(index.dtype.lanes > 1 for index in indices):
+            raise NeedsLanes  # flat buffers have one index; others are not for vectors
+        return load.with_(indices=indices)
+
+    def visit_Ramp(self, expr: Ramp) -> Expr:
+        return self.visit_Expr(expr)
+
+    def visit_Broadcast(self, expr: Broadcast) -> Expr:
+        return self.visit_Expr(expr)
+
+    def visit_Shuffle(self, expr: Shuffle) -> Expr:
+        return self.visit_Expr(expr)
+
+    def visit_Call(self, call: Call) -> Expr:
+        if call.dtype.lanes > 1:
+            return self.visit_Expr(call)
+        if call.op is _IF_THEN_ELSE:
+            return self._if_then_else(call)
+        if call.op is _LIKELY:
+            condition = self.visit(call.args[0])
+            return condition if condition.dtype.lanes > 1 else call.with_(args=(condition,))
+        if call.op not in _LANE_WISE:
+            # A call with an effect happens once a lane even if all lanes are alike.
+            if not getattr(call.op, "is_pure", False):
+                raise NeedsLanes
+            return self.visit_Expr(call)
+        args = rewrite_tuple(call.args, self.visit)
+        if args is call.args:
+            return call
+        if any(arg.dtype.lanes > 1 for arg in args):
+            args = tuple([self.vector(arg) for arg in args])
+            return Call._make(call.dtype.with_lanes(self.lanes), call.op, args, span=call.span)
+        return call.with_(args=args)
+
+    def _if_then_else(self, call: Call) -> Expr:
+        condition = self.visit(call.args[0])
+        if condition.dtype.lanes > 1 and (can_fail(call.args[1]) or can_fail(call.args[2])):
+            raise NeedsLanes  # a guarded load stays guarded
+        chosen, other = self.visit(call.args[1]), self.visit(call.args[2])
+        if condition.dtype.lanes > 1:
+            return Select._make(condition, self.vector(chosen), self.vector(other), span=call.span)
+        if chosen.dtype.lanes != other.dtype.lanes:
+            chosen, other = self.vector(chosen), self.vector(other)
+        if condition is call.args[0] and chosen is call.args[1] and other is call.args[2]:
+            return call
+        return Call._make(chosen.dtype, call.op, (condition, chosen, other), span=call.span)
+
+
+def _ramp_quotient(ramp: Ramp, divisor: IntImm, stride: int, wants_quotient: bool) -> Expr | None:
+    """ramp // divisor (or %) where all lanes stay within one multiple of the divisor, or step by whole multiples."""
+    base = ramp.base
+    if stride % divisor.value == 0:
+        if wants_quotient:
+            return Ramp(base // divisor, const(stride // divisor.value, base.dtype), ramp.lanes)
+        return Broadcast(base % divisor, ramp.lanes)
+    facts = Analyzer().modular_set(base)
+    step = gcd(int(facts.coeff), divisor.value)
+    if step == 0 or stride < 0:
+        return None
+    first = int(facts.base) % step
+    if first + stride * (ramp.lanes - 1) >= step:
+        return None
+    return base // divisor if wants_quotient else Ramp(base % divisor, ramp.stride, ramp.lanes)
