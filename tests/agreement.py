@@ -52,14 +52,14 @@ def _compare_stages(function: ir.PrimFunc, arguments: Sequence[np.ndarray], targ
 def _compare_native(function: ir.PrimFunc, arguments: Sequence[np.ndarray], target: Target) -> None:
     *_, (_, lowered) = stages(function, target)
     written_out = _WriteOutMath().visit(lowered)
-    results = [array.copy() for array in arguments]
+    results = [np.array(array) for array in arguments]
     make_module(ir.IRModule({lowered.name: lowered}), describe(target))(*results)
     expected = _evaluated(written_out, arguments)
     _assert_same(function, results, expected, f"native code for {target}", "the evaluator on the same stage")
 
 
 def _evaluated(function: ir.PrimFunc, arguments: Sequence[np.ndarray]) -> list[np.ndarray]:
-    copies = [array.copy() for array in arguments]
+    copies = [np.array(array) for array in arguments]
     evaluate(function, *copies)
     return copies
 

@@ -103,12 +103,12 @@ def _random_array(rng: np.random.Generator, buffer: Buffer) -> np.ndarray:
     shape = tuple(int(extent) for extent in buffer.shape)  # type: ignore[call-overload]
     dtype = buffer.dtype
     if dtype.is_bool:
-        return rng.integers(0, 2, shape).astype(bool)
+        return np.asarray(rng.integers(0, 2, shape), bool)
     if dtype.is_float:
-        return (rng.integers(-32, 33, shape) / 4).astype(dtype.numpy())
-    values = rng.integers(0 if dtype.is_unsigned else -8, 9, shape).astype(dtype.numpy())
+        return np.asarray(rng.integers(-32, 33, shape) / 4, dtype.numpy())
+    values = np.asarray(rng.integers(0 if dtype.is_unsigned else -8, 9, shape), dtype.numpy())
     extremes = np.array([dtype.min_value(), dtype.max_value()], dtype.numpy())[rng.integers(0, 2, shape)]
-    return np.where(rng.random(shape) < 0.05, extremes, values).astype(dtype.numpy())
+    return np.asarray(np.where(rng.random(shape) < 0.05, extremes, values), dtype.numpy())
 
 
 class _Program:
@@ -575,7 +575,11 @@ class _Values:
         if value.dtype is dtype:
             return value
         if dtype.is_bool:
-            return Cast(dtype, value) if value.dtype.is_int and self.rng.random() < 0.5 else value != cast(const(0), value.dtype)
+            return (
+                Cast(dtype, value)
+                if value.dtype.is_int and self.rng.random() < 0.5
+                else value != cast(const(0), value.dtype)
+            )
         return cast(value, dtype)
 
     def small_float(self) -> Expr:
@@ -598,7 +602,9 @@ class _Values:
                 return chosen
         if roll < 0.14:
             choose: Any = self.rng.choice((tir.if_then_else, Select))
-            return choose(self.condition(depth - 1), self.make(dtype, depth - 1, exact), self.make(dtype, depth - 1, exact))
+            return choose(
+                self.condition(depth - 1), self.make(dtype, depth - 1, exact), self.make(dtype, depth - 1, exact)
+            )
         if roll < 0.18:
             var = Var(self.program.name("y"), dtype)
             value, inner = self.make(dtype, depth - 1, exact), self.make(dtype, depth - 1, exact)
@@ -627,7 +633,11 @@ class _Values:
             divide: Any = rng.choice((lambda x, y: x // y, lambda x, y: x % y, truncdiv, truncmod))
             return divide(a, const(divisor, dtype))
         if form == 9:
-            amount = const(rng.randrange(dtype.bits), dtype) if rng.random() < 0.6 else self.shift_amount(dtype, depth, exact)
+            amount = (
+                const(rng.randrange(dtype.bits), dtype)
+                if rng.random() < 0.6
+                else self.shift_amount(dtype, depth, exact)
+            )
             return a << amount if rng.random() < 0.5 else a >> amount
         if form == 10:
             return ~a if rng.random() < 0.5 else -a
@@ -664,7 +674,9 @@ class _Values:
             lambda: rng.choice((tir.tanh, tir.sigmoid, tir.erf, tir.atan))(a),
             lambda: rng.choice((tir.sin, tir.cos))(tir.maximum(tir.minimum(a, const(8.0, dtype)), const(-8.0, dtype))),
             lambda: tir.rsqrt(tir.abs(a) + one),
-            lambda: tir.pow(tir.minimum(tir.abs(a), const(8.0, dtype)) + one, const(rng.choice((0.5, 1.5, 2.0)), dtype)),
+            lambda: tir.pow(
+                tir.minimum(tir.abs(a), const(8.0, dtype)) + one, const(rng.choice((0.5, 1.5, 2.0)), dtype)
+            ),
         )[form - 10]()
 
     def condition(self, depth: int) -> Expr:
@@ -680,7 +692,9 @@ class _Values:
             return self.leaf(DataType("bool"), True)
         dtype = rng.choice(["int32", "float32", *SIGNED, *UNSIGNED, *FLOATS])
         a, b = self.make(dtype, depth - 1, True), self.make(dtype, depth - 1, True)
-        return rng.choice((lambda: a < b, lambda: a <= b, lambda: a > b, lambda: a >= b, lambda: a.equal(b), lambda: a != b))()
+        return rng.choice(
+            (lambda: a < b, lambda: a <= b, lambda: a > b, lambda: a >= b, lambda: a.equal(b), lambda: a != b)
+        )()
 
 
 def _shape_of(buffer: Buffer) -> tuple[int, ...]:

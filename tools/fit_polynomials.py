@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from mpmath import asin, atan, cos, erf, expm1, inf, log, log1p, lu_solve, matrix, mp, mpf, pi, sin, sqrt
+from mpmath import asin, atan, cos, erf, erfc, exp, expm1, inf, log, log1p, lu_solve, matrix, mp, mpf, pi, sin, sqrt
 
 mp.dps = 45
 
@@ -130,10 +130,18 @@ def _fits() -> list[Fit]:
     def erf_tail(x: mpf) -> mpf:
         return (erf(x) / x - 2 / sqrt(pi)) / x**2
 
+    def scaled_erfc(u: mpf) -> mpf:  # e^(x²) (1 - erf x) with u = 1 / (1 + x)
+        x = 1 / u - 1
+        return erfc(x) * exp(x**2)
+
+    def erfc_scale(u: mpf) -> mpf:
+        return exp(-((1 / u - 1) ** 2))
+
     s_high = (LOG_HIGH / (2 + LOG_HIGH)) ** 2 * mpf("1.01")
     middle = mpf("2.4375")  # erf there is a float32 to within 2^-29
     return [
-        Fit("exp", exp_tail, lambda r: r**2 / expm1(r), -HALF_LN2, HALF_LN2, 4),
+        Fit("exp", exp_tail, lambda r: r**2 / exp(r), -HALF_LN2, HALF_LN2, 4),
+        Fit("expm1", exp_tail, lambda r: r**2 / expm1(r), -HALF_LN2, HALF_LN2, 5),
         Fit("exp2", lambda r: expm1(r * log(2)) / r, lambda r: r, -mpf("0.501"), mpf("0.501"), 5),
         Fit("log", log_tail, lambda f: f**3 / log1p(f), LOG_LOW, LOG_HIGH, 8),
         Fit("sin", root(sin_tail), root(lambda x: x**3 / sin(x)), TINY, QUARTER**2, 2),
@@ -144,6 +152,16 @@ def _fits() -> list[Fit]:
         Fit("erf_far", lambda t: erf(t + middle), lambda t: mpf(1), 1 - middle, mpf(4) - middle, 15),
         Fit("pow_log2", lambda f: log1p(f) / log(2) / f, lambda f: f, LOG_LOW, LOG_HIGH, 13, "float64"),
         Fit("exp_float64", exp_tail, lambda r: r**2 / expm1(r), -HALF_LN2, HALF_LN2, 10, "float64"),
+        Fit("erf_near_float64", root(erf_tail), root(lambda x: x**3 / erf(x)), TINY, mpf(1), 10, "float64"),
+        Fit(
+            "erf_far_float64",
+            scaled_erfc,
+            lambda u: exp(-((1 / u - 1) ** 2)),
+            1 / mpf("6.95"),
+            mpf("0.5"),
+            12,
+            "float64",
+        ),
         Fit("log_float64", atanh_tail, lambda t: t, TINY, s_high, 6, "float64"),
     ]
 

@@ -1,8 +1,32 @@
 """Facts about programs that schedules, lowering and the evaluator share.
 
-Start with `reduction_init.py`: where the start value of a reduction is written.
+Start with `reduction_init.py` (where the start value of a reduction is written), then `instances.py` (which iterations
+run, and when) and `accesses.py` (what they read and write). On these stand the checks of every build: `bounds.py`,
+`uninitialised.py` and `races.py`. Index arithmetic is in `affine.py`; quick proofs are in `ranges.py`, exact ones, by
+isl, in `polyhedral.py`.
 """
 
+from loopwright.analysis.accesses import Access, Program, accesses_of
+from loopwright.analysis.bounds import OutOfBounds, check_bounds
+from loopwright.analysis.check import check_program
+from loopwright.analysis.instances import Instance, Loop
+from loopwright.analysis.races import ParallelRace, check_races
 from loopwright.analysis.reduction_init import InitUsesReduction, write_inits
+from loopwright.analysis.uninitialised import UninitialisedRead, check_initialised
 
-__all__ = ["InitUsesReduction", "write_inits"]
+__all__ = [
+    "Access",
+    "InitUsesReduction",
+    "Instance",
+    "Loop",
+    "OutOfBounds",
+    "ParallelRace",
+    "Program",
+    "UninitialisedRead",
+    "accesses_of",
+    "check_bounds",
+    "check_initialised",
+    "check_program",
+    "check_races",
+    "write_inits",
+]

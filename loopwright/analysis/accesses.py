@@ -96,14 +96,14 @@ class Program:
                 access.exact = False
         # Sizes of arguments are not negative, whatever the caller gives.
         self.sizes: set[Var] = set()
-        self.context: list[Condition] = []
+        self.context: list[Ge] = []
         for buffer in function.argument_buffers():
             for extent in buffer.shape:
                 form = self.affine.form(extent)
                 if form is not None and form.terms:
                     self.context.append(Ge(form))
                     self.sizes |= form.variables()
-        plain = {v for c in self.context if isinstance(c, Ge) and not c.form.const for v in _just_variable(c.form)}
+        plain = {v for c in self.context if not c.form.const for v in _just_variable(c.form)}
         self.ranges = Ranges(plain)
         self.polyhedra = Polyhedra(self)
 

@@ -86,7 +86,7 @@ def check_bounds_in(program: Program) -> None:
                 shape = shapes[buffer] = tuple([program.affine.form(extent) for extent in buffer.shape])
             if access.exact and not _proved(program, access, indices, shape):
                 try:
-                    _ask(program.polyhedra, access, buffer, indices, shape, asked)
+                    _ask(program.polyhedra.begin(), access, buffer, indices, shape, asked)
                 except Undecided:
                     continue
 

@@ -57,12 +57,13 @@ class Loop(NamedTuple):
 def carries(loops: Sequence[Loop | None], depth: int, values: Sequence[Expr], conditions: Sequence[Expr]) -> bool:
     """Whether two iterations of `loops[depth]` (outermost first) reach equal `values` where `conditions` hold.
 
-    None stands for a loop without a variable, which repeats whatever is in it.
+    None stands for a loop without a variable, which repeats whatever is in it. A loop of no iterations that no value
+    uses counts as carrying: what stands before it runs all the same.
     """
     loop = loops[depth]
     if loop is None:
         return True
-    if isinstance(loop.extent, IntImm) and loop.extent.value <= 1:
+    if isinstance(loop.extent, IntImm) and loop.extent.value == 1:
         return False
     used = [_variables(value) for value in values]
     if not any(loop.var in variables for variables in used):

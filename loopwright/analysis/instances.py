@@ -67,6 +67,16 @@ class Instance(NamedTuple):
     positions: tuple[int, ...]
 
 
+def common_depth(a: Instance, b: Instance) -> int:
+    """How many loops are around both."""
+    depth = 0
+    for one, other in zip(a.loops, b.loops, strict=False):
+        if one is not other:
+            break
+        depth += 1
+    return depth
+
+
 class View(NamedTuple):
     """A sub-buffer: its element `index` is `source[starts + index]`; leading dimensions of the source may be fixed."""
 

@@ -34,6 +34,11 @@ class Polyhedra:
         self.questions = 0
         self._context: Any = None
 
+    def begin(self) -> Polyhedra:
+        """Forget the parameters of the last question, so that a witness shows only those that matter."""
+        self.parameters = {}
+        return self
+
     # --- text ---------------------------------------------------------------------------------------------------
 
     def form(self, form: Form, names: Mapping[Var, str]) -> str:
@@ -82,30 +87,36 @@ class Polyhedra:
 
     # --- questions ----------------------------------------------------------------------------------------------
 
-    def smallest(self, dims: Sequence[str], constraints: Sequence[str]) -> dict[str, int] | None:
-        """The first point where the constraints hold, sizes of arguments first; None when there is none for certain."""
+    def smallest(
+        self, dims: Sequence[str], constraints: Sequence[str], certain: bool = True
+    ) -> dict[str, int] | None:
+        """The first point where the constraints hold, sizes of arguments first; None when there is none.
+
+        Unless `certain` is off, there must be one whatever the scalars are.
+        """
         import islpy as isl
 
-        text = " and ".join([*self._known(), *constraints]) or "0 = 0"
+        text = " and ".join([*self.known(), *constraints]) or "0 = 0"
         try:
             points = isl.Set.read_from_str(self.ask(), f"{{ [{', '.join([*self.ordered(), *dims])}] : {text} }}")
-            return self._first(points, dims)
+            return self._first(points, dims, certain)
         except isl.Error as error:
             # isl gives every failure the same class; with text that we made ourselves it is the budget.
             raise Undecided from error
 
-    def without(self, points: Any, dims: Sequence[str]) -> dict[str, int] | None:
-        """The same for an isl set with parameters."""
+    def smallest_of(self, points: Any, dims: Sequence[str]) -> dict[str, int] | None:
+        """The same for an isl set whose parameters are those of the program."""
         import islpy as isl
 
+        known = " and ".join(self.known()) or "0 = 0"
         names = self.ordered()
         try:
-            known = isl.Set.read_from_str(points.get_ctx(), f"[{', '.join(names)}] -> {{ : {self._all_known()} }}")
-            points = points.intersect_params(known)
+            context = isl.Set.read_from_str(points.get_ctx(), f"[{', '.join(names)}] -> {{ : {known} }}")
+            points = points.align_params(context.get_space()).intersect_params(context)
             for place, name in enumerate(names):
                 at = points.find_dim_by_name(isl.dim_type.param, name)
                 points = points.move_dims(isl.dim_type.set, place, isl.dim_type.param, at, 1)
-            return self._first(points, dims)
+            return self._first(points, dims, certain=True)
         except isl.Error as error:
             raise Undecided from error
 
@@ -127,14 +138,19 @@ class Polyhedra:
         sizes = [name for var, name in self.parameters.items() if var in self.program.sizes]
         return sizes + [name for var, name in self.parameters.items() if var not in self.program.sizes]
 
-    def _known(self) -> list[str]:
-        known = [self.condition(item, {}) for item in self.program.context]
-        return known + [f"{name} >= 0" for var, name in self.parameters.items() if isinstance(var, SizeVar)]
+    def known(self) -> list[str]:
+        """What is known of the parameters; those that are related to them become parameters as well."""
+        pending = list(self.program.context)
+        found: list[str] = []
+        grown = True
+        while grown:
+            related = [item for item in pending if not item.form.variables().isdisjoint(self.parameters)]
+            pending = [item for item in pending if item not in related]
+            found += [self.condition(item, {}) for item in related]
+            grown = bool(related)
+        return found + [f"{name} >= 0" for var, name in self.parameters.items() if isinstance(var, SizeVar)]
 
-    def _all_known(self) -> str:
-        return " and ".join(self._known()) or "0 = 0"
-
-    def _first(self, points: Any, dims: Sequence[str]) -> dict[str, int] | None:
+    def _first(self, points: Any, dims: Sequence[str], certain: bool) -> dict[str, int] | None:
         import islpy as isl
 
         if points.is_empty():
@@ -143,9 +159,10 @@ class Polyhedra:
         sizes = len([var for var in self.parameters if var in self.program.sizes])
         scalars = len(self.parameters) - sizes
         if scalars:
-            points = self._whatever(points, sizes, scalars, len(dims))
-            if points.is_empty():
-                return None
+            if certain:
+                points = self._whatever(points, sizes, scalars, len(dims))
+                if points.is_empty():
+                    return None
             first = points.project_out(isl.dim_type.set, sizes, scalars + len(dims)).lexmin().sample_point()
             for k in range(sizes):
                 points = points.fix_val(isl.dim_type.set, k, first.get_coordinate_val(isl.dim_type.set, k))
@@ -164,7 +181,7 @@ class Polyhedra:
         """The points of those sizes for which there are points whatever the scalars are."""
         import islpy as isl
 
-        text = f"{{ [{', '.join(self.ordered())}] : {self._all_known()} }}"
+        text = f"{{ [{', '.join(self.ordered())}] : {' and '.join(self.known()) or '0 = 0'} }}"
         possible = isl.Set.read_from_str(points.get_ctx(), text)
         kind = isl.dim_type.set
         right = possible.subtract(points.project_out(kind, sizes + scalars, dims))

@@ -235,19 +235,22 @@ class _Init:
                 raise InitUsesReduction(block, f"buffer {buffer.name}, which the block allocates")
         init, matched = _own_matches(block.init, block.match_buffers)
         fresh = {axis.var: Var(axis.var.name, axis.var.dtype) for axis, _ in axes}
-        made = Block(
-            iter_vars=tuple([IterVar(axis.dom, fresh[axis.var], axis.iter_type, axis.thread_tag) for axis, _ in axes]),
-            reads=(),
-            writes=tuple([substitute(region, fresh) for region in block.writes]),
-            name_hint=f"{block.name_hint}_init",
-            body=substitute(init, fresh),
-            match_buffers=tuple([substitute(match, fresh) for match in matched]),
+        made = Block._make(
+            tuple([IterVar(axis.dom, fresh[axis.var], axis.iter_type, axis.thread_tag) for axis, _ in axes]),
+            (),
+            tuple([substitute(region, fresh) for region in block.writes]),
+            f"{block.name_hint}_init",
+            substitute(init, fresh),
+            None,
+            (),
+            tuple([substitute(match, fresh) for match in matched]),
+            {},
             span=block.span,
         )
         reduction = {axis.var for axis in block.iter_vars} - set(fresh)
         for var in _used(made, reduction):
             raise InitUsesReduction(block, f"reduction axis {var.name}")
-        return BlockRealize(tuple([value for _, value in axes]), predicate, made, span=self.realize.span)
+        return BlockRealize._make(tuple([value for _, value in axes]), predicate, made, span=self.realize.span)
 
 
 def conjuncts(condition: Expr) -> list[Expr]:

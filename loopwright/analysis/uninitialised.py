@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple
 
 from loopwright.analysis.accesses import Access, Program, accesses_of
 from loopwright.analysis.affine import Form
+from loopwright.analysis.instances import Loop, common_depth
 from loopwright.analysis.polyhedral import Polyhedra, Undecided
 from loopwright.analysis.witness import actor, assignment, at_iteration, element, named_values, values_of
 from loopwright.ir import BufferStore, PrimFunc, Var
@@ -102,7 +103,7 @@ def check_initialised_in(program: Program) -> None:
         open_reads = [read for read in reads if not any([_supplies(program, w, read, shape) for w in writes])]
         if open_reads and len(open_reads) + len(writes) <= FLOWS:
             try:
-                _ask(program, open_reads, writes)
+                _ask(program, open_reads, writes, shape)
             except Undecided:
                 continue
 
@@ -118,12 +119,7 @@ def _supplies(program: Program, write: Access, read: Access, shape: Sequence[For
     """
     if write.guards or not write.is_must or None in shape:
         return False
-    common = 0
-    for common, (a, b) in enumerate(zip(write.instance.loops, read.instance.loops, strict=False)):
-        if a is not b or write.instance.positions[common] != read.instance.positions[common]:
-            break
-    else:
-        common = min(write.depth, read.depth)
+    common = common_depth(write.instance, read.instance)
     if not write.instance.positions[common] < read.instance.positions[common]:
         return False
     shared = {loop.var for loop in write.loops[:common]}
@@ -154,7 +150,7 @@ def _is_constant(form: Form | None, value: int) -> bool:
     return form is not None and not form.terms and form.const == value
 
 
-def _runs(program: Program, loop: Any, write: Access) -> bool:
+def _runs(program: Program, loop: Loop, write: Access) -> bool:
     if loop.low is None or loop.high is None:
         return False
     return program.ranges.is_at_most(loop.low.plus(loop.high, -1), 0, write.loops)
@@ -163,14 +159,17 @@ def _runs(program: Program, loop: Any, write: Access) -> bool:
 # --- the exact test -----------------------------------------------------------------------------------------------
 
 
-def _ask(program: Program, reads: Sequence[Access], writes: Sequence[Access]) -> None:
+def _ask(
+    program: Program, reads: Sequence[Access], writes: Sequence[Access], shape: Sequence[Form | None]
+) -> None:
+    """Ask isl for a read that no write precedes; raise UninitialisedRead with it."""
     import islpy as isl
 
-    polyhedra = program.polyhedra
+    polyhedra = program.polyhedra.begin()
     everything = [*reads, *writes]
     length = max([len(access.time) for access in everything])
     names = {id(access): _names(access) for access in everything}
-    maps = {id(access): _cells(program, access, f"a{k}", names[id(access)]) for k, access in enumerate(everything)}
+    maps = {id(access): _cells(program, access, f"a{k}", names[id(access)], shape) for k, access in enumerate(everything)}
     times = [_time(access, f"a{k}", names[id(access)], length) for k, access in enumerate(everything)]
     header = f"[{', '.join(polyhedra.ordered())}] -> "
 
@@ -187,14 +186,14 @@ def _ask(program: Program, reads: Sequence[Access], writes: Sequence[Access]) ->
             .set_schedule_map(isl.UnionMap.read_from_str(context, f"{header}{{ {'; '.join(times)} }}"))
             .compute_flow()
         )
-        missing = {item.get_tuple_name(isl.dim_type.set): item for item in _sets(flow.get_must_no_source().domain())}
+        missing = {item.get_tuple_name(): item for item in _sets(flow.get_must_no_source().domain())}
     except isl.Error as error:
         raise Undecided from error
     for k, read in enumerate(reads):
         found = missing.get(f"a{k}")
         if found is None:
             continue
-        point = polyhedra.without(found, list(names[id(read)].values()))
+        point = polyhedra.smallest_of(found, list(names[id(read)].values()))
         if point is not None:
             values = values_of(point, names[id(read)], polyhedra)
             indices = [index.at(values) for index in read.cell[1] if index is not None]
@@ -205,13 +204,22 @@ def _names(access: Access) -> dict[Var, str]:
     return {loop.var: f"i{k}" for k, loop in enumerate(access.loops)}
 
 
-def _cells(program: Program, access: Access, name: str, names: Mapping[Var, str]) -> str:
-    """`a0[i0, i1] -> [home…, index…] : domain`; an index that is not affine may be anything."""
+def _cells(
+    program: Program, access: Access, name: str, names: Mapping[Var, str], shape: Sequence[Form | None]
+) -> str:
+    """`a0[i0, i1] -> [home…, index…] : domain`; an index that is not affine may be anything.
+
+    Reads outside the buffer are left out: they are wrong for another reason.
+    """
     polyhedra = program.polyhedra
     buffer, indices = access.cell
     domain = polyhedra.domain(access.loops, access.guards, names)
     home = [names[loop.var] for loop in program.homes[buffer.data]]
     outputs = [f"o{k}" if index is None else polyhedra.form(index, names) for k, index in enumerate(indices)]
+    if not access.writes:
+        for text, extent in zip(outputs, shape, strict=True):
+            if extent is not None:
+                domain.append(f"0 <= {text} < {polyhedra.form(extent, names)}")
     where = f" : {' and '.join(domain)}" if domain else ""
     return f"{name}[{', '.join(names.values())}] -> cell[{', '.join([*home, *outputs])}]{where}"
 
@@ -245,7 +253,7 @@ def _later(
             same.append(f"{polyhedra.form(index, names)} = {value}")
         constraints = [*parameters, *same, *polyhedra.domain(write.loops, write.guards, names)]
         try:
-            point = polyhedra.smallest(list(names.values()), constraints)
+            point = polyhedra.smallest(list(names.values()), constraints, certain=False)
         except Undecided:
             continue
         if point is not None:

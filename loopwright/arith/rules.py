@@ -180,8 +180,10 @@ class _Row:
         self.names: set[str] = set()
         self._match(row.left, "e")
         for name in sorted(self.names - {var.name for var in LITERALS}):
-            if name in ("x", "y", "z"):
-                self._test(f"{'is_index(' + name + '.dtype)' if row.index else name + '.dtype.is_int'}")
+            if name in ("p", "q"):
+                self._test(f"{name}.dtype.is_bool")
+            else:
+                self._test(f"is_index({name}.dtype)" if row.index else f"{name}.dtype.is_int")
         if row.when is not None:
             self._test(_computed(row.when))
         self._line(f"return {self._build(row.right)}")
@@ -208,7 +210,7 @@ class _Row:
                 self._line(f"{name} = {path}")
             self.names.add(name)
         elif isinstance(pattern, IntImm):
-            self._test(f"type({path}) is IntImm and {path}.value == {pattern.value}")
+            self._test(f"type({path}) is IntImm and {path}.dtype.is_bool and {path}.value == {pattern.value}")
         else:
             if path != "e":
                 self._test(f"type({path}) is {type(pattern).__name__}")

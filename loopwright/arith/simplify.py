@@ -431,8 +431,9 @@ class Simplifier:
         if like is not None and self._reads(like, order, form.const, const_first):
             return like
         result = write_terms(order, form.const, const_first, dtype)
-        self._simple[result] = result
-        self._forms[result] = form
+        if type(result) in _LINEAR:  # a node of our own: an atom may be the user's, and have effects
+            self._simple[result] = result
+            self._forms[result] = form
         return result
 
     def _reads(self, e: Any, order: list[tuple[Expr, int]], const: int, const_first: bool) -> bool:

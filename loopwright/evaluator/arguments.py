@@ -114,8 +114,7 @@ class Parameters:
                 for axis, stride in enumerate(buffer.strides):
                     self._stride(position, buffer, axis, stride, later)
                 if isinstance(buffer.elem_offset, Var) and buffer.elem_offset not in compiler.slots:
-                    bind = compiler.binder(buffer.elem_offset)
-                    self.bindings.append(lambda values, bind=bind: bind(0))
+                    self._bind_or_check(buffer.elem_offset, lambda values: 0, None, later)
         for make in later:
             make()
 
@@ -202,8 +201,7 @@ class Parameters:
             buffer = func.buffer_map.get(param)
             if buffer is not None:
                 array = as_array(argument, buffer.name, func.name)
-                check_array(func.name, buffer, array)
-                values.append(array)
+                values.append(check_array(func.name, buffer, array))
             elif param.dtype.kind == "handle" and argument is not None:
                 values.append(as_array(argument, param.name, func.name).pointer)
             else:
@@ -220,9 +218,9 @@ def check_count(func: PrimFunc, arguments: Sequence[Any]) -> None:
         )
 
 
-def check_array(function: str, buffer: Buffer, array: Array) -> None:
-    """Refuse an array of the wrong type, rank or layout."""
-    assert array.shape is not None and array.dtype is not None
+def check_array(function: str, buffer: Buffer, array: Array) -> Array:
+    """The array as elements of the buffer; refuses one of the wrong type, rank or layout."""
+    assert array.shape is not None and array.dtype is not None and array.strides is not None
     expected = buffer.dtype.element
     # Types that numpy lacks travel as integers of the same size.
     same_bits = expected.bits <= array.dtype.bits == expected.nbytes * 8 and array.dtype.is_int
@@ -232,20 +230,22 @@ def check_array(function: str, buffer: Buffer, array: Array) -> None:
             f"{function}: argument {buffer.name} has type {array.dtype}, expected {expected}"
             f"{SEPARATOR}{SEPARATOR}convert it with .astype"
         )
-    if buffer.dtype.lanes > 1:
-        return  # elements of vectors: the array's own shape may split them in any way
-    if len(array.shape) != len(buffer.shape):
-        raise RankMismatch(
-            f"{function}: argument {buffer.name} has {len(array.shape)} dimensions, expected {len(buffer.shape)}"
+    lanes = buffer.dtype.lanes
+    rank = len(buffer.shape) + (lanes > 1)
+    if len(array.shape) != rank:
+        raise RankMismatch(f"{function}: argument {buffer.name} has {len(array.shape)} dimensions, expected {rank}")
+    if lanes > 1 and array.shape[-1] != lanes:
+        raise ShapeMismatch(
+            f"{function}: argument {buffer.name} has shape {array.shape}, expected a last dimension of {lanes}"
+            f"{SEPARATOR}its elements are vectors of {lanes}"
         )
-    if not buffer.strides and 0 not in array.shape:
-        used = [
-            (stride, compact)
-            for extent, stride, compact in zip(array.shape, array.strides or (), _compact(array.shape), strict=True)
-            if extent > 1
-        ]
-        if any(stride != compact for stride, compact in used):
-            raise StrideMismatch(
-                f"{function}: argument {buffer.name} has strides {array.strides}, expected the compact row-major layout"
-                f"{SEPARATOR}{SEPARATOR}pass numpy.ascontiguousarray(...)"
-            )
+    rows = zip(array.shape, array.strides, _compact(array.shape), strict=True)
+    compact = 0 in array.shape or all(stride == natural for extent, stride, natural in rows if extent > 1)
+    if not compact and (lanes > 1 or not buffer.strides):
+        raise StrideMismatch(
+            f"{function}: argument {buffer.name} has strides {array.strides}, expected the compact row-major layout"
+            f"{SEPARATOR}{SEPARATOR}pass numpy.ascontiguousarray(...)"
+        )
+    if lanes > 1:
+        return array._replace(shape=array.shape[:-1], strides=_compact(array.shape[:-1]))
+    return array

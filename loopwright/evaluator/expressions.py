@@ -239,7 +239,7 @@ class ExpressionCompiler(Visitor):
 
         if isinstance(right, IntImm) and cls is not Sub:
             return add_literal if cls is Add else mul_literal
-        return {Add: add, Sub: sub, Mul: mul}[cls]
+        return add if cls is Add else sub if cls is Sub else mul
 
     def visit_And(self, expr: And) -> Run:
         return self._logic(expr, True)

@@ -65,8 +65,7 @@ class LockstepCompiler(StatementCompiler):
 
     def lockstep(self, stmt: Stmt) -> InLockstep:
         """The statement as a function of the lanes that run it."""
-        method: Any = _LOCKSTEP.get(type(stmt), LockstepCompiler._each_lane)
-        compiled: InLockstep = method(self, stmt)
+        compiled: InLockstep = getattr(self, _LOCKSTEP.get(type(stmt), "each_lane"))(stmt)
         return compiled
 
     def _in_lane(self, run: Run) -> Callable[[list[Any]], Any]:
@@ -81,7 +80,7 @@ class LockstepCompiler(StatementCompiler):
 
         return as_lane
 
-    def _each_lane(self, stmt: Stmt) -> InLockstep:
+    def each_lane(self, stmt: Stmt) -> InLockstep:
         run = self._in_lane(self.visit(stmt))
 
         def each(lanes: Lanes) -> None:
@@ -90,7 +89,7 @@ class LockstepCompiler(StatementCompiler):
 
         return each
 
-    def _lockstep_seq(self, stmt: SeqStmt) -> InLockstep:
+    def lockstep_seq(self, stmt: SeqStmt) -> InLockstep:
         parts = [self.lockstep(part) for part in stmt.seq]
 
         def run(lanes: Lanes) -> None:
@@ -99,7 +98,7 @@ class LockstepCompiler(StatementCompiler):
 
         return run
 
-    def _lockstep_store(self, stmt: BufferStore) -> InLockstep:
+    def lockstep_store(self, stmt: BufferStore) -> InLockstep:
         store = self.compile_store(stmt)
         prepare = self._in_lane(store.prepare)
         frame, first = self.frame, self.lanes_from
@@ -112,7 +111,7 @@ class LockstepCompiler(StatementCompiler):
 
         return run
 
-    def _lockstep_if(self, stmt: IfThenElse) -> InLockstep:
+    def lockstep_if(self, stmt: IfThenElse) -> InLockstep:
         condition = self._in_lane(self.concrete(stmt.condition, self.visit(stmt.condition)))
         then_case = self.lockstep(stmt.then_case)
         else_case = None if stmt.else_case is None else self.lockstep(stmt.else_case)
@@ -125,7 +124,7 @@ class LockstepCompiler(StatementCompiler):
 
         return run
 
-    def _lockstep_for(self, stmt: For) -> InLockstep:
+    def lockstep_for(self, stmt: For) -> InLockstep:
         low = self._in_lane(self.concrete(stmt.min, self.visit(stmt.min)))
         extent = self._in_lane(self.concrete(stmt.extent, self.visit(stmt.extent)))
         slots = [slot - self.lanes_from for slot in self.loop_slots(stmt)]
@@ -144,7 +143,7 @@ class LockstepCompiler(StatementCompiler):
 
         return run
 
-    def _lockstep_while(self, stmt: While) -> InLockstep:
+    def lockstep_while(self, stmt: While) -> InLockstep:
         condition = self._in_lane(self.concrete(stmt.condition, self.visit(stmt.condition)))
         body = self.lockstep(stmt.body)
 
@@ -156,7 +155,7 @@ class LockstepCompiler(StatementCompiler):
 
         return run
 
-    def _lockstep_after(self, start: Run, body: Stmt) -> InLockstep:
+    def lockstep_after(self, start: Run, body: Stmt) -> InLockstep:
         """Something every lane does first, then the body in lockstep."""
         first, rest = self._in_lane(start), self.lockstep(body)
 
@@ -167,26 +166,26 @@ class LockstepCompiler(StatementCompiler):
 
         return run
 
-    def _lockstep_let(self, stmt: LetStmt) -> InLockstep:
+    def lockstep_let(self, stmt: LetStmt) -> InLockstep:
         value, bind = self.visit(stmt.value), self.binder(stmt.var)
-        return self._lockstep_after(lambda: bind(value()), stmt.body)
+        return self.lockstep_after(lambda: bind(value()), stmt.body)
 
-    def _lockstep_allocate(self, stmt: Allocate | AllocateConst) -> InLockstep:
+    def lockstep_allocate(self, stmt: Allocate | AllocateConst) -> InLockstep:
         if isinstance(stmt, AllocateConst):
             make = self.constant_memory(stmt.buffer_var.name, stmt.dtype, stmt.data)
         else:
             sizes = [self.constant_or_run(extent) for extent in stmt.extents]
             make = self.new_memory(stmt.buffer_var.name, stmt.dtype, sizes)
         bind = self.pointer(stmt.buffer_var)
-        return self._lockstep_after(lambda: bind(make()), stmt.body)
+        return self.lockstep_after(lambda: bind(make()), stmt.body)
 
-    def _lockstep_assert(self, stmt: AssertStmt) -> InLockstep:
-        return self._lockstep_after(self.assertion(stmt), stmt.body)
+    def lockstep_assert(self, stmt: AssertStmt) -> InLockstep:
+        return self.lockstep_after(self.assertion(stmt), stmt.body)
 
-    def _lockstep_body(self, stmt: AttrStmt | DeclBuffer) -> InLockstep:
+    def lockstep_body(self, stmt: AttrStmt | DeclBuffer) -> InLockstep:
         return self.lockstep(stmt.body)
 
-    def _lockstep_block(self, stmt: BlockRealize) -> InLockstep:
+    def lockstep_block(self, stmt: BlockRealize) -> InLockstep:
         holds, enter, body = self.compile_block(stmt, self.lockstep)
         test, start = self._in_lane(holds), self._in_lane(enter)
 
@@ -199,17 +198,17 @@ class LockstepCompiler(StatementCompiler):
         return run
 
 
-_LOCKSTEP: Final[dict[type[Stmt], Callable[[Any, Any], InLockstep]]] = {
-    SeqStmt: LockstepCompiler._lockstep_seq,
-    BufferStore: LockstepCompiler._lockstep_store,
-    IfThenElse: LockstepCompiler._lockstep_if,
-    For: LockstepCompiler._lockstep_for,
-    While: LockstepCompiler._lockstep_while,
-    LetStmt: LockstepCompiler._lockstep_let,
-    Allocate: LockstepCompiler._lockstep_allocate,
-    AllocateConst: LockstepCompiler._lockstep_allocate,
-    AssertStmt: LockstepCompiler._lockstep_assert,
-    AttrStmt: LockstepCompiler._lockstep_body,
-    DeclBuffer: LockstepCompiler._lockstep_body,
-    BlockRealize: LockstepCompiler._lockstep_block,
+_LOCKSTEP: Final[dict[type[Stmt], str]] = {
+    SeqStmt: "lockstep_seq",
+    BufferStore: "lockstep_store",
+    IfThenElse: "lockstep_if",
+    For: "lockstep_for",
+    While: "lockstep_while",
+    LetStmt: "lockstep_let",
+    Allocate: "lockstep_allocate",
+    AllocateConst: "lockstep_allocate",
+    AssertStmt: "lockstep_assert",
+    AttrStmt: "lockstep_body",
+    DeclBuffer: "lockstep_body",
+    BlockRealize: "lockstep_block",
 }

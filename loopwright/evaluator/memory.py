@@ -66,7 +66,7 @@ class Memory:
 
     def __init__(self, data: memoryview, unit: int, written: bytearray | None) -> None:
         self.data, self.unit, self.written = data, unit, written
-        self.views: dict[str, memoryview] = {}
+        self.views: dict[str, memoryview[Any]] = {}
 
     @staticmethod
     def allocate(count: int, dtype: DataType, track: bool = True) -> Memory:
@@ -81,9 +81,9 @@ class Memory:
         """The memory of a one-dimensional array, shared with it."""
         if array.size == 0:
             return Memory(memoryview(bytearray(16)), array.itemsize, None)
-        return Memory(memoryview(array.view(np.uint8)), array.itemsize, None)
+        return Memory(memoryview(array.view(np.uint8).data), array.itemsize, None)
 
-    def view(self, dtype: DataType) -> memoryview:
+    def view(self, dtype: DataType) -> memoryview[Any]:
         """The memory as elements of `dtype`."""
         name = dtype.element
         found = self.views.get(name)
@@ -91,10 +91,8 @@ class Memory:
             if name not in _FORMATS:
                 raise NotBuilt(f"evaluation with memory of {dtype} elements")
             whole = len(self.data) // dtype.nbytes * dtype.nbytes
-            if whole == len(self.data):
-                found = self.data.cast(_FORMATS[name])
-            else:
-                found = self.data[:whole].cast(_FORMATS[name])
+            element: Any = _FORMATS[name]
+            found = self.data[:whole].cast(element)
             self.views[name] = found
         return found
 
@@ -129,7 +127,7 @@ class Pointer:
         """The pointer `count` elements further on."""
         return Pointer(self.memory, self.offset + count * dtype.nbytes) if count else self
 
-    def view(self, dtype: DataType) -> memoryview:
+    def view(self, dtype: DataType) -> memoryview[Any]:
         """The elements from here on; what lies before is out of reach."""
         view = self.memory.view(dtype)
         return view if self.offset == 0 else view[self.offset // dtype.nbytes :]

@@ -40,9 +40,10 @@ _COMMUTES: Final = frozenset({"Add", "Mul", "Min", "Max", "EQ", "NE", "bitwise_a
 
 def make(op: str, dtype: DataType, args: Sequence[Term] = (), data: Any = None) -> Term:
     """The one term with this operation, type, arguments and data."""
-    if op in _COMMUTES and args[0].number > args[1].number:
-        args = (args[1], args[0])
-    key = (op, dtype, data, *[arg.number for arg in args])
+    numbers = [arg.number for arg in args]
+    if op in _COMMUTES:
+        numbers.sort()
+    key = (op, dtype, data, *numbers)
     found = _table.get(key)
     if found is None:
         found = _table[key] = Term(op, dtype, tuple(args), data, next(_numbers))
@@ -140,7 +141,7 @@ def _text(term: Term, room: list[int]) -> str:
         field, width = term.data
         bases, updates = parts[:width], parts[width:]
         groups = [", ".join(updates[k : k + width]) for k in range(0, len(updates), width)]
-        joined = ", ".join(groups if width == 1 else [f"({group})" for group in groups])
+        joined = ", ".join(sorted(groups) if width == 1 else [f"({group})" for group in sorted(groups)])
         return f"reduce({', '.join(bases)}; {joined})" + (f"[{field}]" if width > 1 else "")
     if term.op in _SIGNS:
         return f"({parts[0]} {_SIGNS[term.op]} {parts[1]})"

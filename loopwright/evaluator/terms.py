@@ -254,8 +254,7 @@ class _Update:
         states = [[cell[0].raw(cell[1]) for cell in group] for group, _ in folds]
         for (group, update), state in zip(folds, states, strict=True):
             fold = state[0][0] if type(state[0]) is tuple else None
-            goes_on = fold is not None and fold.cells == group
-            if not goes_on or any(s != (fold, k) for k, s in enumerate(state)):
+            if fold is None or fold.cells != group or any(s != (fold, k) for k, s in enumerate(state)):
                 fold = _Fold(group, [old(cell) for cell in group])
                 for k, (memory, place) in enumerate(group):
                     memory.cells[place] = (fold, k)
@@ -443,11 +442,11 @@ class _TermCompiler(LockstepCompiler):
         self.reduces = outside
         return lambda: self._as_update(run)
 
-    def _lockstep_block(self, stmt: BlockRealize) -> InLockstep:
+    def lockstep_block(self, stmt: BlockRealize) -> InLockstep:
         if not _is_reduction(stmt):
-            return super()._lockstep_block(stmt)
+            return super().lockstep_block(stmt)
         outside, self.reduces = self.reduces, _stored_pointers(stmt.block.body)
-        run = super()._lockstep_block(stmt)
+        run = super().lockstep_block(stmt)
         self.reduces = outside
         return lambda lanes: self._as_update(lambda: run(lanes))
 
@@ -458,6 +457,14 @@ class _TermCompiler(LockstepCompiler):
         run = super().visit_BufferStore(stmt)
         self.reduces = set()
         return lambda: self._as_update(run, _is_plain_update)
+
+    def lockstep_store(self, stmt: BufferStore) -> InLockstep:
+        if not self.all_reductions or self.reduces:
+            return super().lockstep_store(stmt)
+        self.reduces = {stmt.buffer.data}
+        run = super().lockstep_store(stmt)
+        self.reduces = set()
+        return lambda lanes: self._as_update(lambda: run(lanes), _is_plain_update)
 
     def _as_update(self, run: Run, only_if: Callable[[Term, Any], bool] | None = None) -> None:
         self.updates.append(_Update())

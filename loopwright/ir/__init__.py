@@ -90,10 +90,9 @@ from loopwright.ir.structural import (
     StructuralMismatch,
     assert_structural_equal,
     get_first_structural_mismatch,
-    structural_digest,
     structural_equal,
-    structural_hash,
 )
+from loopwright.ir.structural_hash import structural_digest, structural_hash
 from loopwright.ir.types import PointerType, PrimType, TupleType, Type
 from loopwright.ir.visitor import (
     BufferRewriter,

@@ -233,6 +233,12 @@ def true_divide(a: Any, b: Any) -> Expr:
     return _build(Div, a, b)
 
 
+def div(a: Any, b: Any) -> Expr:
+    """a / b as C has it: floats are rounded, integers are rounded towards zero."""
+    a, b = match_types(a, b)
+    return true_divide(a, b) if a.dtype.is_float else truncdiv(a, b)
+
+
 def negative(a: Any) -> Expr:
     """-a. Floats flip their sign (also of zero); integers subtract from zero and wrap."""
     a = as_expr(a)

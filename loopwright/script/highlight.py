@@ -40,11 +40,11 @@ def script_show(obj: Any, style: str | None = None, **options: Any) -> None:
 
 def highlight(text: str, style: str = "ansi", html: bool = False) -> str:
     """`text` with the escape codes (or the HTML) that colour it."""
-    import pygments
-    from pygments.formatters import HtmlFormatter, Terminal256Formatter, TerminalFormatter
-    from pygments.lexers.python import Python3Lexer
-    from pygments.styles import get_style_by_name
-    from pygments.util import ClassNotFound
+    import pygments  # type: ignore[import-untyped,unused-ignore]
+    from pygments.formatters import HtmlFormatter, Terminal256Formatter, TerminalFormatter  # type: ignore[import-untyped,unused-ignore]
+    from pygments.lexers.python import Python3Lexer  # type: ignore[import-untyped,unused-ignore]
+    from pygments.styles import get_style_by_name  # type: ignore[import-untyped,unused-ignore]
+    from pygments.util import ClassNotFound  # type: ignore[import-untyped,unused-ignore]
 
     formatter: Any
     if style == "ansi" and not html:

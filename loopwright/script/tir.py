@@ -23,11 +23,9 @@ from loopwright.ir import (
     Add,
     And,
     Broadcast,
-    Buffer as _BufferNode,
     BufferLoad,
     BufferRegion,
     BufferStore,
-    Call as _CallNode,
     CallEffect,
     Cast,
     CommReducer,
@@ -41,20 +39,17 @@ from loopwright.ir import (
     IntImm,
     IterType,
     IterVar,
-    Let as _LetNode,
     Max,
     Min,
     Mod,
     Mul,
     Not,
-    Op as _OpNode,
     Or,
     PointerType,
     Prefetch,
     PrimType,
     ProducerLoad,
     Ramp,
-    Range as _RangeNode,
     Reduce,
     Select,
     Shuffle,
@@ -67,8 +62,25 @@ from loopwright.ir import (
     Var,
     as_expr,
     as_exprs,
-    cast as _cast,
     const,
+)
+from loopwright.ir import (
+    Buffer as _BufferNode,
+)
+from loopwright.ir import (
+    Call as _CallNode,
+)
+from loopwright.ir import (
+    Let as _LetNode,
+)
+from loopwright.ir import (
+    Op as _OpNode,
+)
+from loopwright.ir import (
+    Range as _RangeNode,
+)
+from loopwright.ir import (
+    cast as _cast,
 )
 from loopwright.ir.expr import Any_ as Any
 from loopwright.ir.expr import Callee
@@ -147,14 +159,18 @@ from loopwright.ir.operators import (
     logical_and,
     logical_not,
     logical_or,
-    maximum as max,
-    minimum as min,
     shift_left,
     shift_right,
     truncdiv,
     truncmod,
 )
-from loopwright.runtime.dtype import INT32, DataType
+from loopwright.ir.operators import (
+    maximum as max,
+)
+from loopwright.ir.operators import (
+    minimum as min,
+)
+from loopwright.runtime.dtype import HANDLE, INT32, DataType
 from loopwright.script.parser import directives as _d
 from loopwright.script.parser.differences import extent_between
 from loopwright.script.parser.entry import macro, prim_func
@@ -167,7 +183,7 @@ CallEffectKind: Final = CallEffect
 
 
 class DtypeFunction:
-    """`T.int32`: as an annotation a type, called with a value a literal or a cast, called without one a new variable."""
+    """`T.int32`: as an annotation a type; called with a value, a literal or a cast; without one, a new variable."""
 
     def __init__(self, dtype: str) -> None:
         self.dtype = DataType(dtype)
@@ -192,7 +208,8 @@ _DTYPES: Final[dict[str, DtypeFunction]] = {}
 DTYPE_NAMES: Final = [
     f"{kind}{lanes}"
     for kind in (
-        "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 bfloat16 e4m3_float8 e5m2_float8"
+        "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 "
+        "float16 float32 float64 bfloat16 e4m3_float8 e5m2_float8"
     ).split()
     for lanes in ("", "x2", "x4", "x8", "x16", "x32", "x64")
 ]
@@ -330,10 +347,10 @@ def _as_array(arg: Value) -> Value:
     if not isinstance(arg, _BufferNode):
         return arg
     make_shape = _OpNode.get("tir.tvm_stack_make_shape")
-    shape = _CallNode("handle", make_shape, arg.shape)
-    strides: Expr = _CallNode("handle", make_shape, arg.strides) if arg.strides else const(0)
+    shape = _CallNode(HANDLE, make_shape, arg.shape)
+    strides: Expr = _CallNode(HANDLE, make_shape, arg.strides) if arg.strides else const(0)
     fields = (arg.data, shape, strides, const(arg.ndim), const(0, arg.dtype), arg.elem_offset)
-    return _CallNode("handle", _OpNode.get("tir.tvm_stack_make_array"), fields)
+    return _CallNode(HANDLE, _OpNode.get("tir.tvm_stack_make_array"), fields)
 
 
 def target(config: Value, host: Value = None) -> Value:
@@ -391,7 +408,9 @@ def decl_buffer(shape: Value, dtype: str = "float32", *args: Value, **kwargs: Va
 
 
 @TakesRegions
-def match_buffer(param: Value, shape: Value = None, dtype: str | None = None, *args: Value, **kwargs: Value) -> _d.MatchSpec:
+def match_buffer(
+    param: Value, shape: Value = None, dtype: str | None = None, *args: Value, **kwargs: Value
+) -> _d.MatchSpec:
     """The buffer behind a parameter, or, inside a block, a buffer that names a region."""
     return _d.MatchSpec(param, _spec(shape, dtype, *args, **kwargs))
 
@@ -589,4 +608,3 @@ def launch_thread(thread: str | Var, extent: Value) -> _d.LaunchThread:
 def meta_var(value: Value) -> _d.MetaVar:
     """A value of the parser: it leaves nothing in the program."""
     return _d.MetaVar(value)
-

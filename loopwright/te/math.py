@@ -44,7 +44,7 @@ from loopwright.ir.intrinsics import (
     tanh,
     trunc,
 )
-from loopwright.ir.operators import add, floordiv, floormod, match_types, true_divide, truncdiv, truncmod
+from loopwright.ir.operators import add, div, floordiv, floormod, truncdiv, truncmod
 from loopwright.ir.operators import mul as multiply
 from loopwright.ir.operators import sub as subtract
 from loopwright.runtime.errors import NotBuilt
@@ -52,12 +52,6 @@ from loopwright.runtime.errors import NotBuilt
 # Indices are not negative, and there rounding down is the cheap and natural division.
 indexdiv = floordiv
 indexmod = floormod
-
-
-def div(a: Any, b: Any) -> Expr:
-    """a / b as C has it: floats are rounded, integers are rounded towards zero."""
-    left, right = match_types(a, b)
-    return true_divide(left, right) if left.dtype.is_float else truncdiv(left, right)
 
 
 def trace(args: Any, trace_action: str = "tvm.default_trace_action") -> Expr:

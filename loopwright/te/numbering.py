@@ -1,4 +1,7 @@
-"""Numbering: expressions written alike get one number, in linear time even where parts are shared or very deep."""
+"""Numbering: expressions written alike get one number, in linear time even where parts are shared or very deep.
+
+`structural_equal` walks every path; the body of a compute, being Python code, easily has exponentially many.
+"""
 
 from __future__ import annotations
 

@@ -206,10 +206,10 @@ def _make_combiner(
     results = _fields(name, "fcombine", combined, count, is_tuple)
     wanted = _positional_names(fidentity)
     if wanted is not None and len(wanted) != count:
+        takes = f"{len(wanted)} argument{'s' * (len(wanted) != 1)}"
+        fields = f"{count} fields are" if count != 1 else "1 field is"
         raise BadReducer(
-            name,
-            f"fidentity takes {len(wanted)} argument{'s' * (len(wanted) != 1)}, but {count} field{'s are' * (count > 1) or ' is'} reduced",
-            "it gets the dtype of each field",
+            name, f"fidentity takes {takes}, but {fields} reduced", "it gets the dtype of each field as an argument"
         )
     identities = _fields(name, "fidentity", fidentity(*[str(dtype) for dtype in dtypes]), count, is_tuple)
     for k, dtype in enumerate(dtypes):

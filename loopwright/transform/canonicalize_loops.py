@@ -11,18 +11,22 @@ the annotation there for a later pass.
 
 from __future__ import annotations
 
-from loopwright.ir import Expr, For, ForKind, IntImm, PrimFunc, Stmt, Var, cast, const, deep
+from loopwright.ir import Expr, For, ForKind, IntImm, PrimFunc, SeqStmt, Stmt, Var, cast, const, deep
 from loopwright.ir.passes import PassContext, function_pass
 from loopwright.runtime.dtype import DataType
 from loopwright.transform.errors import ThreadLoopOnCpu
 from loopwright.transform.flat_index import add_index
 from loopwright.transform.folding import FoldingRewriter
+from loopwright.transform.statements import flat_seq
 
 
 class _CanonicalizeLoops(FoldingRewriter):
     def __init__(self, keep_unit_loops: bool) -> None:
         super().__init__()
         self.keep_unit_loops = keep_unit_loops
+
+    def visit_SeqStmt(self, node: SeqStmt) -> Stmt:
+        return flat_seq(node, self.visit)
 
     def visit_For(self, loop: For) -> Stmt:
         low, extent = self.visit(loop.min), self.visit(loop.extent)

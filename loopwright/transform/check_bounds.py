@@ -24,7 +24,6 @@ from loopwright.ir import (
     Or,
     PrimFunc,
     Ramp,
-    Rewriter,
     Stmt,
     StringImm,
     Visitor,
@@ -35,8 +34,8 @@ from loopwright.ir import (
     logical_or,
 )
 from loopwright.ir.passes import function_pass
-
-_IF_THEN_ELSE: Final = Op.get("tir.if_then_else")
+from loopwright.transform.known_ops import IF_THEN_ELSE
+from loopwright.transform.statements import StmtRewriter
 
 
 class _Collect(Visitor):
@@ -62,7 +61,7 @@ class _Collect(Visitor):
         self.access(load)
 
     def visit_Call(self, call: Call) -> None:
-        if call.op is not _IF_THEN_ELSE:
+        if call.op is not IF_THEN_ELSE:
             self.visit_children(call)
             return
         condition, chosen, other = call.args
@@ -90,10 +89,7 @@ class _Collect(Visitor):
         self.conditions = outer
 
 
-class _CheckBounds(Rewriter):
-    def visit_Expr(self, expr: Expr) -> Expr:
-        return expr
-
+class _CheckBounds(StmtRewriter):
     def visit_BufferStore(self, store: BufferStore) -> Stmt:
         collect = _Collect()
         collect.visit_children(store)

@@ -87,7 +87,9 @@ class _ChooseIndexWidth(Rewriter):
 
     def visit_Cast(self, expr: Cast) -> Expr:
         wide = self.widen(expr.value) if expr.dtype.element is INT64 and expr.value.dtype.element is INT32 else None
-        return wide if wide is not None else self.rebuild(expr)
+        if wide is None or (isinstance(wide, Cast) and wide.value is expr.value):
+            return self.rebuild(expr)
+        return wide
 
     # -- definitions
 

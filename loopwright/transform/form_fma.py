@@ -22,8 +22,7 @@ from loopwright.ir import Add, Broadcast, Call, Expr, FloatImm, Mul, Op, PrimFun
 from loopwright.ir.passes import function_pass
 from loopwright.runtime.dtype import DataType
 from loopwright.transform.cpu_of import cpu_of
-
-_FMA: Final = Op.get("tir.fma")
+from loopwright.transform.known_ops import FMA
 
 
 class _FormFma(Rewriter):
@@ -37,7 +36,7 @@ class _FormFma(Rewriter):
         for product, other in ((node.a, node.b), (node.b, node.a)):
             factors = _factors(product)
             if factors is not None:
-                return Call._make(node.dtype, _FMA, (*factors, other), span=node.span)
+                return Call._make(node.dtype, FMA, (*factors, other), span=node.span)
         return node
 
     def visit_Sub(self, node: Sub) -> Expr:
@@ -46,10 +45,10 @@ class _FormFma(Rewriter):
             return node
         factors = _factors(node.a)
         if factors is not None:
-            return Call._make(node.dtype, _FMA, (*factors, negated(node.b)), span=node.span)
+            return Call._make(node.dtype, FMA, (*factors, negated(node.b)), span=node.span)
         factors = _factors(node.b)
         if factors is not None:
-            return Call._make(node.dtype, _FMA, (negated(factors[0]), factors[1], node.a), span=node.span)
+            return Call._make(node.dtype, FMA, (negated(factors[0]), factors[1], node.a), span=node.span)
         return node
 
 

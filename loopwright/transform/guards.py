@@ -39,9 +39,7 @@ from loopwright.ir import (
     const,
     uses_var,
 )
-
-_IF_THEN_ELSE: Final = Op.get("tir.if_then_else")
-_LIKELY: Final = Op.get("tir.likely")
+from loopwright.transform.known_ops import IF_THEN_ELSE, LIKELY
 
 
 class Guard(NamedTuple):
@@ -53,6 +51,7 @@ class Guard(NamedTuple):
     is_exact: bool
     is_reversed: bool  # `node` is the opposite of all that
     is_statement: bool  # it guards a statement, not just a value
+    is_inside: bool  # it is asked many times an iteration: it stands inside an inner loop
 
     def truth(self, start: Expr, end: Expr) -> bool | None:
         """Whether `node` holds in all iterations start <= i < end; None when that depends or is not known."""
@@ -73,10 +72,13 @@ class _FindGuards(Visitor):
         self.var, self.facts = loop.loop_var, facts
         self.inner: dict[Var, Range | None] = {}  # variables bound inside, outermost first → their range, if known
         self.found: dict[int, Guard | None] = {}  # by identity of the comparison
+        self.depth = 0
 
     def visit_For(self, inner: For) -> None:
         self.inner[inner.loop_var] = Range.from_min_extent(inner.min, inner.extent)
+        self.depth += 1
         self.visit(inner.body)
+        self.depth -= 1
 
     def visit_LetStmt(self, let: LetStmt) -> None:
         self.inner[let.var] = None
@@ -91,7 +93,7 @@ class _FindGuards(Visitor):
         self.visit_children(node)
 
     def visit_Call(self, call: Call) -> None:
-        if call.op is _IF_THEN_ELSE:
+        if call.op is IF_THEN_ELSE:
             self._condition(call.args[0], False)
         self.visit_children(call)
 
@@ -101,7 +103,7 @@ class _FindGuards(Visitor):
             self._condition(expr.b, is_statement)
         elif isinstance(expr, Not):
             self._condition(expr.a, is_statement)
-        elif isinstance(expr, Call) and expr.op is _LIKELY:
+        elif isinstance(expr, Call) and expr.op is LIKELY:
             self._condition(expr.args[0], is_statement)
         elif isinstance(expr, CompareExpr) and expr.a.dtype is self.var.dtype and id(expr) not in self.found:
             self.found[id(expr)] = self._guard(expr, is_statement)
@@ -126,14 +128,14 @@ class _FindGuards(Visitor):
             if abs(step) != 1 or not is_exact:
                 return None
             at = self.facts.simplify(rest * const(-step, var.dtype))
-            return Guard(node, at, self.facts.simplify(at + 1), True, kind is NE, is_statement)
+            return Guard(node, at, self.facts.simplify(at + 1), True, kind is NE, is_statement, self.depth > 0)
         if kind in (LT, GT):
             rest = rest + 1
         if step > 0:
             high = (const(0, var.dtype) - rest) // const(step, var.dtype) + 1
-            return Guard(node, None, self.facts.simplify(high), is_exact, False, is_statement)
+            return Guard(node, None, self.facts.simplify(high), is_exact, False, is_statement, self.depth > 0)
         low = (rest + (-step - 1)) // const(-step, var.dtype)
-        return Guard(node, self.facts.simplify(low), None, is_exact, False, is_statement)
+        return Guard(node, self.facts.simplify(low), None, is_exact, False, is_statement, self.depth > 0)
 
     def _greatest(self, rest: Expr) -> Expr | None:
         """The greatest value of `rest` over the inner loops, in terms of what is known before the loop."""
@@ -163,7 +165,7 @@ class _HasGuards(Visitor):
         self.found = True
 
     def visit_Call(self, call: Call) -> None:
-        if call.op is _IF_THEN_ELSE:
+        if call.op is IF_THEN_ELSE:
             self.found = True
         else:
             self.visit_children(call)

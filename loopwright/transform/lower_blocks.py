@@ -27,6 +27,7 @@ from loopwright.ir import (
     IntImm,
     MatchBufferRegion,
     PrimFunc,
+    SeqStmt,
     Stmt,
     Var,
     as_expr,
@@ -37,8 +38,9 @@ from loopwright.ir import (
 from loopwright.ir.node import rewrite_tuple
 from loopwright.ir.passes import function_pass
 from loopwright.transform.errors import BlockStateLeft, RegionDoesNotMatch
-from loopwright.transform.flat_index import add_index
+from loopwright.transform.flat_index import add_index, flat_index
 from loopwright.transform.folding import FoldingRewriter
+from loopwright.transform.statements import flat_seq
 
 
 class _LowerBlocks(FoldingRewriter):
@@ -65,6 +67,9 @@ class _LowerBlocks(FoldingRewriter):
                 body = AttrStmt(block.name_hint, key, as_expr(value), body)
         return body if isinstance(predicate, IntImm) and predicate.value else IfThenElse(predicate, body)
 
+    def visit_SeqStmt(self, node: SeqStmt) -> Stmt:
+        return flat_seq(node, self.visit)
+
     def visit_Block(self, block: Block) -> Stmt:
         # A block without bindings around it: the root of a hand-written body.
         return self.visit_BlockRealize(BlockRealize((), const(True), block))
@@ -81,7 +86,7 @@ class _LowerBlocks(FoldingRewriter):
             source = self.visit(source)
         buffer = match.buffer
         self.values[buffer.data] = source.data
-        self._declare(match, "elem_offset", buffer.elem_offset, source.offset_of(mins))
+        self._declare(match, "elem_offset", buffer.elem_offset, flat_index(source, mins))
         dropped = source.ndim - buffer.ndim
         for declared, found in zip(buffer.shape, extents[dropped:], strict=True):
             self._declare(match, "extent", declared, found)

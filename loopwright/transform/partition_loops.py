@@ -58,21 +58,18 @@ from loopwright.ir.passes import function_pass
 from loopwright.transform.flat_index import add_index
 from loopwright.transform.folding import substitute_folding
 from loopwright.transform.guards import Guard, find_guards, has_guards
+from loopwright.transform.known_ops import IF_THEN_ELSE, LIKELY
 from loopwright.transform.renew_definitions import renew_definitions
+from loopwright.transform.statements import StmtRewriter, flat_seq
 
 MAX_COPIES: Final = 9  # of one statement, over all loops around it: both borders and the middle of two loops
 MAX_NODES: Final = 5_000  # of a body that is copied
-_IF_THEN_ELSE: Final = Op.get("tir.if_then_else")
-_LIKELY: Final = Op.get("tir.likely")
 
 
-class _PartitionLoops(Rewriter):
+class _PartitionLoops(StmtRewriter):
     def __init__(self) -> None:
         self.facts = Analyzer()
         self.copies = 1  # of the statement at hand that exist by now
-
-    def visit_Expr(self, expr: Expr) -> Expr:
-        return expr
 
     def visit_LetStmt(self, let: LetStmt) -> Stmt:
         with self.facts.bound(let.var, let.value, inline=False):
@@ -104,6 +101,8 @@ class _PartitionLoops(Rewriter):
         points: list[Expr] = []
         size = None
         for guard in guards:
+            if loop.kind is ForKind.PARALLEL and not guard.is_inside:
+                continue  # it is asked once an iteration already
             for point in (guard.low, guard.high):
                 if point is None or any(self.facts.can_prove_equal(point, other) for other in points):
                     continue
@@ -230,10 +229,10 @@ class _Fold(Rewriter):
         return expr if a is expr.a else logical_not(a)
 
     def visit_Call(self, call: Call) -> Expr:
-        if call.op is _LIKELY:
+        if call.op is LIKELY:
             condition = self.visit(call.args[0])
             return condition if isinstance(condition, IntImm) else call.with_(args=(condition,))
-        if call.op is not _IF_THEN_ELSE:
+        if call.op is not IF_THEN_ELSE:
             return self.rebuild(call)
         condition = self.visit(call.args[0])
         if isinstance(condition, IntImm):
@@ -264,8 +263,7 @@ class _Fold(Rewriter):
         return no_op() if is_no_op(loop.body) else loop
 
     def visit_SeqStmt(self, node: SeqStmt) -> Stmt:
-        new = self.rebuild(node)
-        return new if new is node else seq(new.seq)
+        return flat_seq(node, self.visit)
 
 
 def fold(body: Stmt, truths: dict[Expr, bool]) -> Stmt:

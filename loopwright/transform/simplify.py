@@ -47,14 +47,13 @@ from loopwright.ir import (
     is_no_op,
     logical_not,
     no_op,
-    seq,
 )
 from loopwright.ir.node import rewrite_tuple
 from loopwright.ir.passes import function_pass
 from loopwright.transform.folding import substitute_folding
+from loopwright.transform.known_ops import IF_THEN_ELSE
 from loopwright.transform.purity import has_data, is_pure
-
-_IF_THEN_ELSE: Final = Op.get("tir.if_then_else")
+from loopwright.transform.statements import flat_seq
 
 
 class _Simplify(Rewriter):
@@ -88,7 +87,7 @@ class _Simplify(Rewriter):
         return self.index(ramp)
 
     def visit_Call(self, call: Call) -> Expr:
-        if call.op is not _IF_THEN_ELSE:
+        if call.op is not IF_THEN_ELSE:
             return self.rebuild(call)
         condition = self.condition(call.args[0])
         if isinstance(condition, IntImm):
@@ -172,14 +171,7 @@ class _Simplify(Rewriter):
     # -- statements that may do nothing
 
     def visit_SeqStmt(self, node: SeqStmt) -> Stmt:
-        statements = rewrite_tuple(node.seq, self.visit)
-        if statements is node.seq:
-            for statement in statements:
-                if isinstance(statement, SeqStmt) or is_no_op(statement):
-                    break
-            else:
-                return node
-        return seq(statements)
+        return flat_seq(node, self.visit)
 
     def visit_BufferStore(self, store: BufferStore) -> Stmt:
         indices = rewrite_tuple(store.indices, self.index)

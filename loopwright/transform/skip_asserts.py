@@ -8,14 +8,12 @@ Runs only under `tir.disable_assert`. The checks of arguments at a call are no p
 
 from __future__ import annotations
 
-from loopwright.ir import AssertStmt, Expr, PrimFunc, Rewriter, Stmt, deep
+from loopwright.ir import AssertStmt, PrimFunc, Stmt, deep
 from loopwright.ir.passes import function_pass
+from loopwright.transform.statements import StmtRewriter
 
 
-class _SkipAsserts(Rewriter):
-    def visit_Expr(self, expr: Expr) -> Expr:
-        return expr
-
+class _SkipAsserts(StmtRewriter):
     def visit_AssertStmt(self, node: AssertStmt) -> Stmt:
         body: Stmt = self.visit(node.body)
         return body

@@ -12,7 +12,7 @@ Needs: loops from 0.  Leaves: no unrolled loop.
 
 from __future__ import annotations
 
-from loopwright.ir import Expr, For, ForKind, IntImm, PrimFunc, Rewriter, Stmt, const, deep, pre_order_visit, seq
+from loopwright.ir import Expr, For, ForKind, IntImm, PrimFunc, Stmt, const, deep, pre_order_visit, seq
 from loopwright.ir.pass_config import UnrollLoopConfig
 from loopwright.ir.passes import PassContext, function_pass
 from loopwright.ir.stmt import BufferStore, Evaluate
@@ -20,14 +20,12 @@ from loopwright.transform.errors import UnrollExtentUnknown
 from loopwright.transform.flat_index import add_index
 from loopwright.transform.folding import substitute_folding
 from loopwright.transform.renew_definitions import renew_definitions
+from loopwright.transform.statements import StmtRewriter
 
 
-class _UnrollLoops(Rewriter):
+class _UnrollLoops(StmtRewriter):
     def __init__(self, config: UnrollLoopConfig) -> None:
         self.config = config
-
-    def visit_Expr(self, expr: Expr) -> Expr:
-        return expr
 
     def visit_For(self, loop: For) -> Stmt:
         loop = self.rebuild(loop)

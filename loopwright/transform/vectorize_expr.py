@@ -41,22 +41,8 @@ from loopwright.ir import (
 from loopwright.ir.intrinsics import BINARY_FLOAT, PREDICATES, ROUNDING, UNARY_FLOAT
 from loopwright.ir.node import rewrite_tuple
 from loopwright.transform.flat_index import add_index, mul_index, sub_index
+from loopwright.transform.known_ops import IF_THEN_ELSE, LANE_WISE, LIKELY
 from loopwright.transform.purity import can_fail
-
-# Calls that mean "the same on every lane".
-_LANE_WISE: Final = frozenset(
-    Op.get(f"tir.{name}")
-    for name in (
-        *UNARY_FLOAT,
-        *ROUNDING,
-        *BINARY_FLOAT,
-        *PREDICATES,
-        *"abs fma clz popcount ldexp reinterpret".split(),
-        *"shift_left shift_right bitwise_and bitwise_or bitwise_xor bitwise_not".split(),
-    )
-)
-_IF_THEN_ELSE: Final = Op.get("tir.if_then_else")
-_LIKELY: Final = Op.get("tir.likely")
 
 
 class NeedsLanes(Exception):
@@ -183,12 +169,12 @@ class VectorizeExpr(Rewriter):
     def visit_Call(self, call: Call) -> Expr:
         if call.dtype.lanes > 1:
             return self.visit_Expr(call)
-        if call.op is _IF_THEN_ELSE:
+        if call.op is IF_THEN_ELSE:
             return self._if_then_else(call)
-        if call.op is _LIKELY:
+        if call.op is LIKELY:
             condition = self.visit(call.args[0])
             return condition if condition.dtype.lanes > 1 else call.with_(args=(condition,))
-        if call.op not in _LANE_WISE:
+        if call.op not in LANE_WISE:
             # A call with an effect happens once a lane even if all lanes are alike.
             if not getattr(call.op, "is_pure", False):
                 raise NeedsLanes

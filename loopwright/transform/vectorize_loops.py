@@ -13,6 +13,7 @@ Needs: `flatten_buffers` (a lane is a stride of the flat index).  Leaves: no vec
 
 from __future__ import annotations
 
+from loopwright.arith import Analyzer
 from loopwright.ir import (
     Allocate,
     AllocateConst,
@@ -34,11 +35,13 @@ from loopwright.ir import (
     PrimFunc,
     Ramp,
     Rewriter,
+    SeqStmt,
     Stmt,
     Var,
     While,
     const,
     deep,
+    pre_order_visit,
     seq,
 )
 from loopwright.ir.node import rewrite_tuple
@@ -47,19 +50,18 @@ from loopwright.transform.cpu_of import cpu_of
 from loopwright.transform.errors import VectorExtentUnknown
 from loopwright.transform.flat_index import add_index, mul_index
 from loopwright.transform.folding import substitute_folding
+from loopwright.transform.known_ops import ADDRESS_OF
 from loopwright.transform.purity import loads_from
 from loopwright.transform.renew_definitions import renew_definitions
+from loopwright.transform.statements import StmtRewriter, flat_seq
 from loopwright.transform.vectorize_expr import NeedsLanes, VectorizeExpr
 
 _UNROLL_LANES = 16  # up to here, statements that run lane by lane are unrolled
 
 
-class _VectorizeLoops(Rewriter):
+class _VectorizeLoops(StmtRewriter):
     def __init__(self, max_lanes: int) -> None:
         self.max_lanes = max_lanes
-
-    def visit_Expr(self, expr: Expr) -> Expr:
-        return expr
 
     def visit_For(self, loop: For) -> Stmt:
         # Inner loops first: of nested vectorized loops the innermost is the vector, the outer ones run lane by lane.
@@ -71,7 +73,7 @@ class _VectorizeLoops(Rewriter):
         lanes = loop.extent.value
         if lanes <= 1:
             return loop.with_(kind=ForKind.SERIAL)
-        if lanes > self.max_lanes:
+        if lanes > self.max_lanes and _lanes_keep_apart(loop.body):
             return self._in_chunks(loop, lanes)
         return _VectorizeStmt(loop.loop_var, lanes).visit(loop.body)
 
@@ -91,6 +93,30 @@ class _VectorizeLoops(Rewriter):
             rest = loop.with_(loop_var=lane, extent=const(lanes % width, var.dtype), body=tail)
             parts.append(self.visit(rest))
         return seq(parts)
+
+
+def _lanes_keep_apart(body: Stmt) -> bool:
+    """Whether each lane reads, of what the loop writes, only the cell it writes: then lanes may run in any groups."""
+    touched: dict[Var, list[tuple[Expr, ...]]] = {}  # by memory: the indices of all loads and stores
+    written: set[Var] = set()
+
+    def look(node: object) -> None:
+        if isinstance(node, (BufferLoad, BufferStore)):
+            touched.setdefault(node.buffer.data, []).append(node.indices)
+            if isinstance(node, BufferStore):
+                written.add(node.buffer.data)
+
+    pre_order_visit(body, look)
+    facts = Analyzer()
+    for data in written:
+        first, *others = touched[data]
+        for other in others:
+            if len(other) != len(first):
+                return False
+            for a, b in zip(first, other, strict=True):
+                if not facts.can_prove_equal(a, b):
+                    return False
+    return True
 
 
 class _VectorizeStmt(Rewriter):
@@ -116,8 +142,8 @@ class _VectorizeStmt(Rewriter):
             raise NeedsLanes
         return new
 
-    def visit_Stmt(self, statement: Stmt) -> Stmt:
-        return self.rebuild(statement)
+    def visit_SeqStmt(self, node: SeqStmt) -> Stmt:
+        return flat_seq(node, self.visit)
 
     def visit_Expr(self, expr: Expr) -> Expr:
         return self.uniform(expr)
@@ -252,7 +278,7 @@ class _Interleave(Rewriter):
         return var
 
     def visit_Call(self, call: Call) -> Expr:
-        if call.op is Op.get("tir.address_of") and loads_from(call, self.data):
+        if call.op is ADDRESS_OF and loads_from(call, self.data):
             raise NeedsLanes
         return self.rebuild(call)
 
@@ -264,10 +290,7 @@ def _interleave(node: Allocate, lane: Var, lanes: int) -> Stmt:
     return body
 
 
-class _RunSerially(Rewriter):
-    def visit_Expr(self, expr: Expr) -> Expr:
-        return expr
-
+class _RunSerially(StmtRewriter):
     def visit_For(self, loop: For) -> Stmt:
         loop = self.rebuild(loop)
         return loop.with_(kind=ForKind.SERIAL) if loop.kind is ForKind.VECTORIZED else loop

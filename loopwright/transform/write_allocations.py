@@ -11,11 +11,12 @@ Leaves: no block with alloc_buffers.
 
 from __future__ import annotations
 
-from loopwright.ir import Allocate, Block, Buffer, DeclBuffer, Expr, PrimFunc, Rewriter, Stmt, const, deep
+from loopwright.ir import Allocate, Block, Buffer, DeclBuffer, Expr, PrimFunc, Stmt, const, deep
 from loopwright.ir.passes import function_pass
+from loopwright.transform.statements import StmtRewriter
 
 
-class _WriteAllocations(Rewriter):
+class _WriteAllocations(StmtRewriter):
     def visit_Block(self, block: Block) -> Block:
         block = self.rebuild(block)
         if not block.alloc_buffers:
@@ -24,9 +25,6 @@ class _WriteAllocations(Rewriter):
         for buffer in reversed(block.alloc_buffers):
             body = allocate_around(buffer, body)
         return block.with_(body=body, alloc_buffers=())
-
-    def visit_Expr(self, expr: Expr) -> Expr:
-        return expr  # statements only: expressions hold no blocks
 
 
 def allocate_around(buffer: Buffer, body: Stmt) -> Stmt:

@@ -6,6 +6,7 @@ import itertools
 
 import pytest
 
+import loopwright.ir.intrinsics  # registers the operators
 from loopwright.arith import Analyzer
 from loopwright.arith.rules import LITERALS, RULES, Rule
 from loopwright.ir import Add, Call, Expr, Max, Min, Not, Op, Select, Var, const, post_order_visit, substitute

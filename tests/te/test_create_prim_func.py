@@ -5,19 +5,29 @@ from __future__ import annotations
 import pytest
 
 from loopwright import ir, te
+from loopwright.ir.structural import assert_structural_equal
+from loopwright.script import tir as T
+
+
+def _statements(func, kind):
+    found = []
+
+    def look(node):
+        if isinstance(node, kind):
+            found.append(node)
+        return not isinstance(node, ir.Expr)  # shared expressions have far more paths than nodes
+
+    ir.pre_order_visit(func.body, look)
+    return found
 
 
 def _blocks(func):
     """The blocks of the function in order, root first."""
-    found = []
-    ir.pre_order_visit(func.body, lambda node: found.append(node) if isinstance(node, ir.Block) else None)
-    return found
+    return _statements(func, ir.Block)
 
 
 def _loops(func):
-    found = []
-    ir.pre_order_visit(func.body, lambda node: found.append(node) if isinstance(node, ir.For) else None)
-    return found
+    return _statements(func, ir.For)
 
 
 def _index(expr):
@@ -403,3 +413,74 @@ def test_long_chains():
 
 def _next(tensor):
     return te.compute((8,), lambda i: tensor[i] + 1, name="T")
+
+
+def test_text_of_a_chain():
+    A, B, C = _matmul(16, 32, 64)
+    D = te.compute(C.shape, lambda i, j: te.exp(C[i, j]) + 1, name="D")
+
+    @T.prim_func
+    def main(var_A: T.handle, var_B: T.handle, var_D: T.handle):
+        T.func_attr({"tir.noalias": True})
+        A = T.match_buffer(var_A, (16, 64))
+        B = T.match_buffer(var_B, (64, 32))
+        D = T.match_buffer(var_D, (16, 32))
+        C = T.alloc_buffer((16, 32))
+        for i, j, k in T.grid(16, 32, 64):
+            with T.block("C"):
+                v_i, v_j, v_k = T.axis.remap("SSR", [i, j, k])
+                with T.init():
+                    C[v_i, v_j] = T.float32(0)
+                C[v_i, v_j] = C[v_i, v_j] + A[v_i, v_k] * B[v_k, v_j]
+        for i, j in T.grid(16, 32):
+            with T.block("D"):
+                v_i, v_j = T.axis.remap("SS", [i, j])
+                D[v_i, v_j] = T.exp(C[v_i, v_j]) + T.float32(1)
+
+    assert_structural_equal(te.create_prim_func([A, B, D]), main)
+
+
+def test_text_of_a_tuple_reduction():
+    idx, val = te.placeholder((4, 8), "int32", name="idx"), te.placeholder((4, 8), name="val")
+    k = te.reduce_axis((0, 8), name="k")
+    best, most = te.compute(
+        (4,), lambda i: _argmax()((idx[i, k], val[i, k]), axis=k, where=val[i, k] < 9), name="argmax"
+    )
+
+    @T.prim_func
+    def main(var_idx: T.handle, var_val: T.handle, var_argmax_v0: T.handle, var_argmax_v1: T.handle):
+        T.func_attr({"tir.noalias": True})
+        idx = T.match_buffer(var_idx, (4, 8), "int32")
+        val = T.match_buffer(var_val, (4, 8))
+        argmax_v0 = T.match_buffer(var_argmax_v0, (4,), "int32")
+        argmax_v1 = T.match_buffer(var_argmax_v1, (4,))
+        for i, k in T.grid(4, 8):
+            with T.block("argmax"):
+                v_i, v_k = T.axis.remap("SR", [i, k])
+                with T.init():
+                    argmax_v0[v_i] = -1
+                    argmax_v1[v_i] = T.min_value("float32")
+                if val[v_i, v_k] < T.float32(9):
+                    v_argmax_v0: T.int32 = T.Select(argmax_v1[v_i] >= val[v_i, v_k], argmax_v0[v_i], idx[v_i, v_k])
+                    v_argmax_v1: T.float32 = T.Select(argmax_v1[v_i] >= val[v_i, v_k], argmax_v1[v_i], val[v_i, v_k])
+                    argmax_v0[v_i] = v_argmax_v0
+                    argmax_v1[v_i] = v_argmax_v1
+
+    assert_structural_equal(te.create_prim_func([idx, val, best, most]), main)
+
+
+def test_regions_are_those_the_script_infers():
+    A = te.placeholder((18,), name="A")
+    B = te.compute((16,), lambda i: A[i + 2] + A[i] + A[i + 1], name="B")
+
+    @T.prim_func
+    def main(var_A: T.handle, var_B: T.handle):
+        T.func_attr({"tir.noalias": True})
+        A = T.match_buffer(var_A, (18,))
+        B = T.match_buffer(var_B, (16,))
+        for i in range(16):
+            with T.block("B"):
+                v_i = T.axis.spatial(16, i)
+                B[v_i] = A[v_i + 2] + A[v_i] + A[v_i + 1]
+
+    assert_structural_equal(te.create_prim_func([A, B]), main)

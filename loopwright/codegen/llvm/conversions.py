@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from loopwright.codegen.llvm.types import mangled, register_type, zero
+from loopwright.codegen.llvm.types import mangled, register_type, travels_as_bits, zero
 from loopwright.runtime.dtype import FLOAT32, DataType
 
 if TYPE_CHECKING:
@@ -25,11 +25,10 @@ def emit_cast(emitter: FunctionEmitter, value: str, source: DataType, target: Da
     soft_source, soft_target = emitter.is_soft_float(source), emitter.is_soft_float(target)
     single = FLOAT32.with_lanes(source.lanes)
     if soft_source:
-        return emit_cast(emitter, emitter.call_body("decode", source, single, value), single, target)
+        return emit_cast(emitter, _decoded(emitter, value, source), single, target)
     if soft_target:
-        if source is not single:
-            value = emit_cast(emitter, value, source, single)
-        return emitter.call_body("encode", single, target, value)
+        encoded = emitter.call_body("encode", single, target, emit_cast(emitter, value, source, single))
+        return _bits_as(emitter, encoded, target)
     if source.is_float and target.is_float:
         operation = "fpext" if target.bits > source.bits else "fptrunc"
     elif source.is_float:
@@ -49,10 +48,25 @@ def emit_cast(emitter: FunctionEmitter, value: str, source: DataType, target: Da
     return emitter.b.value(f"{operation} {register_type(source)} {value} to {register_type(target)}")
 
 
+def _decoded(emitter: FunctionEmitter, value: str, source: DataType) -> str:
+    """A value of a type without instructions, as float32."""
+    bits = DataType(f"uint{source.bits}").with_lanes(source.lanes)
+    if not travels_as_bits(source):
+        value = emitter.b.value(f"bitcast {register_type(source)} {value} to {register_type(bits)}")
+    return emitter.call_body("decode", source, FLOAT32.with_lanes(source.lanes), value)
+
+
+def _bits_as(emitter: FunctionEmitter, value: str, target: DataType) -> str:
+    """Bits in the register form of `target`: float16 has one of its own."""
+    if travels_as_bits(target):
+        return value
+    bits = DataType(f"uint{target.bits}").with_lanes(target.lanes)
+    return emitter.b.value(f"bitcast {register_type(bits)} {value} to {register_type(target)}")
+
+
 def _to_bool(emitter: FunctionEmitter, value: str, source: DataType) -> str:
     if emitter.is_soft_float(source):
-        single = FLOAT32.with_lanes(source.lanes)
-        value, source = emitter.call_body("decode", source, single, value), single
+        value, source = _decoded(emitter, value, source), FLOAT32.with_lanes(source.lanes)
     compare = "fcmp une" if source.is_float else "icmp ne"
     return emitter.b.value(f"{compare} {register_type(source)} {value}, {zero(source)}")
 

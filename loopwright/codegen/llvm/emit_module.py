@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from loopwright import ir
 from loopwright.codegen.llvm.abi import BODY_PREFIX, EntryEmitter, entry_signature, quoted
-from loopwright.codegen.llvm.emitter import FunctionEmitter
+from loopwright.codegen.llvm.emitter import FunctionEmitter, body_types
 from loopwright.codegen.llvm.function_builder import FunctionBuilder
 from loopwright.codegen.llvm.module_text import ModuleText
 from loopwright.codegen.llvm.types import mangled, register_type, travels_as_bits
@@ -67,17 +67,17 @@ class _ModuleEmitter:
         if self.module.is_defined(symbol):
             return symbol
         self.module.mark_defined(symbol)
-        # What is decoded enters as its bits.
-        given = DataType(f"uint{source.bits}").with_lanes(source.lanes) if name == "decode" else source
+        given, made = body_types(name, source, target)
         params = [ir.Var(f"x{position}", given) for position in range(count)]
         body = expand(name, params, source, target)
         types = ", ".join(f"{register_type(given)} %x{position}" for position in range(count))
+        result = register_type(made)
         builder = FunctionBuilder(
-            self.module, f"internal {register_type(target)} @{symbol}({types})", "alwaysinline nounwind memory(none) "
+            self.module, f"internal {result} @{symbol}({types})", "alwaysinline nounwind memory(none) "
         )
         emitter = self._emitter(builder)
         emitter.values = {param: f"%x{position}" for position, param in enumerate(params)}
-        builder.ret(f"{register_type(target)} {emitter.value(body)}")
+        builder.ret(f"{result} {emitter.value(body)}")
         self.module.define(builder.text())
         return symbol
 

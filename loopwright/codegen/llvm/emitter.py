@@ -75,11 +75,14 @@ class FunctionEmitter(Visitor):
         return travels_as_bits(dtype) or (dtype.kind == "float" and dtype.bits == 16 and not self.target.has_f16_convert)
 
     def call_body(self, name: str, source: DataType, target: DataType, *values: str) -> str:
-        """Call the function of `codegen/math` called `name`; its body is emitted once a type."""
+        """Call the function of `codegen/math` called `name`; its body is emitted once a type.
+
+        The small float types are the bits that `decode` takes and `encode` gives.
+        """
+        given, made = body_types(name, source, target)
         symbol = self._bodies(name, source, target, len(values))
-        given = register_type(source)
-        arguments = ", ".join(f"{given} {value}" for value in values)
-        return self.b.value(f"call {register_type(target)} @{symbol}({arguments})")
+        arguments = ", ".join(f"{register_type(given)} {value}" for value in values)
+        return self.b.value(f"call {register_type(made)} @{symbol}({arguments})")
 
     def intrinsic(self, name: str, result: DataType, arguments: Sequence[tuple[DataType, str]], extra: str = "") -> str:
         """Call an LLVM intrinsic; `extra` is the text of trailing immediate arguments with their types."""
@@ -443,6 +446,15 @@ class FunctionEmitter(Visitor):
         symbol = self.module.constant("const", f'[{len(data)} x i8] c"{body}"', ALIGNMENT)
         self.values[statement.buffer_var] = symbol
         self.run(statement.body)
+
+
+def body_types(name: str, source: DataType, target: DataType) -> tuple[DataType, DataType]:
+    """The types of the arguments and of the result of a body of `codegen/math`."""
+    if name == "decode":
+        return DataType(f"uint{source.bits}").with_lanes(source.lanes), target
+    if name == "encode":
+        return source, DataType(f"uint{target.bits}").with_lanes(target.lanes)
+    return source, target
 
 
 def is_speculatable(expr: ir.Expr) -> bool:

@@ -30,7 +30,8 @@ _LOG2_E: Final = 1.4426950408889634
 _LOG2_10: Final = 3.3219280948873623
 _LN10: Final = 2.302585092994046
 
-EXP_TAIL: Final = (0.49999997, 0.16666542, 0.0416672044, 0.00836664531, 0.00138825143)
+EXP_TAIL: Final = (0.49999994, 0.166665196, 0.0416684002, 0.00836884975, 0.00138143101)
+_EXPM1_TAIL: Final = (0.5, 0.166666657, 0.0416663587, 0.00833338965, 0.00139408221, 0.000198458452)
 EXP2: Final = (1.0, 0.693147182, 0.240226507, 0.0555032715, 0.00961800292, 0.00134005351, 0.000154765716)
 EXP_TAIL_FLOAT64: Final = (
     0.5,
@@ -95,7 +96,7 @@ def scale(body: Body, value: ir.Expr, rounded: ir.Expr) -> ir.Expr:
 
 def expm1_tail(body: Body, r: ir.Expr) -> ir.Expr:
     """e^r - 1 for |r| ≤ ln 2 / 2, without the loss that subtracting 1 would bring."""
-    return body.let("expm1", fma(r * r, polynomial(r, EXP_TAIL), r))
+    return body.let("expm1", fma(r * r, polynomial(r, _EXPM1_TAIL), r))
 
 
 def power_of_two(rounded: ir.Expr, shift: int = 0) -> ir.Expr:

@@ -74,8 +74,8 @@ def atan2_float32(y: ir.Expr, x: ir.Expr) -> ir.Expr:
     across, up = body.let("across", magnitude(x)), body.let("up", magnitude(y))
     steep = body.let("steep", up > across)
     low, high = body.let("low", select(steep, across, up)), body.let("high", select(steep, up, across))
-    # 0 / 0 counts as 0, ∞ / ∞ as 1.
-    quotient = select(high == 0.0, 0.0, select(low == high, 1.0, low / high))
+    # 0 / 0 counts as 0, ∞ / ∞ as 1; NaN equals nothing.
+    quotient = select(low == high, select(high == 0.0, ir.const(0.0, x.dtype), 1.0), low / high)
     angle = body.let("angle", _atan_up_to_1(body, body.let("z", quotient)))
     angle = body.let("angle", select(steep, _HALF_PI[0] - (angle - _HALF_PI[1]), angle))
     left = bits_of(x) < 0  # also -0.0

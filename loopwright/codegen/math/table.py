@@ -47,6 +47,7 @@ BODIES: Final[dict[tuple[str, str], Callable[..., ir.Expr]]] = {
     ("log", "float64"): log.log_float64,
     ("sigmoid", "float64"): hyperbolic.sigmoid_float64,
     ("tanh", "float64"): hyperbolic.tanh_float64,
+    ("erf", "float64"): erf.erf_float64,
     ("decode", "bfloat16"): low_precision.decode_bfloat16,
     ("encode", "bfloat16"): low_precision.encode_bfloat16,
     ("decode", "float16"): low_precision.decode_float16,

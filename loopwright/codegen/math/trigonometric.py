@@ -82,7 +82,7 @@ def _where_small(small: ir.Expr, near: ir.Expr, mixed: ir.Expr) -> ir.Expr:
     lanes = small.dtype.lanes
     if lanes == 1:
         return intrinsics.if_then_else(intrinsics.likely(small), near, mixed)
-    if lanes not in (8, 16, 32, 64):  # no integer type holds one bit a lane
+    if lanes not in (4, 8, 16, 32, 64):  # no integer type holds one bit a lane
         return mixed
     mask = intrinsics.reinterpret(DataType(f"uint{lanes}"), small)
     return intrinsics.if_then_else(intrinsics.likely(mask == (1 << lanes) - 1), near, mixed)

@@ -125,7 +125,7 @@ class BlockStatements(Evaluator):
 
         def close(body: Stmt) -> Stmt:
             def finish(reads: Sequence[BufferRegion] | None, writes: Sequence[BufferRegion] | None) -> Block:
-                return Block(
+                return Block._make(
                     tuple(frame.iter_vars),
                     tuple(reads or ()),
                     tuple(writes or ()),
@@ -156,7 +156,7 @@ class BlockStatements(Evaluator):
                     raise BadAxis("a block without realization has no bindings and no T.where", span)
                 return block
             predicate = const(True) if frame.predicate is None else frame.predicate
-            return BlockRealize(tuple(frame.iter_values), predicate, block, span=span)
+            return BlockRealize._make(tuple(frame.iter_values), predicate, block, span=span)
 
         return frame, close
 
@@ -248,7 +248,8 @@ class BlockStatements(Evaluator):
     def _attributes(self, spec: d.AttributesSpec, node: ast.expr) -> None:
         if not isinstance(spec.attributes, Mapping) or not all(isinstance(key, str) for key in spec.attributes):
             raise BadAttributes(
-                f"T.{spec.function} takes a dictionary with text keys, got {describe(spec.attributes)}", self.place(node)
+                f"T.{spec.function} takes a dictionary with text keys, got {describe(spec.attributes)}",
+                self.place(node),
             )
         if spec.function == "block_attr":
             frame = self._block("T.block_attr", node)
@@ -280,7 +281,10 @@ class BlockStatements(Evaluator):
                 return buffer
         if len(self.frames) > 1:
             raise Misplaced(
-                "T.alloc_buffer", "inside a block or directly inside the function", self.frames[-1].words, self.place(node)
+                "T.alloc_buffer",
+                "inside a block or directly inside the function",
+                self.frames[-1].words,
+                self.place(node),
             )
         self.function.root_allocations.append(buffer)
         return buffer
@@ -290,7 +294,9 @@ class BlockStatements(Evaluator):
         if isinstance(source, Var):
             if len(self.frames) != 1:
                 where = self.frames[-1].words
-                raise Misplaced("T.match_buffer of a parameter", "directly inside the function", where, self.place(node))
+                raise Misplaced(
+                    "T.match_buffer of a parameter", "directly inside the function", where, self.place(node)
+                )
             if not any(source is param for param in self.function.params):
                 raise BadMatch(f"{source.name} is not a parameter of the function", self.place(node))
             if source in self.function.buffer_map:
@@ -313,29 +319,29 @@ class BlockStatements(Evaluator):
         shape = spec.shape if spec.shape is not None else tuple([part.extent for part in region.region])
         dtype = spec.dtype if spec.dtype is not None else region.buffer.dtype
         buffer = self._buffer(spec._replace(shape=shape, dtype=dtype), name, node)
-        frame.matches.append(MatchBufferRegion(buffer, region, span=self.place(node)))
+        frame.matches.append(MatchBufferRegion._make(buffer, region, span=self.place(node)))
         return buffer
 
     def _decl_buffer(self, directive: d.DeclSpec, name: str, node: ast.expr) -> tuple[Buffer, Wrap]:
         buffer = self._buffer(directive.spec, name or "buffer", node)
         span = self.place(node)
         if directive.spec.data is not None:
-            return buffer, lambda body: DeclBuffer(buffer, body, span=span)
-        return buffer, lambda body: Allocate(
-            buffer.data, buffer.dtype, buffer.shape, const(True), DeclBuffer(buffer, body, span=span), span=span
+            return buffer, lambda body: DeclBuffer._make(buffer, body, span=span)
+        return buffer, lambda body: Allocate._make(
+            buffer.data, buffer.dtype, buffer.shape, const(True), DeclBuffer._make(buffer, body, span=span), span=span
         )
 
     def _allocate(self, spec: d.AllocateSpec, name: str, node: ast.expr) -> tuple[Var, Wrap]:
         var = _pointer(spec, name, spec.scope)
         span = self.place(node)
-        return var, lambda body: Allocate(
+        return var, lambda body: Allocate._make(
             var, spec.dtype, spec.extents, spec.condition, body, dict(spec.annotations), span=span
         )
 
     def _allocate_const(self, spec: d.AllocateConstSpec, name: str, node: ast.expr) -> tuple[Var, Wrap]:
         var = _pointer(spec, name, "global")
         span = self.place(node)
-        return var, lambda body: AllocateConst(
+        return var, lambda body: AllocateConst._make(
             var, spec.dtype, spec.extents, spec.data, body, dict(spec.annotations), span=span
         )
 
@@ -343,7 +349,7 @@ class BlockStatements(Evaluator):
         buffer, span = spec.region.buffer, self.place(node)
         if spec.scope not in ("", buffer.scope()):
             raise BadValueType(f"{buffer.name} lives in {buffer.scope()!r} memory, not in {spec.scope!r}", span)
-        return None, lambda body: BufferRealize(buffer, spec.region.region, spec.condition, body, span=span)
+        return None, lambda body: BufferRealize._make(buffer, spec.region.region, spec.condition, body, span=span)
 
     # --- lets, facts, threads ---
 
@@ -355,15 +361,15 @@ class BlockStatements(Evaluator):
         if var.dtype is not spec.value.dtype:
             raise BadValueType(f"{var.name} is {var.dtype}, but its value is {spec.value.dtype}", span)
         bound = var
-        return bound, lambda body: LetStmt(bound, spec.value, body, span=span)
+        return bound, lambda body: LetStmt._make(bound, spec.value, body, span=span)
 
     def _attr(self, spec: d.AttrSpec, name: str, node: ast.expr) -> tuple[None, Wrap]:
         span = self.place(node)
-        return None, lambda body: AttrStmt(spec.node, spec.key, spec.value, body, span=span)
+        return None, lambda body: AttrStmt._make(spec.node, spec.key, spec.value, body, span=span)
 
     def _assertion(self, spec: d.AssertSpec, name: str, node: ast.expr) -> tuple[None, Wrap]:
         span = self.place(node)
-        return None, lambda body: AssertStmt(spec.condition, spec.message, body, span=span)
+        return None, lambda body: AssertStmt._make(spec.condition, spec.message, body, span=span)
 
     def _env_thread(self, spec: d.EnvThread, name: str, node: ast.expr) -> Var:
         var = Var(name, "int32")
@@ -380,7 +386,9 @@ class BlockStatements(Evaluator):
             known = self.threads.get(var)
             if known is None:
                 raise BadThread(
-                    f"{var.name} is not a thread axis", span, f'declare it first: {var.name} = T.env_thread("threadIdx.x")'
+                    f"{var.name} is not a thread axis",
+                    span,
+                    f'declare it first: {var.name} = T.env_thread("threadIdx.x")',
                 )
             if isinstance(known, str):
                 known = IterVar(Range(cast(spec.extent, var.dtype)), var, IterType.ThreadIndex, known)
@@ -391,7 +399,7 @@ class BlockStatements(Evaluator):
                 raise BadThread(f"thread axis {var.name} is launched with {now!r} threads after {before!r}", span)
             axis = known
         key = "virtual_thread" if axis.thread_tag.startswith("vthread") else "thread_extent"
-        return var, lambda body: AttrStmt(axis, key, spec.extent, body, span=span)
+        return var, lambda body: AttrStmt._make(axis, key, spec.extent, body, span=span)
 
     def _meta_var(self, spec: d.MetaVar, name: str, node: ast.expr) -> Any:
         return spec.value

@@ -9,7 +9,7 @@ import linecache
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from types import FrameType, FunctionType
-from typing import Any, ClassVar, Final, overload
+from typing import Any, ClassVar, Final, TypeVar, overload
 
 from loopwright.ir import IRModule, PrimFunc
 from loopwright.runtime.errors import DiagnosticError
@@ -18,6 +18,8 @@ from loopwright.script.parser.errors import BadModule, NotAFunction, Unsupported
 from loopwright.script.parser.functions import FunctionParser, is_private, parse_function, parse_module
 from loopwright.script.parser.scopes import Environment, Scopes, closure_of
 from loopwright.script.parser.source import Source, class_source, function_source, text_source
+
+Result = TypeVar("Result")
 
 
 @overload
@@ -42,10 +44,16 @@ def _read_function(function: Any, frame: FrameType, private: bool) -> Any:
     if _inside_module_class(function, frame):
         return function
     environment = Environment(closure_of(function), frame.f_locals, function.__globals__)
+    return _brief(lambda: parse_function(*function_source(function), environment, private))
+
+
+def _brief(parse: Callable[[], Result]) -> Result:
+    """What `parse` returns. The place is in the message of a diagnostic; the parser's own frames would bury it."""
     try:
-        return parse_function(*function_source(function), environment, private)
+        return parse()
     except DiagnosticError as error:
-        raise error.with_traceback(None)  # the place is in the message; our own frames would bury it
+        failure = error.with_traceback(None)
+    raise failure
 
 
 prim_func.defines_function = True  # type: ignore[attr-defined]
@@ -98,10 +106,7 @@ def _read_class(cls: Any, frame: FrameType) -> IRModule:
         raise NotAFunction("@I.ir_module", "a class", cls)
     closures = {name: closure_of(value) for name, value in vars(cls).items() if inspect.isfunction(value)}
     environment = Environment(frame.f_locals, frame.f_globals)
-    try:
-        return parse_module(*class_source(cls, frame.f_code, frame.f_lineno), environment, closures)
-    except DiagnosticError as error:
-        raise error.with_traceback(None)
+    return _brief(lambda: parse_module(*class_source(cls, frame.f_code, frame.f_lineno), environment, closures))
 
 
 def from_source(program: str | Callable[..., Any] | type, extra_vars: Mapping[str, Any] | None = None) -> Any:
@@ -110,13 +115,12 @@ def from_source(program: str | Callable[..., Any] | type, extra_vars: Mapping[st
     In text `T`, `I`, `tir`, `ir` and `tvm` are known without imports; `extra_vars` adds names.
     """
     if isinstance(program, str):
-        try:
-            return _read_text(program, extra_vars or {})
-        except DiagnosticError as error:
-            raise error.with_traceback(None)
+        text = program
+        return _brief(lambda: _read_text(text, extra_vars or {}))
     if inspect.isfunction(program):
         environment = Environment(extra_vars or {}, closure_of(program), program.__globals__)
-        return parse_function(*function_source(program), environment)
+        function = program
+        return _brief(lambda: parse_function(*function_source(function), environment))
     if inspect.isclass(program):
         return _read_class(program, sys._getframe(1))
     raise NotAFunction("from_source", "a text, a function or a class", program)
@@ -138,7 +142,9 @@ def _read_text(text: str, extra_vars: Mapping[str, Any]) -> Any:
             imported[statement.name] = result = parse_module(source, statement, environment, {})
         elif not (isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)):
             raise UnsupportedStatement(
-                f"{type(statement).__name__} outside a function", "define functions and classes only", source.place(statement)
+                f"{type(statement).__name__} outside a function",
+                "define functions and classes only",
+                source.place(statement),
             )
     if result is None:
         raise BadModule("the text defines no function and no class", source.place(ast.Pass(**_FIRST)))

@@ -195,7 +195,8 @@ class NotAScope(DiagnosticError, TypeError):
         super().__init__(
             f"a with statement cannot open {describe(value)}",
             at=at,
-            hint='use T.block("name"), T.init(), T.attr, T.allocate, T.decl_buffer, T.launch_thread, T.LetStmt or T.Assert',
+            hint='use T.block("name"), T.init(), T.attr, T.allocate, T.decl_buffer, T.launch_thread, T.LetStmt '
+            "or T.Assert",
         )
 
 
@@ -291,11 +292,13 @@ def describe(value: object) -> str:
     """A value in an error message: its kind, and its text when that is short."""
     kind = type(value).__name__
     text = repr(value)
-    return f"{kind} {text}" if len(text) <= 40 and "\n" not in text and " at 0x" not in text else f"a value of type {kind}"
+    return (
+        f"{kind} {text}" if len(text) <= 40 and "\n" not in text and " at 0x" not in text else f"a value of type {kind}"
+    )
 
 
 def count(number: int, noun: str) -> str:
-    """"1 name", "2 names"."""
+    """ "1 name", "2 names"."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 

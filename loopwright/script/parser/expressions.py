@@ -30,7 +30,7 @@ from loopwright.ir import (
     logical_or,
 )
 from loopwright.ir.buffer import WrongIndexCount
-from loopwright.ir.expr import Ramp
+from loopwright.ir.expr import Ramp, binary_operators
 from loopwright.ir.intrinsics import if_then_else
 from loopwright.ir.operators import cast
 from loopwright.runtime.dtype import DataType
@@ -62,13 +62,27 @@ _BINARY: Final[dict[type[ast.operator], Callable[[Any, Any], Any]]] = {
     ast.MatMult: operator.matmul,
     ast.Pow: operator.pow,
 }
+
+
+def _comparison(sign: str, by_python: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    # Python turns `0 < x` into `x > 0` when the left side is its own; the program keeps the order written.
+    build = binary_operators[sign]
+
+    def compare(a: Any, b: Any) -> Any:
+        if isinstance(b, Expr) and isinstance(a, (int, float)):
+            return build(a, b)
+        return by_python(a, b)
+
+    return compare
+
+
 _COMPARE: Final[dict[type[ast.cmpop], Callable[[Any, Any], Any]]] = {
-    ast.Eq: operator.eq,
-    ast.NotEq: operator.ne,
-    ast.Lt: operator.lt,
-    ast.LtE: operator.le,
-    ast.Gt: operator.gt,
-    ast.GtE: operator.ge,
+    ast.Eq: _comparison("==", operator.eq),
+    ast.NotEq: _comparison("!=", operator.ne),
+    ast.Lt: _comparison("<", operator.lt),
+    ast.LtE: _comparison("<=", operator.le),
+    ast.Gt: _comparison(">", operator.gt),
+    ast.GtE: _comparison(">=", operator.ge),
     ast.Is: operator.is_,
     ast.IsNot: operator.is_not,
     ast.In: lambda a, b: a in b,
@@ -390,7 +404,10 @@ class Evaluator:
             code = compile(ast.fix_missing_locations(ast.Expression(node)), self.source.file, "eval")
             return eval(code, self.scopes.flat())
         except NameError as error:
-            raise UndefinedName(error.name or "?", self.scopes.names(), self.place(node)) from error
+            culprit = [one for one in ast.walk(node) if isinstance(one, ast.Name) and one.id == error.name]
+            if not culprit:  # raised by something the expression calls
+                raise self.failed(error, node) from error
+            raise UndefinedName(culprit[0].id, self.scopes.names(), self.place(culprit[0])) from error
         except Exception as error:
             raise self.failed(error, node) from error
 

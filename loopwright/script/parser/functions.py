@@ -80,7 +80,9 @@ class FunctionParser(StatementParser):
         for extra in (arguments.vararg, arguments.kwarg, *arguments.kwonlyargs):
             if extra is not None:
                 raise BadParameter(
-                    f"parameter {extra.arg!r} must be an ordinary one", self.place(extra), "drop the star in the signature"
+                    f"parameter {extra.arg!r} must be an ordinary one",
+                    self.place(extra),
+                    "drop the star in the signature",
                 )
         if arguments.defaults:
             raise BadParameter("parameters have no default values", self.place(arguments.defaults[0]))
@@ -119,8 +121,8 @@ class FunctionParser(StatementParser):
             return body
         if is_root or (isinstance(body, Block) and not frame.root_allocations):
             return body
-        root = Block((), (), (), "root", body, None, tuple(frame.root_allocations), span=body.span)
-        return BlockRealize((), const(True), root, span=body.span)
+        root = Block._make((), (), (), "root", body, None, tuple(frame.root_allocations), span=body.span)
+        return BlockRealize._make((), const(True), root, span=body.span)
 
 
 class _Complete(Rewriter):

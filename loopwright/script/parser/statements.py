@@ -107,7 +107,7 @@ class StatementParser(BlockStatements):
                     done = []
         made = _sequence(done)
         for before, wrap in reversed(opened):
-            made = _sequence([*before, wrap(made)])
+            made = _sequence([*before, wrap(made) or no_op()])
         return made
 
     def scoped_body(self, nodes: Sequence[ast.stmt], frame: Frame) -> Stmt:
@@ -126,9 +126,11 @@ class StatementParser(BlockStatements):
             raise UnsupportedStatement("else after for", "put it after the loop", self.place(node.orelse[0]))
         span = self.place(node)
         spec = self._loop_spec(node.iter)
-        specs = [spec] if isinstance(spec, d.LoopSpec) else [
-            d.LoopSpec(ForKind.SERIAL, extent, None, None, {}) for extent in spec.extents
-        ]
+        specs = (
+            [spec]
+            if isinstance(spec, d.LoopSpec)
+            else [d.LoopSpec(ForKind.SERIAL, extent, None, None, {}) for extent in spec.extents]
+        )
         names = self._loop_names(node.target, len(specs), isinstance(spec, d.GridSpec))
         loops = [self._loop(one, name, node.iter) for one, name in zip(specs, names, strict=True)]
         self.frames.append(Frame("inside a loop"))
@@ -140,9 +142,9 @@ class StatementParser(BlockStatements):
         made = self.body(node.body)
         self.scopes.leave()
         self.frames.pop()
-        for var, low, extent, kind, thread, annotations in reversed(loops):
+        for var, low, extent, kind, thread, notes in reversed(loops):
             del self.loops[var]
-            made = For(var, low, extent, kind, made, thread, annotations, span=span)
+            made = For._make(var, low, extent, kind, made, thread, notes, span=span)
         return made
 
     def _loop_spec(self, node: ast.expr) -> d.LoopSpec | d.GridSpec:
@@ -152,7 +154,8 @@ class StatementParser(BlockStatements):
                 bounds = [self.value(arg) for arg in node.args]
                 if node.keywords or not 1 <= len(bounds) <= 2:
                     raise WrongIterator(
-                        f"range takes an extent, or begin and end, got {count(len(bounds), 'argument')}", self.place(node)
+                        f"range takes an extent, or begin and end, got {count(len(bounds), 'argument')}",
+                        self.place(node),
                     )
                 return d.LoopSpec(ForKind.SERIAL, bounds[0], bounds[1] if len(bounds) == 2 else None, None, {})
         value = self.evaluate(node)
@@ -213,19 +216,19 @@ class StatementParser(BlockStatements):
         if node.orelse:
             raise UnsupportedStatement("else after while", "put it after the loop", self.place(node.orelse[0]))
         condition = self.condition(node.test)
-        return While(condition, self.scoped_body(node.body, Frame("inside a while loop")), span=self.place(node))
+        return While._make(condition, self.scoped_body(node.body, Frame("inside a while loop")), span=self.place(node))
 
     def _if(self, node: ast.If) -> Stmt:
         condition = self.condition(node.test)
         then_case = self.scoped_body(node.body, Frame("inside an if"))
         else_case = self.scoped_body(node.orelse, Frame("inside an else")) if node.orelse else None
-        return IfThenElse(condition, then_case, else_case, span=self.place(node))
+        return IfThenElse._make(condition, then_case, else_case, span=self.place(node))
 
     def _assert(self, node: ast.Assert) -> Wrap:
         condition = self.condition(node.test)
         message = as_expr("" if node.msg is None else self.evaluate(node.msg))
         span = self.place(node)
-        return lambda body: AssertStmt(condition, message, body, span=span)
+        return lambda body: AssertStmt._make(condition, message, body, span=span)
 
     def _with(self, node: ast.With) -> Stmt | None:
         wraps: list[Wrap] = []
@@ -296,7 +299,9 @@ class StatementParser(BlockStatements):
     def _target_names(self, target: ast.Tuple | ast.List) -> list[str] | None:
         return [one.id for one in target.elts if isinstance(one, ast.Name)]
 
-    def _unpack(self, target: ast.Tuple | ast.List, values: Sequence[Any], bind: Callable[[ast.Name, Any], None]) -> None:
+    def _unpack(
+        self, target: ast.Tuple | ast.List, values: Sequence[Any], bind: Callable[[ast.Name, Any], None]
+    ) -> None:
         stars = [k for k, one in enumerate(target.elts) if isinstance(one, ast.Starred)]
         names, given = len(target.elts), len(values)
         if len(stars) > 1 or (given < names - 1 if stars else given != names):
@@ -348,7 +353,7 @@ class StatementParser(BlockStatements):
         span = self.place(target)
         var = Var(target.id, annotation, span=span)
         self.define(target, var)
-        return lambda body: LetStmt(var, value, body, span=span)
+        return lambda body: LetStmt._make(var, value, body, span=span)
 
     def _annotated(self, node: ast.AnnAssign) -> Wrap | None:
         if not isinstance(node.target, ast.Name):
@@ -410,7 +415,7 @@ class StatementParser(BlockStatements):
         lossy = given.is_float and not buffer.dtype.is_float
         if lossy or "handle" in (given.kind, buffer.dtype.kind):
             place = self.place(node)
-            text = f"a {given} value is stored in {buffer.name}, which holds {buffer.dtype}; convert it with .astype to say so"
+            text = f"a {given} value is stored in {buffer.name}, which holds {buffer.dtype}; convert it with .astype"
             warnings.warn_explicit(text, LossyStore, place.file, place.line)
 
     def _augmented(self, node: ast.AugAssign) -> Stmt:
@@ -443,7 +448,7 @@ class StatementParser(BlockStatements):
         if isinstance(value, BufferRegion):
             value = self.vector(value, node)
         if isinstance(value, (Expr, bool, int)):
-            return Evaluate(as_expr(value), span=self.place(node))
+            return Evaluate._make(as_expr(value), span=self.place(node))
         if value is None or isinstance(value, str):
             return None
         if isinstance(value, d.MacroCall):

@@ -94,7 +94,7 @@ class BlockPrinter(ScopePrinter):
         if loop.thread_binding is not None:
             arguments += f", thread={quote(loop.thread_binding.thread_tag)}"
         if loop.annotations:
-            arguments += f", annotations={self.mapping_text(loop.annotations)}"  # type: ignore[arg-type]
+            arguments += f", annotations={self.mapping_text(loop.annotations)}"
         return f"{self.prefix}.{_KINDS[loop.kind]}({arguments})"
 
     # --- blocks ---
@@ -125,7 +125,7 @@ class BlockPrinter(ScopePrinter):
         self.line(f"{prefix}.reads({self.texts_of(block.reads)})")
         self.line(f"{prefix}.writes({self.texts_of(block.writes)})")
         if block.annotations:
-            self.line(f"{prefix}.block_attr({self.mapping_text(block.annotations)})")  # type: ignore[arg-type]
+            self.line(f"{prefix}.block_attr({self.mapping_text(block.annotations)})")
         self.allocations(block)
         for match in block.match_buffers:
             source = self.text(match.source)

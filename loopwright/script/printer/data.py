@@ -9,11 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from enum import Enum
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
 from loopwright.ir import IntImm, Node, StringImm
+from loopwright.runtime.dtype import DataType
 from loopwright.script.printer.expressions import ExpressionPrinter
 from loopwright.script.printer.literals import number_text, quote
 from loopwright.script.printer.options import Options
@@ -63,11 +64,11 @@ class DataPrinter(ExpressionPrinter):
         kept.append(value)
         return f"metadata[{quote(kind)}][{len(kept) - 1}]"
 
-    def mapping_text(self, values: Mapping[object, object]) -> str:  # type: ignore[override]
+    def mapping_text(self, values: Mapping[Any, object]) -> str:
         """A dict display, text keys in order."""
         keys = list(values)
         if all(isinstance(key, str) for key in keys):
-            keys = sorted(keys)  # type: ignore[type-var]
+            keys = sorted(keys)
         return "{" + ", ".join([f"{self.data_text(key)}: {self.data_text(values[key])}" for key in keys]) + "}"
 
     def array_text(self, values: np.ndarray) -> str:
@@ -75,8 +76,6 @@ class DataPrinter(ExpressionPrinter):
         flat = values.reshape(-1)
         if flat.dtype.kind in "biu":
             return f"[{', '.join(map(str, flat.tolist()))}]"
-        from loopwright.runtime.dtype import DataType
-
         dtype = DataType(flat.dtype)
         texts = [number_text(float(item), dtype) or python_float(float(item)) for item in flat]
         return f"[{', '.join(texts)}]"
@@ -89,7 +88,8 @@ class DataPrinter(ExpressionPrinter):
             return ["", METADATA_HINT]
         lines = ["", "# metadata:"]
         for kind, values in self.metadata.items():
-            lines += [f"#   [{quote(kind)}][{k}] = {line}" for k, value in enumerate(values) for line in repr(value).splitlines()]
+            for k, value in enumerate(values):
+                lines += [f"#   [{quote(kind)}][{k}] = {line}" for line in repr(value).splitlines()]
         return lines
 
 

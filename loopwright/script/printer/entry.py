@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
-from loopwright.ir import Buffer, Expr, IRModule, Node, PrimFunc, Stmt, deep
+from loopwright.ir import Buffer, IRModule, Node, PrimFunc, Stmt, deep
 from loopwright.script.printer.functions import FunctionPrinter, module_functions, result_dtype
 from loopwright.script.printer.marks import add_marks, finish
 from loopwright.script.printer.names import identifier
@@ -57,21 +58,17 @@ def _printer(options: Options, learned: Learned) -> FunctionPrinter:
     return printer
 
 
-def _converged(learned: Learned, size: int) -> bool:
-    return learned.size == size
-
-
-def _run(printer: FunctionPrinter, write: Any) -> bool:
-    """Print, and say whether all of it was printed."""
+def _run(printer: FunctionPrinter, write: Callable[[], None]) -> None:
+    """Print, or as much of it as an excerpt may have."""
     try:
         write()
     except EnoughLines:
         printer.lines.append("…")
-        return False
-    return True
 
 
-def _function_printer(func: PrimFunc, name: str, options: Options, functions: dict[str, tuple[str, str]]) -> FunctionPrinter:
+def _function_printer(
+    func: PrimFunc, name: str, options: Options, functions: dict[str, tuple[str, str]]
+) -> FunctionPrinter:
     learned = Learned()
     while True:
         before = learned.size
@@ -100,7 +97,7 @@ def _module_lines(module: IRModule, options: Options) -> tuple[list[str], list[s
     lines = [f"@{options.ir_prefix}.ir_module", f"class {class_name}:"]
     metadata: list[str] = []
     if module.attrs:
-        attrs = _printer(options, Learned()).mapping_text(module.attrs)  # type: ignore[arg-type]
+        attrs = _printer(options, Learned()).mapping_text(module.attrs)
         lines.append(f"{indent}{options.ir_prefix}.module_attrs({attrs})")
     for name, func in functions:
         printer = _function_printer(func, name, options, names)
@@ -133,7 +130,7 @@ def _expression_lines(obj: Any, options: Options, declarations: bool) -> tuple[l
         lines = [line for line in printer.top if options.verbose_expr or line.startswith(wanted)]
         return lines, []
     text = printer.text(obj)
-    shown = printer.top if options.verbose_expr and declarations and isinstance(obj, Expr | Node) else []
+    shown = printer.top if options.verbose_expr and declarations else []
     return [*shown, text], printer.metadata_lines()
 
 

@@ -12,7 +12,7 @@ and is written `T.Add(1, 2)`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from loopwright.ir import (
     EQ,
@@ -113,10 +113,13 @@ _NAMED_CALLEE: Final = {
 class ExpressionPrinter(Visitor):
     """Write expressions. `texts` says how each visible variable and buffer is written."""
 
+    # Methods take a second argument: for expressions the level, for statements whether nothing follows.
+    _table: ClassVar[Any]
+
     def __init__(self, options: Options) -> None:
         self.options = options
         self.prefix = options.tir_prefix
-        self.names = Names([options.tir_prefix, options.ir_prefix, options.module_alias])
+        self.names = Names([options.tir_prefix, options.ir_prefix, options.name or "Module"])
         self.texts: dict[Node, str] = {}
         self.functions: dict[str, tuple[str, str]] = {}  # of the module: name → (how it is written, its result type)
         self.out: list[str] = []
@@ -382,7 +385,8 @@ class ExpressionPrinter(Visitor):
         arguments = ", ".join([self.texts[var] for var in (*node.lhs, *node.rhs)])
         results = self.texts_of(node.result)
         body = results if len(node.result) == 1 else f"({results})"
-        self.out.append(f"{self.prefix}.comm_reducer(lambda {arguments}: {body}, [{self.texts_of(node.identity_element)}])")
+        identity = self.texts_of(node.identity_element)
+        self.out.append(f"{self.prefix}.comm_reducer(lambda {arguments}: {body}, [{identity}])")
         for var in (*node.lhs, *node.rhs):
             del self.texts[var]
         self.names.leave()
@@ -435,10 +439,7 @@ def _is_same_call(node: Call, name: str) -> bool:
         return False
     if len(made.args) != len(node.args):
         return False
-    for new, old in zip(made.args, node.args):
-        if new is not old and not isinstance(old, StringImm):
-            return False
-    return True
+    return all(new is old or isinstance(old, StringImm) for new, old in zip(made.args, node.args))
 
 
 def _is_slice(ramp: Ramp) -> bool:

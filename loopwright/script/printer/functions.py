@@ -78,7 +78,7 @@ class FunctionPrinter(StatementPrinter):
     def _contents(self, func: PrimFunc, name: str, matched: list[tuple[str, Buffer]]) -> None:
         attrs = {key: value for key, value in func.attrs.items() if key != "global_symbol" or value != name}
         if attrs:
-            self.line(f"{self.prefix}.func_attr({self.mapping_text(attrs)})")  # type: ignore[arg-type]
+            self.line(f"{self.prefix}.func_attr({self.mapping_text(attrs)})")
         for param, buffer in matched:
             self.declare_buffer(buffer, "match_buffer", param)
         for var in func.params:

@@ -23,8 +23,12 @@ class _MarkedTable(dict[type, Callable[[Any, Any, Any], None]]):
     def __missing__(self, cls: type) -> Callable[[Any, Any, Any], None]:
         method = self.table[cls]
         wrap = self._statement if issubclass(cls, Stmt) else self._expression
-        made = self[cls] = lambda printer, node, level=0: wrap(method, printer, node, level)
-        return made
+
+        def marked(printer: Any, node: Any, level: Any = 0) -> None:
+            wrap(method, printer, node, level)
+
+        self[cls] = marked
+        return marked
 
     def _expression(self, method: Any, printer: ScopePrinter, node: Node, level: Any) -> None:
         underlined = id(node) in self.underlined

@@ -25,6 +25,7 @@ class Names:
         self._taken = {*RESERVED, *reserved}
         self._used = set(self._taken)  # ever, in any scope
         self._suffix: dict[str, int] = {}
+        self._suffix_everywhere: dict[str, int] = {}
         self._frames: list[list[tuple[str, str, int]]] = [[]]
 
     def enter(self) -> None:
@@ -52,10 +53,11 @@ class Names:
     def fresh_everywhere(self, hint: str, fallback: str = "v") -> str:
         """A name for the whole text, unlike any given so far in any scope."""
         base = name = identifier(hint, fallback)
-        suffix = 0
+        suffix = self._suffix_everywhere.get(base, 0)
         while name in self._used:
             suffix += 1
             name = f"{base}_{suffix}"
+        self._suffix_everywhere[base] = suffix
         self._taken.add(name)
         self._used.add(name)
         return name

@@ -18,7 +18,6 @@ class Options:
     show_meta: bool = False
     ir_prefix: str = "I"
     tir_prefix: str = "T"
-    module_alias: str = "cls"
     buffer_dtype: str = "float32"  # left out in declarations of buffers
     int_dtype: str = "int32"  # integer literals of this type are bare
     float_dtype: str = "void"  # float literals of this type are bare
@@ -27,7 +26,6 @@ class Options:
     print_line_numbers: bool = False
     num_context_lines: int = -1  # around what is underlined; negative: everything
     syntax_sugar: bool = True
-    show_object_address: bool = False
     obj_to_underline: Sequence[Node] = ()
     obj_to_annotate: Mapping[Node, str] | None = None
     max_lines: int | None = None  # stop there: an excerpt for an error message
@@ -39,8 +37,9 @@ class Options:
 
 def make_options(given: Mapping[str, object]) -> Options:
     """Options from the keywords of `script()`."""
-    given = {key: value for key, value in given.items() if value is not None or key == "name"}
+    chosen = {key: value for key, value in given.items() if value is not None}
     for key in ("path_to_underline", "path_to_annotate"):
-        if given.pop(key, None):  # type: ignore[attr-defined]
-            raise NotBuilt(f"script({key}=...)", hint=f"pass the node itself: obj_to_{key.removeprefix('path_to_')}=...")
-    return Options(**given)  # type: ignore[arg-type]
+        if chosen.pop(key, None):
+            instead = key.replace("path_to", "obj_to")
+            raise NotBuilt(f"script({key}=...)", hint=f"pass the node itself: {instead}=...")
+    return Options(**chosen)  # type: ignore[arg-type]

@@ -7,10 +7,10 @@ written down in `Learned`, and the program is printed once more; a walk ahead of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
-from loopwright.ir import Buffer, IntImm, Node, PointerType, PrimType, Stmt, Var, post_order_visit
+from loopwright.ir import Buffer, IntImm, Node, PointerType, PrimType, Var, post_order_visit
 from loopwright.ir.buffer import DEFAULT_ALIGNMENT
 from loopwright.runtime.dtype import BOOL, INT32, DataType
 from loopwright.script.printer.data import DataPrinter
@@ -48,7 +48,6 @@ class ScopePrinter(DataPrinter):
         self.frames: list[list[Node]] = [[]]
         self.hidden: set[Var] = set()  # handle parameters that stand behind a buffer
         self.launched: set[Var] = set()
-        self.headers: list[tuple[Stmt, int]] = []
 
     def line(self, text: str) -> None:
         if self.max_lines is not None and len(self.lines) >= self.max_lines:
@@ -68,11 +67,6 @@ class ScopePrinter(DataPrinter):
         self.names.leave()
         for node in self.frames.pop():
             del self.texts[node]
-
-    def inside(self, write: Callable[[], None]) -> None:
-        """Run `write` one level deeper, in a scope of its own."""
-        with self.scope():
-            write()
 
     def define(self, node: Node, text: str) -> None:
         """From here to the end of the scope, `node` is written as `text`."""
@@ -113,9 +107,7 @@ class ScopePrinter(DataPrinter):
             found.append(buffer)
             return super().undefined(buffer)
         made = super().undefined(buffer)
-        outer, self.line = self.line, lambda text: self.top.append(text)  # type: ignore[method-assign]
         arguments = self.buffer_arguments(buffer, made, everywhere=True)
-        self.line = outer  # type: ignore[method-assign]
         self.top.append(f"{made} = {self.prefix}.Buffer({arguments})")
         return made
 
@@ -131,7 +123,10 @@ class ScopePrinter(DataPrinter):
     # --- buffers ---
 
     def buffer_arguments(self, buffer: Buffer, name: str, show_dtype: bool = False, everywhere: bool = False) -> str:
-        """The arguments that make `buffer`; variables that it defines are declared or become its attributes."""
+        """The arguments that make `buffer`; variables that it defines are declared or become its attributes.
+
+        With `everywhere`, they are declared at the top and for the whole text.
+        """
         keywords: list[str] = []
         made: list[tuple[Var, str]] = []  # what is known by the buffer's attributes afterwards
         to_declare: dict[Var, None] = {}

@@ -145,7 +145,8 @@ class StatementPrinter(BlockPrinter):
         if var in self.texts or var in self.launched:
             roaming.add(var)
         self.launched.add(var)
-        if var not in roaming:
+        # T.env_thread makes an int32 variable.
+        if var not in roaming or var.dtype is not INT32:
             self.rest_with_var(var, f"{self.prefix}.launch_thread({tag}, {extent})", stmt.body, last)
             return
         if var not in self.texts:
@@ -178,7 +179,7 @@ class StatementPrinter(BlockPrinter):
 
     def _allocated(self, stmt: Allocate | AllocateConst, call: str, var: Var, last: bool) -> None:
         if stmt.annotations:
-            call += f", annotations={self.mapping_text(stmt.annotations)}"  # type: ignore[arg-type]
+            call += f", annotations={self.mapping_text(stmt.annotations)}"
         annotation = "" if _is_pointer_to(var, stmt.dtype) else f": {type_text(var.type_annotation, self.prefix)}"
         self.rest_with_var(var, f"{call})", stmt.body, last, annotation)
 
@@ -263,7 +264,7 @@ def _is_launch(thread: IterVar, stmt: AttrStmt) -> bool:
         and _same_exprs((dom.extent,), (stmt.value,))
         and isinstance(dom.min, IntImm)
         and dom.min.value == 0
-        and stmt.value.dtype is INT32
+        and dom.min.dtype is stmt.value.dtype
     )
 
 

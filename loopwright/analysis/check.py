@@ -1,0 +1,22 @@
+"""check_program: what every build makes sure of before lowering."""
+
+from __future__ import annotations
+
+from loopwright.analysis.accesses import accesses_of
+from loopwright.analysis.bounds import check_bounds_in
+from loopwright.analysis.races import check_races_in
+from loopwright.analysis.uninitialised import check_initialised_in
+from loopwright.ir import IRModule, PrimFunc
+
+
+def check_program(program: IRModule | PrimFunc) -> None:
+    """Raise OutOfBounds, UninitialisedRead or ParallelRace for the first certain error of any function.
+
+    Works on programs at every stage. What depends on data, and what isl cannot decide within its budget, passes.
+    """
+    functions = [program] if isinstance(program, PrimFunc) else list(program.functions.values())
+    for function in functions:
+        walked = accesses_of(function)
+        check_bounds_in(walked)
+        check_initialised_in(walked)
+        check_races_in(walked)

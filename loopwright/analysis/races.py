@@ -1,0 +1,208 @@
+"""check_races: the iterations of parallel and vectorized loops do not disturb each other.
+
+Under a parallel loop no two iterations may touch one cell of memory from outside the loop when one of them writes it;
+that both would write the same value, or that the updates form a reduction, is no excuse. A vectorized loop runs its
+iterations in lockstep, each statement's loads before its stores: it is refused when that order differs from the serial
+one for two iterations that touch one cell with a write among them.
+
+A lemma settles the common case: in some dimension, the loop variable moves the index further than everything within
+the loop does. isl decides the rest. Refused is only what certainly conflicts: accesses whose index or condition
+depends on data (a scatter) are not judged, so a parallel loop around them is the author's responsibility.
+Loops bound to threads synchronise by barriers and are not judged here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Final
+
+from loopwright.analysis.accesses import Access, Program, accesses_of
+from loopwright.analysis.affine import Form, Part
+from loopwright.analysis.instances import Loop
+from loopwright.analysis.polyhedral import Undecided
+from loopwright.analysis.witness import actor, assignment, deed, element, named_values, values_of
+from loopwright.ir import Buffer, ForKind, PrimFunc, Var
+from loopwright.runtime.errors import LoopwrightError
+
+PAIRS: Final = 500  # of accesses to one buffer that isl is asked about
+
+
+class ParallelRace(LoopwrightError, ValueError):
+    """Two iterations of a parallel or vectorized loop touch one element, and at least one of them writes it.
+
+    The result would depend on which of them comes first. The message shows the two iterations and the element, for the
+    smallest sizes. Run the loop serially, parallelise a loop that runs over the output, or give each iteration
+    memory of its own and combine the parts afterwards.
+    """
+
+    code = "LW0823"
+
+    def __init__(
+        self,
+        loop: Loop,
+        pair: tuple[Access, Access],
+        indices: Sequence[int],
+        values: tuple[Mapping[Var, int], Mapping[Var, int]],
+    ) -> None:
+        name, kind = loop.var.name, _KINDS[loop.kind]
+        first, second = values[0][loop.var], values[1][loop.var]
+        cell = element(pair[0].cell[0], indices)
+
+        def why() -> str:
+            told = [
+                f"{actor(access)} {deed(access)} it at {assignment(point, access.loops)}"
+                for access, point in zip(pair, values, strict=True)
+            ]
+            order = "in any order" if kind == "parallel" else "in lockstep, not one after the other"
+            return f"{told[0]}, and {told[1]}; a {kind} loop runs them {order}"
+
+        super().__init__(
+            lambda: f"iterations {name} = {first} and {name} = {second} of the {kind} loop {name} both touch {cell}",
+            at=loop.node,
+            why=why,
+            hint=f"make the loop {name} serial, or give each of its iterations elements of its own",
+            fields={
+                "loop": name,
+                "kind": kind,
+                "buffer": pair[0].cell[0].name,
+                "indices": tuple(indices),
+                "iterations": tuple(
+                    [named_values(point, access.loops) for access, point in zip(pair, values, strict=True)]
+                ),
+            },
+        )
+
+
+_KINDS: Final[dict[ForKind | None, str]] = {ForKind.PARALLEL: "parallel", ForKind.VECTORIZED: "vectorized"}
+
+
+def check_races(function: PrimFunc) -> None:
+    """Raise ParallelRace when two iterations of a parallel or vectorized loop certainly conflict."""
+    check_races_in(accesses_of(function))
+
+
+def check_races_in(program: Program) -> None:
+    """The same for a program already walked."""
+    shared: dict[Loop, dict[Buffer, list[Access]]] = {}
+    for access in program.accesses:
+        if not access.is_must:
+            continue
+        buffer = access.cell[0]
+        for loop in access.instance.loops:
+            if loop.kind in _KINDS and loop not in program.homes.get(buffer.data, ()):
+                shared.setdefault(loop, {}).setdefault(buffer, []).append(access)
+    for loop, buffers in shared.items():
+        if loop.low is not None and loop.high is not None:
+            for accesses in buffers.values():
+                if any([access.writes for access in accesses]) and not _disjoint(program, loop, accesses):
+                    _ask_pairs(program, loop, accesses)
+
+
+# --- the lemma ----------------------------------------------------------------------------------------------------
+
+
+def _disjoint(program: Program, loop: Loop, accesses: Sequence[Access]) -> bool:
+    """Whether some dimension tells any two iterations of `loop` apart, whatever runs within it."""
+    return any([_tells_apart(program, loop, accesses, axis) for axis in range(len(accesses[0].cell[1]))])
+
+
+def _tells_apart(program: Program, loop: Loop, accesses: Sequence[Access], axis: int) -> bool:
+    step: int | None = None
+    around: Hashable = None
+    low = high = 0
+    for k, access in enumerate(accesses):
+        index = access.cell[1][axis]
+        assert index is not None
+        mine = index.terms.get(loop.var, 0)
+        inner = {item.var for item in access.loops[access.loops.index(loop) + 1 :]}
+        inside: dict[Var | Part, int] = {}
+        outside: list[tuple[Var | Part, int]] = []
+        for term, c in index.terms.items():
+            if term is loop.var:
+                continue
+            if isinstance(term, Part) and loop.var in term.variables:
+                return False
+            if (term.variables & inner) if isinstance(term, Part) else term in inner:
+                inside[term] = c
+            else:
+                outside.append((term, c))
+        span = Form(inside, index.const)
+        top, bottom = program.ranges.greatest(span, access.loops), program.ranges.greatest(span.negated(), access.loops)
+        if not mine or top is None or bottom is None:
+            return False
+        if k == 0:
+            step, around, low, high = mine, frozenset(outside), -bottom, top
+        elif step != mine or around != frozenset(outside):
+            return False
+        low, high = min(low, -bottom), max(high, top)
+    return step is not None and high - low < abs(step)
+
+
+# --- the exact test -----------------------------------------------------------------------------------------------
+
+
+def _ask_pairs(program: Program, loop: Loop, accesses: Sequence[Access]) -> None:
+    asked = 0
+    for k, one in enumerate(accesses):
+        for other in accesses[k:]:
+            if not (one.writes or other.writes):
+                continue
+            asked += 1
+            if asked > PAIRS:
+                return
+            try:
+                _ask(program, loop, one, other)
+            except Undecided:
+                continue
+
+
+def _ask(program: Program, loop: Loop, one: Access, other: Access) -> None:
+    """Ask isl for two iterations of `loop` in which the accesses meet; raise ParallelRace with them."""
+    polyhedra = program.polyhedra.begin()
+    depth = one.loops.index(loop)
+    # The loops around stand still: they have one name, everything from the loop on has two.
+    first = {item.var: f"i{k}" for k, item in enumerate(one.loops)}
+    second = {item.var: f"i{k}" if k < depth else f"j{k}" for k, item in enumerate(other.loops)}
+    constraints = polyhedra.domain(one.loops, one.guards, first) + polyhedra.domain(other.loops, other.guards, second)
+    for a, b in zip(one.cell[1], other.cell[1], strict=True):
+        assert a is not None and b is not None
+        constraints.append(f"{polyhedra.form(a, first)} = {polyhedra.form(b, second)}")
+    here, there = first[loop.var], second[loop.var]
+    if loop.kind is ForKind.PARALLEL:
+        constraints.append(f"{here} != {there}" if one is not other else f"{here} < {there}")
+    else:
+        a_time, b_time = _inner_time(one, depth, first), _inner_time(other, depth, second)
+        orders = [f"({here} < {there} and {late})" for late in [_not_before(a_time, b_time)] if late]
+        orders += [f"({here} > {there} and {late})" for late in [_not_before(b_time, a_time)] if late]
+        if not orders:
+            return
+        constraints.append(f"({' or '.join(orders)})")
+    dims = list(dict.fromkeys([*first.values(), *second.values()]))
+    point = polyhedra.smallest(dims, constraints)
+    if point is not None:
+        values = values_of(point, first, polyhedra), values_of(point, second, polyhedra)
+        indices = [index.at(values[0]) for index in one.cell[1] if index is not None]
+        raise ParallelRace(loop, (one, other), indices, values)
+
+
+def _inner_time(access: Access, depth: int, names: Mapping[Var, str]) -> list[int | str]:
+    """When the access happens within one iteration of the loop at `depth`."""
+    return [names[item] if isinstance(item, Var) else item for item in access.time[2 * depth + 2 :]]
+
+
+def _not_before(a: Sequence[int | str], b: Sequence[int | str]) -> str | None:
+    """The condition, as isl text, that time `a` is not before time `b`; None when it always is."""
+    cases: list[str] = []
+    equal: list[str] = []
+    for x, y in zip(a, b, strict=False):
+        if isinstance(x, int) and isinstance(y, int):
+            if x == y:
+                continue
+            if x > y:
+                cases.append(" and ".join(equal) or "0 = 0")
+            break
+        cases.append(" and ".join([*equal, f"{x} > {y}"]))
+        equal.append(f"{x} = {y}")
+    else:
+        cases.append(" and ".join(equal) or "0 = 0")
+    return f"({' or '.join([f'({case})' for case in cases])})" if cases else None

@@ -1,0 +1,355 @@
+"""Exact integer sets through isl, under a budget of operations.
+
+Expressions become isl text; isl reads text as fast as its objects can be put together from Python. Importing this
+module does not load islpy, using it does (50 ms).
+
+    with budget(100_000):
+        smallest_point({i: Range(0, n), j: Range(0, i)}, [i * 4 + j > 10])       # {n: 3, i: 2, j: 3}
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+from loopwright.arith.structure import Structure
+from loopwright.ir import (
+    EQ,
+    GE,
+    GT,
+    LE,
+    LT,
+    NE,
+    Add,
+    And,
+    Call,
+    Cast,
+    Expr,
+    FloorDiv,
+    FloorMod,
+    IntImm,
+    Max,
+    Min,
+    Mul,
+    Not,
+    Or,
+    Range,
+    Select,
+    SizeVar,
+    Sub,
+    Var,
+    deep,
+)
+from loopwright.runtime.errors import LoopwrightError
+
+if TYPE_CHECKING:
+    import islpy
+
+DEFAULT_BUDGET: Final = 1_000_000  # isl operations; about a second
+
+
+class BudgetExceeded(LoopwrightError):
+    """An exact question about integer sets took more operations than it was allowed.
+
+    Exact integer reasoning can take exponential time. Every question therefore runs under a budget; past it the
+    question stays open, and whoever asked has to refuse. Smaller constants, fewer variables in one expression or a
+    larger budget (`with arith.isl.budget(n)`) help.
+    """
+
+    code = "LW0902"
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(
+            f"integer sets: the question is still open after {limit:,} isl operations",
+            hint=f"allow more, `with arith.isl.budget({limit * 10})`, or make the index expressions simpler",
+            fields={"limit": limit},
+        )
+
+
+class NotAffine(LoopwrightError, ValueError):
+    """An expression that integer sets cannot hold: a product of variables, a division by one, a load, a call.
+
+    Sets describe sums of variables times constants, floor divisions and remainders by constants, minima and maxima.
+    """
+
+    code = "LW0903"
+
+    def __init__(self, expr: Expr, part: Expr) -> None:
+        super().__init__(
+            lambda: f"integer sets: {expr!r} is not affine, because of {part!r}",
+            hint="use constants as factors and divisors, or ask about a part that is affine",
+            fields={"expr": expr, "part": part},
+        )
+
+
+_local: Final = threading.local()
+
+
+def context() -> islpy.Context:
+    """The isl context of this thread; isl objects must not leave their thread."""
+    found: islpy.Context | None = getattr(_local, "context", None)
+    if found is None:
+        import islpy
+
+        found = _local.context = islpy.Context()
+    return found
+
+
+@contextmanager
+def budget(limit: int = DEFAULT_BUDGET) -> Iterator[islpy.Context]:
+    """Run isl under a limit of operations, past which BudgetExceeded is raised. The innermost budget counts."""
+    import islpy
+
+    ctx = context()
+    outer = ctx.get_max_operations()
+    ctx.reset_operations()
+    ctx.set_max_operations(limit)
+    try:
+        yield ctx
+    except islpy.Error as error:
+        if _is_exhausted(ctx, error):
+            raise BudgetExceeded(limit) from None
+        raise
+    finally:
+        ctx.reset_operations()
+        ctx.set_max_operations(outer)
+
+
+def _is_exhausted(ctx: islpy.Context, error: Exception) -> bool:
+    """Whether `error` came from the budget; isl calls it a syntax error when it struck while reading text."""
+    import islpy
+
+    if "maximal number of operations" in str(error):
+        return True
+    try:
+        islpy.Set.read_from_str(ctx, "{ [i] : 0 <= i < 2 }").is_empty()
+    except islpy.Error:
+        return True
+    return False
+
+
+class Names:
+    """isl identifiers for variables, one each; with `abstract`, also for parts that are not affine."""
+
+    def __init__(self, abstract: bool = False) -> None:
+        self.of: dict[Var, str] = {}
+        self.parts: dict[int, str] = {}
+        self.abstract = abstract
+        self._structure = Structure()
+
+    def var(self, var: Var) -> str:
+        name = self.of.get(var)
+        if name is None:
+            readable = re.sub(r"\W", "_", var.name)
+            name = self.of[var] = f"v{len(self.of)}_{readable}"
+        return name
+
+    def part(self, root: Expr, e: Expr) -> str:
+        """A fresh variable that stands for `e` wherever it occurs, so that what is proved holds for any value of it."""
+        if not self.abstract:
+            raise NotAffine(root, e)
+        number = self._structure.number(e)
+        return self.parts.setdefault(number, f"x{number}")
+
+    def all(self) -> list[str]:
+        return [*self.of.values(), *self.parts.values()]
+
+
+_COMPARISONS: Final[dict[type[Expr], str]] = {EQ: "=", NE: "!=", LT: "<", LE: "<=", GT: ">", GE: ">="}
+_SUMS: Final[dict[type[Expr], str]] = {Add: "+", Sub: "-"}
+_CALLS: Final[dict[type[Expr], str]] = {Min: "min", Max: "max"}
+
+
+class _Writer:
+    """An expression as isl text, in pieces."""
+
+    def __init__(self, root: Expr, names: Names) -> None:
+        self.root, self.names = root, names
+        self.pieces: list[str] = []
+
+    def number(self, e: Any) -> None:
+        cls, write = type(e), self.pieces.append
+        if isinstance(e, Var):
+            write(self.names.var(e))
+        elif cls is IntImm:
+            write(f"({e.value})")
+        elif cls in _SUMS:
+            write("(")
+            self.number(e.a)
+            write(f" {_SUMS[cls]} ")
+            self.number(e.b)
+            write(")")
+        elif cls is Mul and (type(e.a) is IntImm or type(e.b) is IntImm):
+            factor, other = (e.a, e.b) if type(e.a) is IntImm else (e.b, e.a)
+            write(f"({factor.value} * ")
+            self.number(other)
+            write(")")
+        elif cls in (FloorDiv, FloorMod) and type(e.b) is IntImm and e.b.value > 0:
+            write("floor(" if cls is FloorDiv else "(")
+            self.number(e.a)
+            write(f"/{e.b.value})" if cls is FloorDiv else f" mod {e.b.value})")
+        elif cls in _CALLS:
+            write(f"{_CALLS[cls]}(")
+            self.number(e.a)
+            write(", ")
+            self.number(e.b)
+            write(")")
+        elif cls is Cast and e.value.dtype.is_int and e.dtype.is_int and e.value.dtype.bits <= e.dtype.bits:
+            self.number(e.value)
+        elif cls is Select and not self.names.abstract:
+            raise NotAffine(self.root, e)
+        else:
+            write(self.names.part(self.root, e))
+
+    def condition(self, e: Any) -> None:
+        cls, write = type(e), self.pieces.append
+        if cls is IntImm:
+            write("(0 = 0)" if e.value else "(0 = 1)")
+        elif cls in _COMPARISONS and e.a.dtype.is_int:
+            write("(")
+            self.number(e.a)
+            write(f" {_COMPARISONS[cls]} ")
+            self.number(e.b)
+            write(")")
+        elif cls is And or cls is Or:
+            write("(")
+            self.condition(e.a)
+            write(" and " if cls is And else " or ")
+            self.condition(e.b)
+            write(")")
+        elif cls is Not:
+            write("(not ")
+            self.condition(e.a)
+            write(")")
+        elif cls is Call and e.op.name == "tir.likely":
+            self.condition(e.args[0])
+        else:
+            # Any other truth value is a number that is 1 or not.
+            write(f"({self.names.part(self.root, e)} = 1)")
+
+
+@deep
+def affine_text(expr: Expr, names: Names) -> str:
+    """`expr` as isl text. Raises NotAffine (unless `names` abstracts)."""
+    writer = _Writer(expr, names)
+    writer.number(expr)
+    return "".join(writer.pieces)
+
+
+@deep
+def condition_text(condition: Expr, names: Names) -> str:
+    """A condition as isl text. Raises NotAffine (unless `names` abstracts)."""
+    writer = _Writer(condition, names)
+    writer.condition(condition)
+    return "".join(writer.pieces)
+
+
+def range_text(var: Var, domain: Range, names: Names) -> str:
+    """`var` within `domain`, as isl text."""
+    name, low = names.var(var), affine_text(domain.min, names)
+    return f"{low} <= {name} < {low} + {affine_text(domain.extent, names)}"
+
+
+def _sizes(names: Names) -> list[str]:
+    return [f"{name} >= 0" for var, name in names.of.items() if isinstance(var, SizeVar)]
+
+
+def domain_set(
+    domains: Mapping[Var, Range], conditions: Sequence[Expr] = (), names: Names | None = None
+) -> tuple[islpy.Set, Names]:
+    """The set of the domains' variables, in order, where the conditions hold; all other variables are parameters."""
+    import islpy
+
+    names = names or Names()
+    dims = [names.var(var) for var in domains]
+    facts = [range_text(var, domain, names) for var, domain in domains.items()]
+    facts += [condition_text(condition, names) for condition in conditions]
+    facts += _sizes(names)
+    parameters = [name for name in names.all() if name not in dims]
+    text = f"[{', '.join(parameters)}] -> {{ [{', '.join(dims)}] : {' and '.join(facts) or '0 = 0'} }}"
+    return islpy.Set.read_from_str(context(), text), names
+
+
+def affine_map(
+    domains: Mapping[Var, Range], results: Sequence[Expr], conditions: Sequence[Expr] = (), names: Names | None = None
+) -> tuple[islpy.Map, Names]:
+    """The map from the domains' variables to the results, on the points where the conditions hold."""
+    import islpy
+
+    names = names or Names()
+    dims = [names.var(var) for var in domains]
+    texts = [affine_text(result, names) for result in results]
+    facts = [range_text(var, domain, names) for var, domain in domains.items()]
+    facts += [condition_text(condition, names) for condition in conditions]
+    facts += _sizes(names)
+    parameters = [name for name in names.all() if name not in dims]
+    text = (
+        f"[{', '.join(parameters)}] -> {{ [{', '.join(dims)}] -> [{', '.join(texts)}] : "
+        f"{' and '.join(facts) or '0 = 0'} }}"
+    )
+    return islpy.Map.read_from_str(context(), text), names
+
+
+def smallest_point(
+    domains: Mapping[Var, Range], conditions: Sequence[Expr] = (), limit: int = DEFAULT_BUDGET
+) -> dict[Var, int] | None:
+    """Values for all variables, also those that only appear in bounds, under which all holds; None when there are none.
+
+    Small values come first: a witness is for reading. Raises BudgetExceeded and NotAffine.
+    """
+    import islpy
+
+    names = Names()
+    facts = [range_text(var, domain, names) for var, domain in domains.items()]
+    facts += [condition_text(condition, names) for condition in conditions]
+    facts += _sizes(names)
+    # Sizes and other outer values lead, so that the least point has the smallest of them.
+    order = [var for var in names.of if var not in domains] + list(domains)
+    dims = ", ".join([names.of[var] for var in order])
+    with budget(limit) as ctx:
+        whole = islpy.Set.read_from_str(ctx, f"{{ [{dims}] : {' and '.join(facts) or '0 = 0'} }}")
+        if whole.is_empty():
+            return None
+        for reach in (8, 128, 1 << 14):
+            box = " and ".join([f"-{reach} <= {names.of[var]} <= {reach}" for var in order]) or "0 = 0"
+            near = whole.intersect(islpy.Set.read_from_str(ctx, f"{{ [{dims}] : {box} }}"))
+            if not near.is_empty():
+                return _coordinates(near.lexmin().sample_point(), order)
+        return _coordinates(whole.sample_point(), order)
+
+
+def _coordinates(point: islpy.Point, order: Sequence[Var]) -> dict[Var, int]:
+    import islpy
+
+    return {
+        var: int(point.get_coordinate_val(islpy.dim_type.set, place).to_python()) for place, var in enumerate(order)
+    }
+
+
+def implies(
+    bindings: Mapping[Var, Range | Expr], assumed: Sequence[Expr], condition: Expr, limit: int = DEFAULT_BUDGET
+) -> bool:
+    """Whether `condition` holds wherever the bindings and assumptions do; False also when that stays open.
+
+    Parts that are not affine stand for arbitrary values, equal where they are built alike.
+    """
+    import islpy
+
+    names = Names(abstract=True)
+    facts = [f"not {condition_text(condition, names)}"]
+    for var, value in bindings.items():
+        if isinstance(value, Range):
+            facts.append(range_text(var, value, names))
+        elif value.dtype.is_int:
+            facts.append(f"{names.var(var)} = {affine_text(value, names)}")
+    facts += [condition_text(fact, names) for fact in assumed]
+    facts += _sizes(names)
+    try:
+        with budget(limit) as ctx:
+            wrong = islpy.Set.read_from_str(ctx, f"{{ [{', '.join(names.all())}] : {' and '.join(facts)} }}")
+            return bool(wrong.is_empty())
+    except BudgetExceeded:
+        return False

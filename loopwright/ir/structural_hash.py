@@ -1,0 +1,246 @@
+"""Structural hash: a number that equal programs share, in every process.
+
+A program is written as text in which bound variables are numbers in the order of their binding; the hash is that of
+the text. What is equal is said in `structural.py`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from enum import Enum
+from typing import Any, Final
+
+import numpy as np
+
+from loopwright.ir.buffer import Buffer
+from loopwright.ir.deep import deep
+from loopwright.ir.expr import Callee, Producer, Var
+from loopwright.ir.function import IRModule, PrimFunc
+from loopwright.ir.node import Node
+from loopwright.ir.structural_plan import PLANS, SCOPES, ByClass, Role, float_bits, plain_value
+from loopwright.ir.types import PrimType
+from loopwright.runtime.dtype import DataType
+
+
+class _Serialization:
+    """A program as text in which bound variables are numbers: equal programs, and only they, give equal text."""
+
+    def __init__(self, map_free_vars: bool) -> None:
+        self.map_free_vars = map_free_vars
+        self.numbers: dict[Any, int] = {}
+        self.count = 0
+        self.undo: list[tuple[Any, int | None]] = []
+        self.parts: list[str] = []
+
+    def digest(self, size: int) -> bytes:
+        # surrogatepass: any Python text may stand in an annotation.
+        return hashlib.blake2b("\n".join(self.parts).encode("utf-8", "surrogatepass"), digest_size=size).digest()
+
+    def node(self, node: Any) -> None:
+        cls = type(node)
+        special = _WRITE_CLASS[cls]
+        if special is not None:
+            special(self, node)
+            return
+        if node is None:
+            self.parts.append("none")
+            return
+        self.parts.append(cls.__name__)
+        if isinstance(node, Producer):
+            self.text(node.name)
+            return
+        depth = len(self.undo)
+        for name, write in _WRITE_PLANS[cls]:
+            write(self, getattr(node, name))
+        if cls in SCOPES:
+            self.restore(depth)
+
+    def restore(self, depth: int) -> None:
+        while len(self.undo) > depth:
+            key, old = self.undo.pop()
+            if old is None:
+                del self.numbers[key]
+            else:
+                self.numbers[key] = old
+
+    def text(self, value: str) -> None:
+        self.parts.append(f"{len(value)}:{value}")
+
+    def nodes(self, nodes: tuple[Any, ...]) -> None:
+        self.parts.append(f"({len(nodes)}")
+        for node in nodes:
+            self.node(node)
+
+    def mapping(self, values: Mapping[Any, Any]) -> None:
+        self.parts.append(f"{{{len(values)}")
+        for key in sorted(values, key=str):
+            self.data(key)
+            self.data(values[key])
+
+    def data(self, value: Any) -> None:
+        cls = type(value)
+        if cls is not str and cls is not int and cls is not DataType:
+            value = plain_value(value)
+        if isinstance(value, Node):
+            self.node(value)
+        elif isinstance(value, Enum):
+            self.text(value.name)
+        elif isinstance(value, str):
+            self.text(value)
+        elif value is None or isinstance(value, (bool, int)):
+            self.parts.append(repr(value))
+        elif isinstance(value, float):
+            self.parts.append(float_bits(value).hex())
+        elif isinstance(value, (list, tuple)):
+            self.parts.append(f"({len(value)}")
+            for item in value:
+                self.data(item)
+        elif isinstance(value, Mapping):
+            self.mapping(value)
+        elif isinstance(value, np.ndarray):
+            content = hashlib.blake2b(value.tobytes(), digest_size=16).hexdigest()
+            self.text(f"{value.dtype}{value.shape}{content}")
+        else:
+            self.text(type(value).__name__)
+
+    # --- variables and buffers ---
+
+    def number(self, key: Any) -> None:
+        self.undo.append((key, self.numbers.get(key)))
+        self.numbers[key] = self.count
+        self.count += 1
+
+    def bind(self, var: Var) -> None:
+        annotation = var.type_annotation
+        if type(annotation) is PrimType:
+            self.parts.append(f"{type(var).__name__} {annotation.dtype!s}")
+        else:
+            self.parts.append(type(var).__name__)
+            self.node(annotation)
+        self.number(var)
+
+    def binds(self, variables: tuple[Var, ...]) -> None:
+        self.parts.append(f"({len(variables)}")
+        for var in variables:
+            self.bind(var)
+
+    def var(self, var: Var) -> None:
+        known = self.numbers.get(var)
+        if known is not None:
+            self.parts.append(f"v{known}")
+        elif self.map_free_vars:
+            self.bind(var)
+        else:
+            self.text(f"free {var.name} {var.dtype!s}")
+
+    def buffer(self, buffer: Buffer) -> None:
+        known = self.numbers.get(buffer)
+        if known is not None:
+            self.parts.append(f"b{known}")
+        elif self.map_free_vars or buffer.data in self.numbers:
+            self.declare(buffer)
+        else:
+            self.text(f"free {buffer.name} {buffer.dtype!s}")
+
+    def declare(self, buffer: Buffer) -> None:
+        outer, self.map_free_vars = self.map_free_vars, True
+        self.parts.append("buffer")
+        for name, write in _WRITE_BUFFER:
+            write(self, getattr(buffer, name))
+        self.map_free_vars = outer
+        self.number(buffer)
+
+    def declares(self, buffers: tuple[Buffer, ...]) -> None:
+        self.parts.append(f"({len(buffers)}")
+        for buffer in buffers:
+            self.declare(buffer)
+
+    # --- whole functions and modules ---
+
+    def callee(self, callee: Callee) -> None:
+        self.text(f"{type(callee).__name__} {callee.name}")
+
+    def function(self, func: PrimFunc) -> None:
+        depth = len(self.undo)
+        self.parts.append("PrimFunc")
+        self.binds(func.params)
+        for param in func.params:
+            buffer = func.buffer_map.get(param)
+            if buffer is None:
+                self.parts.append("none")
+            else:
+                self.declare(buffer)
+        self.mapping(func.attrs)
+        self.node(func.ret_type)
+        self.node(func.body)
+        self.restore(depth)
+
+    def module(self, module: IRModule) -> None:
+        functions = dict(module.functions_items())
+        self.parts.append(f"IRModule {len(functions)}")
+        self.mapping(module.attrs)
+        for name in sorted(functions):
+            self.text(name)
+            self.function(functions[name])
+
+
+_WRITE_ROLE: Final[dict[Role, Callable[..., None]]] = {
+    Role.NODE: _Serialization.node,
+    Role.NODES: _Serialization.nodes,
+    Role.MAPPING: _Serialization.mapping,
+    Role.DATA: _Serialization.data,
+    Role.BIND: _Serialization.bind,
+    Role.BINDS: _Serialization.binds,
+    Role.DECLARE: _Serialization.declare,
+    Role.DECLARES: _Serialization.declares,
+}
+_WRITE_BUFFER: Final[tuple[tuple[str, Callable[..., None]], ...]] = (
+    ("dtype", _Serialization.data),
+    ("shape", _Serialization.nodes),
+    ("strides", _Serialization.nodes),
+    ("elem_offset", _Serialization.node),
+    ("data", _Serialization.node),
+    ("data_alignment", _Serialization.data),
+    ("offset_factor", _Serialization.data),
+    ("buffer_type", _Serialization.data),
+    ("axis_separators", _Serialization.data),
+)
+
+
+class _WritePlans(dict[type, list[tuple[str, Callable[..., None]]]]):
+    def __missing__(self, cls: type) -> list[tuple[str, Callable[..., None]]]:
+        made = self[cls] = [(name, _WRITE_ROLE[role]) for name, role in PLANS[cls]]
+        return made
+
+
+_WRITE_PLANS: Final = _WritePlans()
+_WRITE_CLASS: Final = ByClass(
+    {
+        Var: _Serialization.var,
+        Buffer: _Serialization.buffer,
+        Callee: _Serialization.callee,
+        PrimFunc: _Serialization.function,
+        IRModule: _Serialization.module,
+    }
+)
+
+
+@deep
+def _digest(root: Any, map_free_vars: bool, size: int) -> bytes:
+    serialization = _Serialization(map_free_vars)
+    if isinstance(root, (Node, IRModule)):
+        serialization.node(root)
+    else:
+        serialization.data(root)
+    return serialization.digest(size)
+
+
+def structural_hash(root: Any, map_free_vars: bool = False) -> int:
+    """A 64-bit hash, the same for structurally equal programs and in every process."""
+    return int.from_bytes(_digest(root, map_free_vars, 8), "little")
+
+
+def structural_digest(root: Any, map_free_vars: bool = False) -> str:
+    """128 bits of hash in hexadecimal, for the keys of caches."""
+    return _digest(root, map_free_vars, 16).hex()

@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+
+from loopwright.arith import Analyzer, ProofStrength
+from loopwright.arith.isl import BudgetExceeded, NotAffine, affine_map, budget, context, domain_set, smallest_point
+from loopwright.ir import Expr, Range, SizeVar, Var, const, logical_and, logical_or
+from tests.arith.integers import table
+from tests.arith.test_simplify_random import CONDITION, DOMAINS, VARIABLES, _setup
+
+I, J, N = Var("i"), Var("j"), SizeVar("n")
+
+
+def test_smallest_point_is_the_least_and_satisfies_all() -> None:
+    found = smallest_point({I: Range(0, N), J: Range(0, I)}, [I * 4 + J > 10])
+    assert found == {N: 4, I: 3, J: 0}
+
+
+def test_smallest_point_of_nothing() -> None:
+    assert smallest_point({I: Range(0, 8)}, [I % 2 == 1, I % 4 == 2]) is None
+
+
+def test_smallest_point_far_away() -> None:
+    assert smallest_point({I: Range(0, 1 << 30)}, [I > 1 << 20]) is not None
+
+
+def test_domain_set_counts_points() -> None:
+    points, names = domain_set({I: Range(0, 6), J: Range(0, I)}, [(I + J) % 2 == 0])
+    assert points.count_val().to_python() == sum(1 for i in range(6) for j in range(i) if (i + j) % 2 == 0)
+    assert list(names.of) == [I, J]
+
+
+def test_affine_map_is_one_to_one() -> None:
+    mapping, _ = affine_map({I: Range(0, 6), J: Range(0, 4)}, [I * 4 + J])
+    assert mapping.is_injective()
+    assert not affine_map({I: Range(0, 6), J: Range(0, 4)}, [I * 3 + J])[0].is_injective()
+
+
+def test_products_are_not_affine() -> None:
+    with pytest.raises(NotAffine, match=r"integer sets: .* is not affine, because of"):
+        domain_set({I: Range(0, N)}, [I * N < 5])
+
+
+def test_budget_is_a_named_error_and_the_context_recovers() -> None:
+    with pytest.raises(BudgetExceeded, match="still open after 20 isl operations"):
+        smallest_point({I: Range(0, N), J: Range(0, I)}, [I * 4 + J > 10], limit=20)
+    assert context().get_max_operations() == 0
+    with budget(50_000):
+        assert domain_set({I: Range(0, 3)})[0].count_val().to_python() == 3
+
+
+def test_exact_proofs_when_asked() -> None:
+    analyzer = Analyzer()
+    analyzer.bind(I, Range(0, 16))
+    analyzer.bind(J, Range(0, 16))
+    condition = logical_or(I < J, I > J, I == J)
+    assert not analyzer.can_prove(logical_and(I * 3 + J * 5 != 7, I >= 0), ProofStrength.DEFAULT)
+    assert analyzer.can_prove(I * 3 + J * 5 != 7, ProofStrength.SYMBOLIC_BOUND)
+    assert not analyzer.can_prove(I * 3 + J * 5 != 8, ProofStrength.SYMBOLIC_BOUND)
+    assert analyzer.can_prove(condition, ProofStrength.SYMBOLIC_BOUND)
+
+
+def test_parts_that_are_not_affine_stand_for_any_value() -> None:
+    analyzer = Analyzer()
+    with analyzer.constraint_scope(I * J * N < 5):
+        assert analyzer.can_prove(I * J * N < 6, ProofStrength.SYMBOLIC_BOUND)
+        assert not analyzer.can_prove(I < 6, ProofStrength.SYMBOLIC_BOUND)
+
+
+@settings(max_examples=60, deadline=None)
+@given(CONDITION, CONDITION, DOMAINS)
+def test_exact_proofs_are_true(e: Expr, given: Expr, domains: tuple[int, int, int, int, bool]) -> None:
+    analyzer, where = _setup(domains)
+    inside = [point for point, holds in zip(where, table(given, VARIABLES, where), strict=True) if holds]
+    with analyzer.constraint_scope(given):
+        proved = analyzer.can_prove(e, ProofStrength.SYMBOLIC_BOUND)
+    for value in table(e, VARIABLES, inside):
+        assert value is None or not proved or value
+
+
+def test_constants_need_no_variables() -> None:
+    assert smallest_point({}, [const(1) < const(2)]) == {}

@@ -1,0 +1,18 @@
+"""Random programs agree bit for bit between the evaluator at every stage of lowering and the native code."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.agreement import assert_agreement
+from tests.random_programs import random_arguments, random_function
+
+PROGRAMS = 320
+CHUNK = 20  # programs a test, so that two workers share the time evenly
+
+
+@pytest.mark.parametrize("first", range(0, PROGRAMS, CHUNK))
+def test_random_programs_agree(first):
+    for seed in range(first, first + CHUNK):
+        function = random_function(seed)
+        assert_agreement(function, random_arguments(function, seed))

@@ -1,0 +1,197 @@
+"""partition_loops: loops are cut where their guards change."""
+
+from __future__ import annotations
+
+import pytest
+
+from loopwright.script import tir as T
+from loopwright.transform import partition_loops
+from tests.transform.before_after import check, same_at_every_stage, same_results, unchanged
+
+
+def test_the_part_that_does_nothing_is_dropped():
+    @T.prim_func
+    def before(A: T.Buffer((10,)), B: T.Buffer((10,))):
+        for i in range(11):
+            if i < 10:
+                B[i] = A[i]
+
+    @T.prim_func
+    def after(A: T.Buffer((10,)), B: T.Buffer((10,))):
+        for i in range(10):
+            B[i] = A[i]
+
+    check(partition_loops, before, after)
+
+
+def test_the_tail_of_a_split_loop():
+    @T.prim_func
+    def before(B: T.Buffer((10,))):
+        for i in range(3):
+            for j in T.vectorized(4):
+                if i * 4 + j < 10:
+                    B[i * 4 + j] = T.float32(1)
+
+    @T.prim_func
+    def after(B: T.Buffer((10,))):
+        for i in range(2):
+            for j in T.vectorized(4):
+                B[i * 4 + j] = T.float32(1)
+        for j in T.vectorized(2):
+            B[8 + j] = T.float32(1)
+
+    check(partition_loops, before, after)
+
+
+def test_padding_has_two_borders_and_a_middle():
+    @T.prim_func
+    def before(A: T.Buffer((8,)), B: T.Buffer((10,))):
+        for i in range(10):
+            B[i] = T.if_then_else(1 <= i and i < 9, A[i - 1], T.float32(0))
+
+    @T.prim_func
+    def after(A: T.Buffer((8,)), B: T.Buffer((10,))):
+        B[0] = T.float32(0)
+        for i in range(8):
+            B[i + 1] = A[i + 1 - 1]
+        B[9] = T.float32(0)
+
+    check(partition_loops, before, after)
+
+
+def test_a_guard_with_an_inner_loop_variable_holds_throughout_the_middle():
+    @T.prim_func
+    def before(A: T.Buffer((8,)), B: T.Buffer((8,))):
+        for i in range(8):
+            for k in range(3):
+                B[i] = B[i] + T.if_then_else(1 <= i + k and i + k < 9, A[i + k - 1], T.float32(0))
+
+    @T.prim_func
+    def after(A: T.Buffer((8,)), B: T.Buffer((8,))):
+        B[0] = B[0] + T.float32(0)
+        for k in range(2):
+            B[0] = B[0] + A[k + 1 - 1]
+        for i in range(6):
+            for k in range(3):
+                B[i + 1] = B[i + 1] + A[i + 1 + k - 1]
+        for k in range(2):
+            B[7] = B[7] + A[7 + k - 1]
+        B[7] = B[7] + T.float32(0)
+
+    check(partition_loops, before, after)
+
+
+def test_an_equality_is_cut_out():
+    @T.prim_func
+    def before(B: T.Buffer((8,))):
+        for i in range(8):
+            if i == 0:
+                B[i] = T.float32(5)
+            else:
+                B[i] = B[i - 1] + T.float32(1)
+
+    @T.prim_func
+    def after(B: T.Buffer((8,))):
+        B[0] = T.float32(5)
+        for i in range(7):
+            B[i + 1] = B[i + 1 - 1] + T.float32(1)
+
+    check(partition_loops, before, after)
+
+
+def test_a_parallel_loop_branches_inside():
+    @T.prim_func
+    def before(B: T.Buffer((10,))):
+        for i in T.parallel(3):
+            for j in T.vectorized(4):
+                if i * 4 + j < 10:
+                    B[i * 4 + j] = T.float32(1)
+
+    @T.prim_func
+    def after(B: T.Buffer((10,))):
+        for i in T.parallel(3):
+            if i < 2:
+                for j in T.vectorized(4):
+                    B[i * 4 + j] = T.float32(1)
+            else:
+                for j in T.vectorized(2):
+                    B[8 + j] = T.float32(1)
+
+    check(partition_loops, before, after)
+
+
+def test_a_symbolic_guard():
+    @T.prim_func
+    def before(a: T.handle, b: T.handle):
+        n = T.int32()
+        A = T.match_buffer(a, (n,))
+        B = T.match_buffer(b, (n,))
+        for i in range((n + 3) // 4):
+            for j in T.vectorized(4):
+                if i * 4 + j < n:
+                    B[i * 4 + j] = A[i * 4 + j]
+
+    got = partition_loops(before)
+    same_results(before, got)
+    # The whole vectors come first, without a guard.
+    assert got.body.seq[0].body.kind.name == "VECTORIZED" and type(got.body.seq[0].body.body).__name__ == "BufferStore"
+    same_at_every_stage(before)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 7, 8, 9])
+def test_boundary_sizes(n):
+    @T.prim_func
+    def before(A: T.Buffer((n, n)), B: T.Buffer((n, n))):
+        for i_0, j_0 in T.grid((n + 3) // 4, (n + 3) // 4):
+            for i_1 in range(4):
+                for j_1 in T.vectorized(4):
+                    if i_0 * 4 + i_1 < n and j_0 * 4 + j_1 < n:
+                        B[i_0 * 4 + i_1, j_0 * 4 + j_1] = A[j_0 * 4 + j_1, i_0 * 4 + i_1]
+
+    same_at_every_stage(before)
+
+
+def test_guards_on_data_stay():
+    @T.prim_func
+    def func(A: T.Buffer((8,), "int32"), B: T.Buffer((8,), "int32")):
+        for i in range(8):
+            if A[i] < i:
+                B[i] = A[i]
+
+    unchanged(partition_loops, func)
+
+
+def test_copies_are_limited():
+    @T.prim_func
+    def func(A: T.Buffer((6, 6, 6)), B: T.Buffer((8, 8, 8))):
+        for i, j, k in T.grid(8, 8, 8):
+            B[i, j, k] = T.if_then_else(
+                1 <= i and i < 7 and 1 <= j and j < 7 and 1 <= k and k < 7, A[i - 1, j - 1, k - 1], T.float32(0)
+            )
+
+    got = partition_loops(func)
+    stores = str(got.script()).count("B[")
+    assert stores <= 12
+    same_results(func, got)
+
+
+def test_a_reduction_keeps_its_order():
+    @T.prim_func
+    def before(A: T.Buffer((10,)), B: T.Buffer((1,))):
+        for i in range(3):
+            for j in range(4):
+                if i * 4 + j < 10:
+                    B[0] = B[0] * T.float32(0.5) + A[i * 4 + j]
+
+    same_at_every_stage(before)
+
+
+def test_an_outer_guard_and_two_symbolic_ends():
+    @T.prim_func
+    def before(A: T.Buffer((5,)), B: T.Buffer((16,)), n: T.int32, m: T.int32):
+        for i in range(16):
+            B[i] = T.if_then_else(n <= i and i < n + m, A[i - n], T.float32(-1))
+
+    got = partition_loops(before)
+    same_results(before, got)
+    assert "if_then_else" not in got.script()

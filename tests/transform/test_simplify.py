@@ -1,0 +1,173 @@
+"""simplify: indices and conditions in their simplest form, and no statement without effect."""
+
+from __future__ import annotations
+
+from loopwright.ir import Allocate, BufferStore, PrimFunc, const, decl_buffer, no_op, seq
+from loopwright.script import tir as T
+from loopwright.transform import simplify
+from tests.transform.before_after import check, same_program, unchanged
+
+
+def test_indices():
+    @T.prim_func
+    def before(A: T.Buffer((64,)), B: T.Buffer((64,))):
+        for i, j in T.grid(8, 8):
+            B[(i * 16 + j * 2) // 2] = A[(i * 8 + j) // 8 * 8 + (i * 8 + j) % 8]
+
+    @T.prim_func
+    def after(A: T.Buffer((64,)), B: T.Buffer((64,))):
+        for i, j in T.grid(8, 8):
+            B[i * 8 + j] = A[i * 8 + j]
+
+    check(simplify, before, after)
+
+
+def test_branches_that_loop_bounds_decide():
+    @T.prim_func
+    def before(A: T.Buffer((8,)), B: T.Buffer((8,))):
+        for i in range(4):
+            if i < 8:
+                B[i] = A[i]
+            if i > 9:
+                B[0] = A[i]
+            B[i + 4] = T.if_then_else(i + 4 < 8, A[i], T.float32(0))
+
+    @T.prim_func
+    def after(A: T.Buffer((8,)), B: T.Buffer((8,))):
+        for i in range(4):
+            B[i] = A[i]
+            B[i + 4] = A[i]
+
+    check(simplify, before, after)
+
+
+def test_a_condition_is_a_fact_inside():
+    @T.prim_func
+    def before(A: T.Buffer((8,)), n: T.int32):
+        for i in range(8):
+            if i < n:
+                if i < n + 1:
+                    A[i] = T.float32(1)
+            else:
+                if i < n:
+                    A[i] = T.float32(2)
+
+    @T.prim_func
+    def after(A: T.Buffer((8,)), n: T.int32):
+        for i in range(8):
+            if i < n:
+                A[i] = T.float32(1)
+
+    check(simplify, before, after)
+
+
+def test_loops_without_iterations_or_effect_go():
+    @T.prim_func
+    def before(A: T.Buffer((8,))):
+        for i in range(0):
+            A[i] = T.float32(1)
+        for i in range(4):
+            for j in range(4):
+                if j > 5:
+                    A[j] = T.float32(1)
+        for i in range(1):
+            A[i * 4 + 3] = T.float32(2)
+
+    @T.prim_func
+    def after(A: T.Buffer((8,))):
+        A[3] = T.float32(2)
+
+    check(simplify, before, after)
+
+
+def test_a_cell_stored_into_itself_is_no_store():
+    @T.prim_func
+    def before(A: T.Buffer((8,)), B: T.Buffer((8,))):
+        for i in range(8):
+            A[i] = A[(i * 2) // 2]
+            B[i] = A[i]
+
+    @T.prim_func
+    def after(A: T.Buffer((8,)), B: T.Buffer((8,))):
+        for i in range(8):
+            B[i] = A[i]
+
+    check(simplify, before, after)
+
+
+def test_data_is_left_alone():
+    """Stored integers wrap around: x * 2 // 2 is not x."""
+
+    @T.prim_func
+    def func(A: T.Buffer((8,), "int32"), B: T.Buffer((8,))):
+        for i in range(8):
+            A[i] = A[i] * 65536 * 65536 // 65536
+            B[i] = B[i] * T.float32(0) + (B[i] - B[i])
+
+    unchanged(simplify, func)
+
+
+def test_lets_give_bounds_and_trivial_ones_go():
+    @T.prim_func
+    def before(A: T.Buffer((16,))):
+        for i in range(4):
+            with T.LetStmt(i * 2) as x:
+                with T.LetStmt(3) as y:
+                    if x < 7:
+                        A[x + y] = T.float32(1)
+
+    @T.prim_func
+    def after(A: T.Buffer((16,))):
+        for i in range(4):
+            with T.LetStmt(i * 2) as x:
+                A[x + 3] = T.float32(1)
+
+    check(simplify, before, after)
+
+
+def test_unused_memory_goes():
+    A, B = decl_buffer((4,), name="A"), decl_buffer((4,), name="B")
+    store = BufferStore(A, 1.0, [0])
+    func = PrimFunc([A], seq([Allocate(B.data, "float32", [4], const(True), no_op()), store]))
+    same_program(simplify(func), PrimFunc([A], store))
+
+
+def test_asserts_that_hold_go():
+    @T.prim_func
+    def before(A: T.Buffer((8,)), n: T.int32):
+        for i in range(8):
+            assert i < 8, "always"
+            assert i < n, "maybe"
+            A[i] = T.float32(1)
+
+    @T.prim_func
+    def after(A: T.Buffer((8,)), n: T.int32):
+        for i in range(8):
+            assert i < n, "maybe"
+            A[i] = T.float32(1)
+
+    check(simplify, before, after, values=False)
+
+
+def test_vectors():
+    @T.prim_func
+    def before(A: T.Buffer((32,)), B: T.Buffer((32,))):
+        for i in range(4):
+            B[T.Ramp(i * 8 + 4 - 4, 1, 8)] = A[T.Ramp((i * 16) // 2, 2 - 1, 8)]
+
+    @T.prim_func
+    def after(A: T.Buffer((32,)), B: T.Buffer((32,))):
+        for i in range(4):
+            B[i * 8 : i * 8 + 8] = A[i * 8 : i * 8 + 8]
+
+    check(simplify, before, after)
+
+
+def test_what_is_simple_stays_the_same_object():
+    @T.prim_func
+    def func(A: T.Buffer((32,)), B: T.Buffer((32,)), n: T.int32):
+        for i, j in T.grid(4, 8):
+            if i * 8 + j < n:
+                B[i * 8 + j] = A[i * 8 + j] + T.float32(1)
+
+    unchanged(simplify, func)
