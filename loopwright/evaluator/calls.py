@@ -7,9 +7,10 @@ from typing import Any, ClassVar, Final
 
 from loopwright.evaluator.arithmetic import from_bytes, to_bytes
 from loopwright.evaluator.errors import FailedCheck
-from loopwright.evaluator.expressions import ExpressionCompiler, Lane, Run
+from loopwright.evaluator.expressions import ExpressionCompiler, Lane
 from loopwright.evaluator.functions import FUNCTIONS
 from loopwright.evaluator.memory import Pointer
+from loopwright.evaluator.places import Run
 from loopwright.ir import BufferLoad, Call, Expr, GlobalVar, PointerType, PrimType
 from loopwright.runtime.dtype import DataType
 from loopwright.runtime.errors import LoopwrightError, NotBuilt

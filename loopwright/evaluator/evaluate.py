@@ -19,6 +19,7 @@ Watch it run:
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -27,8 +28,8 @@ import numpy as np
 from loopwright.analysis.reduction_init import write_inits
 from loopwright.evaluator.arguments import Array, Parameters
 from loopwright.evaluator.calls import Returned
-from loopwright.evaluator.expressions import Run
 from loopwright.evaluator.lockstep import LockstepCompiler
+from loopwright.evaluator.places import Run
 from loopwright.evaluator.statements import OnStep
 from loopwright.ir import GlobalVar, IRModule, PrimFunc, deep
 from loopwright.runtime.call_errors import ArgumentCountMismatch
@@ -109,8 +110,15 @@ class Function:
         self.compiler = program.compiler()
         if program.module is not None:
             self.compiler.call_function = program.call
-        self.parameters = Parameters(self.compiler, func)
-        self.body = self.compiler.visit(write_inits(func.body))
+        # Nothing made here is garbage, but Python would go through all of it again and again: five times the work.
+        collects = gc.isenabled()
+        gc.disable()
+        try:
+            self.parameters = Parameters(self.compiler, func)
+            self.body = self.compiler.visit(write_inits(func.body))
+        finally:
+            if collects:
+                gc.enable()
         self.running = False
 
     def __call__(self, arguments: Sequence[Any]) -> Any:

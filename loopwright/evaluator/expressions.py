@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from loopwright.evaluator.arithmetic import COMPARISONS, binary, cast, rounding
 from loopwright.evaluator.errors import OutOfBounds, UnboundVariable, UninitialisedRead
 from loopwright.evaluator.memory import Pointer, decoder, encoder
+from loopwright.evaluator.places import Place, Run
 from loopwright.ir import (
     Add,
     And,
@@ -40,7 +41,6 @@ from loopwright.runtime.call_errors import ReadOnlyArgument
 from loopwright.runtime.dtype import DataType
 from loopwright.runtime.errors import NotBuilt
 
-Run = Callable[[], Any]
 Lane = Callable[[int], Any]
 
 
@@ -50,14 +50,6 @@ class Scope(NamedTuple):
     var: Var
     slot: int
     outer: Scope | None
-
-
-class Place(NamedTuple):
-    """Where an access goes."""
-
-    run: Run  # → the element offset from the buffer's pointer, or one a lane
-    indices: Callable[[int], list[int]]  # the indices that made an offset
-    outside: Callable[[], OutOfBounds]
 
 
 class Store(NamedTuple):
@@ -384,104 +376,16 @@ class ExpressionCompiler(Visitor):
     # --- memory ---------------------------------------------------------------------------------------------------
 
     def place(self, buffer: Buffer, indices: Sequence[Expr], at: Node, writes: bool) -> Place:
-        """Where an access to `buffer[indices]` goes; indices are checked against the shape."""
+        """Where an access to `buffer[indices]` goes."""
         runs = [self.concrete(index, self.visit(index)) for index in indices]
-        sizes = [self.constant_or_run(size) for size in buffer.shape]
-        strides = [self.constant_or_run(stride) for stride in buffer.effective_strides()]
-        offset = self.constant_or_run(buffer.elem_offset)
-        scope, lanes = self.scope, buffer.dtype.lanes
-
+        layout = (
+            [self.constant_or_run(size) for size in buffer.shape],
+            [self.constant_or_run(stride) for stride in buffer.effective_strides()],
+            self.constant_or_run(buffer.elem_offset),
+        )
         vector = bool(indices) and indices[-1].dtype.lanes > 1
-
-        def outside() -> OutOfBounds:
-            found = [run() for run in runs]
-            shape = [size if isinstance(size, int) else size() for size in sizes]
-            if vector:
-                wrong = [lane for lane in found[-1] if not 0 <= lane < shape[-1]]
-                found[-1] = wrong[0] if wrong else found[-1][0]
-            return OutOfBounds(buffer, found, shape, self.loops(scope), writes, at)
-
-        def named(place: int) -> list[int]:
-            found = [run() for run in runs]
-            if vector:
-                found[-1] = found[-1][general().index(place) // lanes]
-            return found
-
-        constant = all(isinstance(item, int) for item in (*sizes, *strides, offset))
-        check = self.check
-        numbers = [
-            item if not isinstance(item, int) else (lambda item=item: item) for item in (*sizes, *strides, offset)
-        ]
-
-        def general() -> Any:
-            values = [number() for number in numbers]
-            rank = len(runs)
-            total = values[-1]
-            last: Any = 0
-            for k, run in enumerate(runs):
-                index = run()
-                size, stride = values[k], values[rank + k]
-                if vector and k == rank - 1:
-                    if check and not all(0 <= lane < size for lane in index):
-                        raise outside()
-                    last = [lane * stride for lane in index]
-                else:
-                    if check and not 0 <= index < size:
-                        raise outside()
-                    total += index * stride
-            if vector:
-                return [(total + each) * lanes + k for each in last for k in range(lanes)]
-            return total if lanes == 1 else [total * lanes + k for k in range(lanes)]
-
-        if constant and not vector and lanes == 1:
-            return Place(self._constant_place(runs, sizes, strides, offset, outside), named, outside)
-        return Place(general, named, outside)
-
-    def _constant_place(
-        self, runs: list[Run], sizes: Any, strides: Any, offset: Any, outside: Callable[[], Exception]
-    ) -> Run:
-        if not self.check:
-            pairs = list(zip(runs, strides, strict=True))
-
-            def unchecked() -> int:
-                total: int = offset
-                for run, stride in pairs:
-                    total += run() * stride
-                return total
-
-            return unchecked
-        if len(runs) == 1:
-            (i,), (n,), (s,) = runs, sizes, strides
-
-            def one() -> int:
-                x: int = i()
-                if 0 <= x < n:
-                    return x * s + offset
-                raise outside()
-
-            return one
-        if len(runs) == 2:
-            (i, j), (n, m), (s, t) = runs, sizes, strides
-
-            def two() -> int:
-                x, y = i(), j()
-                if 0 <= x < n and 0 <= y < m:
-                    return x * s + y * t + offset
-                raise outside()
-
-            return two
-        triples = list(zip(runs, sizes, strides, strict=True))
-
-        def any_rank() -> int:
-            total: int = offset
-            for run, size, stride in triples:
-                x = run()
-                if not 0 <= x < size:
-                    raise outside()
-                total += x * stride
-            return total
-
-        return any_rank
+        scope = self.scope
+        return Place(buffer, runs, layout, vector, self.check, lambda: self.loops(scope), writes, at)
 
     def constant_or_run(self, expr: Expr) -> Any:
         """An integer literal as a number; anything else as a closure."""
@@ -520,7 +424,7 @@ class ExpressionCompiler(Visitor):
             written = frame[flags]
             try:
                 if written is not None and k >= 0 and not written[k]:
-                    raise UninitialisedRead(buffer, place.indices(k), self.loops(scope), at)
+                    raise UninitialisedRead(buffer, place.indices_of(k), self.loops(scope), at)
                 if k < 0:
                     raise place.outside()
                 value = frame[view][k]

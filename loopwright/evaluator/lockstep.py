@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from loopwright.evaluator.expressions import Run
+from loopwright.evaluator.places import Run
 from loopwright.evaluator.statements import OnStep, StatementCompiler
 from loopwright.ir import (
     Allocate,

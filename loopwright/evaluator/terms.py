@@ -21,8 +21,8 @@ import numpy as np
 from loopwright.evaluator.arguments import Array, as_scalar, check_count
 from loopwright.evaluator.errors import DataDependent, Race, UninitialisedRead
 from loopwright.evaluator.evaluate import Program, choose_function
-from loopwright.evaluator.expressions import Place, Run
 from loopwright.evaluator.lockstep import InLockstep, LockstepCompiler
+from loopwright.evaluator.places import Place, Run
 from loopwright.evaluator.statements import OnStep
 from loopwright.evaluator.term import Term, as_term, fill, hole, holes, make, symbol
 from loopwright.ir import (
@@ -404,7 +404,7 @@ class _TermCompiler(LockstepCompiler):
             except IndexError:
                 raise place.outside() from None
             if value is None:
-                raise UninitialisedRead(buffer, place.indices(k - pointer.offset), self.loops(scope), at)
+                raise UninitialisedRead(buffer, place.indices_of(k - pointer.offset), self.loops(scope), at)
             if updated and updates:
                 return updates[-1].load((memory, k))
             return value[0].term(value[1]) if type(value) is tuple else value

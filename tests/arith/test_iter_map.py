@@ -151,10 +151,10 @@ def test_what_is_found_is_true(case: tuple[dict[Var, Range], list[Expr], Expr | 
         assert table(normalize_iter_map_to_expr(index), variables, where) == column
     image = list(zip(*columns, strict=True))
     size = 1
-    for index in found:
+    for index, column in zip(found, columns, strict=True):
         low, extent = int(index.base), int(index.args[0].extent) if index.args else 1  # type: ignore[call-overload]
         size *= extent
-        assert all(low <= value < low + extent for value in columns[found.index(index)])  # type: ignore[operator]
+        assert all(low <= value < low + extent for value in column)  # type: ignore[operator]
     assert len(set(image)) == size  # surjective: every point of the box is reached
     if level == "bijective":
         assert len(image) == size

@@ -269,7 +269,7 @@ def test_arguments_are_shapes_and_numbers():
     with pytest.raises(RankMismatch, match="argument A has 2 dimensions, expected 1"):
         evaluate_terms(func, (2, 2), 2, 1.0)
     with pytest.raises(OutOfBounds, match=r"reads A\[2\]"):
-        evaluate_terms(PrimFunc([A, B], serial(i, n + 1, BufferStore(B, A[i], [i]))), 2, 3)
+        evaluate_terms(PrimFunc([A, B], serial(i, n + 1, BufferStore(B, A[i], [0]))), 2, 2)
 
 
 def test_strided_arguments():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+
 import numpy as np
 import pytest
 
@@ -24,6 +26,7 @@ from loopwright.ir import (
     SeqStmt,
     SizeVar,
     While,
+    assert_structural_equal,
     structural_equal,
 )
 from loopwright.script import from_source
@@ -682,6 +685,35 @@ def test_long_chains_and_many_statements():
     lines = "\n".join(f"    x{k} = x{k - 1} + 1" for k in range(1, 5_000))
     lets = from_source(f"@T.prim_func\ndef f(x0: T.int32):\n{lines}\n    T.evaluate(x4999)")
     assert isinstance(lets.body, LetStmt)
+
+
+def test_long_chains_where_pythons_parser_gives_up(monkeypatch):
+    """Python 3.12 and later read about 1,000 terms."""
+    parse = ast.parse
+
+    def limited(text, *args, **kwargs):
+        if any(line.count("+") > 900 for line in text.replace(";", "\n").splitlines()):
+            raise RecursionError("maximum recursion depth exceeded during ast construction")
+        return parse(text, *args, **kwargs)
+
+    inner = " * ".join(["y"] * 500)
+    text = "@T.prim_func\ndef f(A: T.Buffer((1,), 'int32'), x: T.int32, y: T.int32):\n"
+    text += f"    A[0] = T.max({' + '.join(['x', inner, 'A[x + y]'] * 700)}, -y) - 1"
+    expected = from_source(text)
+    monkeypatch.setattr(ast, "parse", limited)
+    assert_structural_equal(from_source(text), expected)
+
+
+def test_modules_may_be_given_as_classes_later():
+    assert [var.name for var in from_source(LaterModule).get_global_vars()] == ["f", "g"]
+
+
+class LaterModule:
+    def f(x: T.int32) -> T.int32:
+        T.ret(LaterModule.g(x))
+
+    def g(x: T.int32) -> T.int32:
+        T.ret(x)
 
 
 def test_a_block_with_a_deep_expression_has_its_regions_inferred():

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Final, TypeVar, overload
 from loopwright.ir import IRModule, PrimFunc
 from loopwright.runtime.errors import DiagnosticError
 from loopwright.script.parser.directives import Macro
-from loopwright.script.parser.errors import BadModule, NotAFunction, UnsupportedStatement
+from loopwright.script.parser.errors import BadModule, NoSource, NotAFunction, UnsupportedStatement
 from loopwright.script.parser.functions import FunctionParser, is_private, parse_function, parse_module
 from loopwright.script.parser.scopes import Environment, Scopes, closure_of
 from loopwright.script.parser.source import Source, class_source, function_source, text_source
@@ -96,17 +96,25 @@ def _read_macro(function: Any, frame: FrameType, hygienic: bool) -> Macro:
     return Macro(node, source, environment, hygienic, function)
 
 
-def ir_module(cls: type) -> IRModule:
+def ir_module(cls: Any = None) -> Any:
     """Read the decorated class as a module; its functions may call each other as `Module.function(...)`."""
-    return _read_class(cls, sys._getframe(1))
+    frame = sys._getframe(1)
+    if cls is None:
+        return lambda decorated: _read_class(decorated, frame)
+    return _read_class(cls, frame)
 
 
 def _read_class(cls: Any, frame: FrameType) -> IRModule:
     if not inspect.isclass(cls):
         raise NotAFunction("@I.ir_module", "a class", cls)
-    closures = {name: closure_of(value) for name, value in vars(cls).items() if inspect.isfunction(value)}
+    # While decorators are applied, the running line is that of a decorator or of the class statement itself.
+    file, line = frame.f_code.co_filename, frame.f_lineno
     environment = Environment(frame.f_locals, frame.f_globals)
-    return _brief(lambda: parse_module(*class_source(cls, frame.f_code, frame.f_lineno), environment, closures))
+    return _brief(lambda: parse_module(*class_source(cls, file, line), environment, _closures(cls)))
+
+
+def _closures(cls: type) -> dict[str, dict[str, Any]]:
+    return {name: closure_of(value) for name, value in vars(cls).items() if inspect.isfunction(value)}
 
 
 def from_source(program: str | Callable[..., Any] | type, extra_vars: Mapping[str, Any] | None = None) -> Any:
@@ -122,8 +130,17 @@ def from_source(program: str | Callable[..., Any] | type, extra_vars: Mapping[st
         function = program
         return _brief(lambda: parse_function(*function_source(function), environment))
     if inspect.isclass(program):
-        return _read_class(program, sys._getframe(1))
+        return _brief(lambda: _read_given_class(program, extra_vars or {}))
     raise NotAFunction("from_source", "a text, a function or a class", program)
+
+
+def _read_given_class(cls: type, extra_vars: Mapping[str, Any]) -> IRModule:
+    try:
+        file, (_, line) = inspect.getfile(cls), inspect.getsourcelines(cls)
+    except (OSError, TypeError):
+        raise NoSource(f"class {cls.__name__!r}", cls.__module__) from None
+    environment = Environment(extra_vars, vars(sys.modules[cls.__module__]))
+    return parse_module(*class_source(cls, file, line), environment, _closures(cls))
 
 
 def _read_text(text: str, extra_vars: Mapping[str, Any]) -> Any:

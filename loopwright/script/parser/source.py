@@ -10,12 +10,13 @@ from __future__ import annotations
 import ast
 import linecache
 from collections.abc import Sequence
-from types import CodeType, FunctionType
+from types import FunctionType
 from typing import Final
 
 from loopwright.ir import deep
 from loopwright.runtime.errors import SourceLine
 from loopwright.script.parser.errors import InvalidSyntax, NoSource
+from loopwright.script.parser.long_chains import cut_long_chains
 
 TEXT_FILE: Final = "<script>"  # the file name shown for text given to from_source
 
@@ -54,12 +55,10 @@ def function_source(function: FunctionType) -> tuple[Source, ast.FunctionDef]:
     return source, tree
 
 
-def class_source(cls: type, frame_code: CodeType, line: int) -> tuple[Source, ast.ClassDef]:
-    """The source and syntax tree of a class; `line` is the line of the running statement that defines it."""
+def class_source(cls: type, file: str, line: int) -> tuple[Source, ast.ClassDef]:
+    """The source and syntax tree of a class that a decorator or the class statement in `line` defines."""
     what = f"class {cls.__name__!r}"
-    file = frame_code.co_filename
     lines = _lines(file, what)
-    # While decorators are applied, the running line is that of a decorator or of the class statement itself.
     first = line
     while first > 1 and lines[first - 2].lstrip().startswith("@"):
         first -= 1
@@ -130,7 +129,10 @@ def _parse(
         text, offset = "if 1:\n" + text, offset - 1
     source = Source(file, lines, offset)
     try:
-        module = ast.parse(text)
+        try:
+            module = ast.parse(text)
+        except RecursionError:
+            module = ast.parse(cut_long_chains(text))
     except SyntaxError as error:
         line = min(max((error.lineno or 1) + offset, 1), max(len(lines), 1))
         shown = lines[line - 1].rstrip("\n") if lines else ""
@@ -138,6 +140,9 @@ def _parse(
         end = (error.end_offset or 0) - 1 if error.end_lineno == error.lineno else None
         place = SourceLine(file, line, column, end if end is not None and end > column else column + 1, shown)
         raise InvalidSyntax(error.msg, place) from None
+    except (RecursionError, MemoryError, ValueError) as error:
+        place = SourceLine(file, first, 0, 1, chosen[0].rstrip("\n") if chosen else "")
+        raise InvalidSyntax(f"Python's own parser gives up ({error or 'nested too deeply'})", place) from error
     if indented:
         outer = module.body[0]
         assert isinstance(outer, ast.If)

@@ -40,7 +40,6 @@ from loopwright.ir import (
     const,
     no_op,
 )
-from loopwright.ir.operators import match_types
 from loopwright.runtime.dtype import DataType
 from loopwright.runtime.errors import SourceLine
 from loopwright.script.parser import directives as d
@@ -60,6 +59,7 @@ from loopwright.script.parser.errors import (
 )
 from loopwright.script.parser.expressions import _BINARY, stored_value
 from loopwright.script.parser.frames import Frame
+from loopwright.script.parser.long_chains import PREFIX
 from loopwright.script.parser.macros import splice
 
 _UNSUPPORTED: Final[dict[type[ast.stmt], tuple[str, str]]] = {
@@ -335,6 +335,9 @@ class StatementParser(BlockStatements):
             return None
         if isinstance(value, Var) and value.name == "":
             self.define(target, type(value)(name, value.type_annotation, span=self.place(target)))
+            return None
+        if name.startswith(PREFIX):  # the beginning of a long sum, not a name of the user's
+            self.define(target, value)
             return None
         if isinstance(value, (Expr, int, float)) or hasattr(value, "as_expr"):
             if self.scopes.is_defined_here(name):
