@@ -8,7 +8,9 @@ Run it with `make demo`. Nothing here is scheduled: the loops run as they are wr
 from __future__ import annotations
 
 import os
+import re
 import time
+from collections.abc import Callable
 
 # numpy's BLAS otherwise spins on after each call and disturbs whoever is measured next.
 os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")
@@ -55,10 +57,10 @@ def main() -> None:
 
     print("\nThe program as script:\n")
     function.show()
-    print("\nLLVM, after its optimizer, the first lines of the first matmul's loop:\n")
-    print(excerpt(built.get_source("ll"), "define internal", 14))
-    print("\nAssembly, the beginning of the loops:\n")
-    print(excerpt(built.get_source("asm"), "lw.main", 24))
+    print("\nThe first matmul's inner loop, as LLVM text after its optimizer:\n")
+    print(excerpt(built.get_source("ll"), r"call .*@llvm\.fma", before=6, after=8))
+    print("\nThe same, as assembly:\n")
+    print(excerpt(built.get_source("asm"), r"\t(vfmadd|fmadd|fmla)", before=4, after=8))
 
     rng = np.random.default_rng(0)
     a = rng.uniform(-1, 1, (M, K)).astype("float32") / np.float32(16)
@@ -79,14 +81,15 @@ def main() -> None:
     print("(every loop runs as written; making it fast is a schedule's work, and schedules are the next step)")
 
 
-def excerpt(text: str, start: str, count: int) -> str:
-    """`count` lines of `text` from the first one that holds `start`."""
+def excerpt(text: str, pattern: str, before: int, after: int) -> str:
+    """The lines around the first one that matches `pattern`."""
     lines = text.splitlines()
-    first = next((number for number, line in enumerate(lines) if start in line), 0)
-    return "\n".join("    " + line for line in lines[first : first + count])
+    found = next((number for number, line in enumerate(lines) if re.search(pattern, line)), 0)
+    return "\n".join("    " + line for line in lines[max(0, found - before) : found + after])
 
 
-def timed(run) -> float:
+def timed(run: Callable[[], object]) -> float:
+    """The seconds one call takes."""
     start = time.perf_counter()
     run()
     return time.perf_counter() - start

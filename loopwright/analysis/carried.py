@@ -145,11 +145,14 @@ class _Query:
 
     def by_trying(self) -> bool | None:
         """All iterations at once, as numpy arrays; None where an expression is not plain arithmetic on the loops."""
-        sizes = [int(loop.extent) for loop in self.loops]  # type: ignore[call-overload]
+        # Loops of one iteration stand still: numpy counts no more than 64 dimensions.
+        moving = [loop for loop in self.loops if int(loop.extent) != 1]  # type: ignore[call-overload]
+        sizes = [int(loop.extent) for loop in moving]  # type: ignore[call-overload]
         if 0 in sizes:
             return False
         grid = np.indices(sizes, dtype=np.int64).reshape(len(sizes), -1)
-        points = {loop.var: grid[k] + int(loop.min) for k, loop in enumerate(self.loops)}  # type: ignore[call-overload]
+        points: dict[Var, Any] = {loop.var: np.int64(int(loop.min)) for loop in self.loops}  # type: ignore[call-overload]
+        points |= {loop.var: grid[k] + int(loop.min) for k, loop in enumerate(moving)}  # type: ignore[call-overload]
         try:
             values = [_on_grid(value, points) for value in self.values]
         except _NotAffine:
@@ -160,8 +163,9 @@ class _Query:
                 keep &= _on_grid(condition, points)
             except _NotAffine:
                 continue  # without it there are more iterations: an answer of "not carried" stays right
-        here = grid[self.depth]
-        columns = [*grid[: self.depth], *[np.broadcast_to(value, here.shape) for value in values], here]
+        depth = moving.index(self.loops[self.depth])
+        here = grid[depth]
+        columns = [*grid[:depth], *[np.broadcast_to(value, here.shape) for value in values], here]
         rows = np.stack([column[keep] for column in columns], axis=1)
         rows = np.unique(rows, axis=0)
         return bool((np.diff(rows[:, :-1], axis=0) == 0).all(axis=1).any())

@@ -20,6 +20,7 @@ from typing import Any
 
 from loopwright.arith.bounds import ConstIntBound, expr_range, form_range
 from loopwright.arith.compare import decide
+from loopwright.arith.data import is_data
 from loopwright.arith.divide import without_remainders
 from loopwright.arith.facts import Interval
 from loopwright.arith.learn import is_stable, learn, narrow
@@ -147,7 +148,9 @@ class Analyzer:
             if inline and is_stable(simple) and not uses_var(simple, lambda used: used is var):
                 engine.facts.put(engine.facts.values, var, simple)
             elif is_index(var.dtype) and is_index(simple.dtype):
-                engine.facts.narrow(var, *form_range(engine, engine.form(simple)))
+                if is_data(engine, simple):
+                    engine.data_vars.add(var)
+                engine.facts.narrow(var, *expr_range(engine, simple))
                 remainder = expr_modular(engine, simple)
                 if remainder[0] != 1:
                     engine.facts.put(engine.facts.modular, var, remainder)
@@ -202,7 +205,7 @@ class Analyzer:
         return ModularSet(*expr_modular(self.engine, as_expr(expr)))
 
     def can_prove(self, condition: Expr | bool, strength: int | ProofStrength = ProofStrength.DEFAULT) -> bool:
-        """Whether `condition` is proved to hold; False says nothing about its truth. Never raises for lack of a proof."""
+        """Whether `condition` is proved to hold; False says nothing about its truth. Never raises."""
         e = as_expr(condition)
         simple = self.simplify(e)
         if isinstance(simple, IntImm):
@@ -217,14 +220,16 @@ class Analyzer:
         if not isinstance(condition, CompareExpr) or not is_index(condition.a.dtype):
             return False
         engine = self.engine
+        if not (engine.is_exact(condition.a) and engine.is_exact(condition.b)):
+            return False
         difference = engine.form(condition.a).plus(engine.form(condition.b), -1)
         opened = without_remainders(engine, difference, condition.a.dtype)
         return decide(engine, type(condition), opened) is True
 
     def _prove_exactly(self, condition: Expr) -> bool:
-        from loopwright.arith import isl  # loads islpy
+        from loopwright.arith.isl import implies  # loads islpy
 
-        return isl.implies(self._bindings, self._assumed, condition)
+        return implies(self._bindings, self._assumed, condition)
 
     def can_prove_equal(self, a: Expr | int, b: Expr | int) -> bool:
         """Whether two expressions are proved to have the same value."""
@@ -241,6 +246,8 @@ class Analyzer:
     def _equal_forms(self, x: Expr, y: Expr) -> bool:
         engine = self.engine
         difference = engine.form(x).plus(engine.form(y), -1)
+        if not (engine.is_exact(x) and engine.is_exact(y)):
+            return x.dtype is y.dtype and not difference.terms and difference.const == 0
         return decide(engine, EQ, without_remainders(engine, difference, x.dtype)) is True
 
     @deep

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from loopwright.arith.data import is_data
 from loopwright.arith.facts import Interval
 from loopwright.arith.linear import LinearForm, Terms, add_terms, is_index
 from loopwright.ir import (
@@ -32,6 +33,7 @@ from loopwright.ir import (
     SizeVar,
     Sub,
 )
+from loopwright.runtime.dtype import DataType
 
 if TYPE_CHECKING:
     from loopwright.arith.simplify import Simplifier
@@ -74,9 +76,23 @@ def form_range(s: Simplifier, form: LinearForm) -> Interval:
 
 def expr_range(s: Simplifier, e: Expr) -> Interval:
     """The interval of any integer or truth-valued expression (of each lane, for vectors)."""
-    if is_index(e.dtype):
-        return form_range(s, s.form(e))
-    return atom_range(s, e)
+    if not is_index(e.dtype):
+        return atom_range(s, e)
+    low, high = form_range(s, s.form(e))
+    limits = type_range(e)
+    # Data wraps around when it leaves the type; indices do not.
+    if (low < limits[0] or high > limits[1]) and is_data(s, e):
+        return limits
+    return low, high
+
+
+def is_exact(s: Simplifier, form: LinearForm, dtype: DataType) -> bool:
+    """Whether the form is the value itself, not just equal to it modulo 2**bits."""
+    for atom in form.terms:
+        if is_data(s, atom):
+            low, high = form_range(s, form)
+            return bool(dtype.min_value() <= low and high <= dtype.max_value())
+    return True
 
 
 def atom_range(s: Simplifier, atom: Expr) -> Interval:
@@ -132,7 +148,7 @@ def _floormod(s: Simplifier, e: Any) -> Interval:
     a, b = expr_range(s, e.a), expr_range(s, e.b)
     if b[0] > 0:
         if a[0] >= 0:
-            return (a if a[1] < b[0] else (0, min(a[1], b[1] - 1)))
+            return a if a[1] < b[0] else (0, min(a[1], b[1] - 1))
         return 0, b[1] - 1
     return min(b[0] + 1, 0), max(b[1] - 1, 0)
 

@@ -3,6 +3,8 @@
     i * 4 + 3 < j * 4 + 8   →   i < j + 2        common terms and factors go, a constant moves to the constant side
     i // 4 < n              →   i < n * 4        for constants n
     i * 2 == 5              →   False            no remainder fits
+
+Terms otherwise stay on the side where they were written.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from __future__ import annotations
 from math import gcd
 from typing import TYPE_CHECKING, Any
 
-from loopwright.arith.bounds import at_least, at_most, form_range
+from loopwright.arith.bounds import at_least, at_most, form_range, is_exact
 from loopwright.arith.linear import LinearForm, TooWide, imm
 from loopwright.arith.modular import form_modular
 from loopwright.ir import EQ, GE, GT, LE, LT, NE, Expr, FloorDiv
@@ -29,7 +31,7 @@ def compare(s: Simplifier, e: Any) -> Expr:
     try:
         return _shorten(s, e, cls, a, b)
     except TooWide:
-        return e  # type: ignore[no-any-return]
+        return e
 
 
 def decide(s: Simplifier, cls: type[Expr], d: LinearForm) -> bool | None:
@@ -71,7 +73,7 @@ def _has_more_to_say(s: Simplifier, d: LinearForm) -> bool:
     """Whether anything relates atoms to each other, so that their separate intervals are not all we know."""
     if s.facts.linear:
         return True
-    return any([atom in s.parts for atom in d.terms])
+    return any(atom in s.parts for atom in d.terms)
 
 
 _MIRROR: dict[type[Expr], type[Any]] = {LT: GT, LE: GE, GT: LT, GE: LE, EQ: EQ, NE: NE}
@@ -105,16 +107,16 @@ def _shorten(s: Simplifier, e: Any, cls: type[Any], a: LinearForm, b: LinearForm
         found = _open_division(s, cls, left, high - low, e.a.dtype)
         if found is not None:
             return found
-    if not right and all([k < 0 for k in left.values()]):
+    if not right and max(left.values()) < 0:
         left, low, high, cls = {atom: -k for atom, k in left.items()}, 0, low - high, _MIRROR[cls]
     dtype = e.a.dtype
-    new_a, new_b = (
-        s.write(LinearForm(left, low), dtype, e.a),
-        s.write(LinearForm(right, high), dtype, e.b),
-    )
+    new_left, new_right = LinearForm(left, low), LinearForm(right, high)
+    if not (is_exact(s, new_left, dtype) and is_exact(s, new_right, dtype)):
+        raise TooWide
+    new_a, new_b = s.write(new_left, dtype, e.a), s.write(new_right, dtype, e.b)
     if new_a is e.a and new_b is e.b and cls is type(e):
-        return e  # type: ignore[no-any-return]
-    return cls(new_a, new_b, span=e.span)  # type: ignore[no-any-return]
+        return e
+    return cls(new_a, new_b, span=e.span)
 
 
 def _divide_constant(cls: type[Expr], const: int, factor: int) -> int | None:

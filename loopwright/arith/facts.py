@@ -49,7 +49,7 @@ class Facts:
         for table in tables:
             if var in table:
                 self._log.append((table, var, table.pop(var)))
-        if any([var in terms for terms, _ in self.linear]):
+        if any(var in terms for terms, _ in self.linear):
             self.linear = [(terms, bound) for terms, bound in self.linear if var not in terms]
 
     def mark(self) -> Mark:

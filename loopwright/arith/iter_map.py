@@ -450,14 +450,13 @@ class _Reader:
         expected: Expr = imm(min(constants), total.dtype)
         chain: list[IterSplitExpr] = []
         while left:
-            for place, arg in enumerate(left):
-                if self._equal(arg.scale, expected):
-                    break
-            else:
+            step = [arg for arg in left if self._equal(arg.scale, expected)]
+            if not step:
                 raise _NoMap(
                     f"the index {self._show(total)} does not fuse its iterators: one should step by {expected!r}"
                 )
-            chain.append(left.pop(place))
+            chain.append(step[0])
+            left = [arg for arg in left if arg is not step[0]]
             expected = self.analyzer.simplify(expected * chain[-1].extent)
         return chain[::-1]
 

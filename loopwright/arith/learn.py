@@ -53,7 +53,7 @@ def learn(s: Simplifier, condition: Expr, holds: bool = True) -> None:
         elif isinstance(e, And if truth else Or):
             pending += [(e.b, truth), (e.a, truth)]
         elif not isinstance(e, IntImm) and is_stable(e):
-            if isinstance(e, CompareExpr) and is_index(e.a.dtype):
+            if isinstance(e, CompareExpr) and is_index(e.a.dtype) and s.is_exact(e.a) and s.is_exact(e.b):
                 _learn_comparison(s, type(e) if truth else _OPPOSITE[type(e)], s.form(e.a).plus(s.form(e.b), -1))
             else:
                 s.facts.put(s.facts.truths, s.key(e), truth)
@@ -68,9 +68,9 @@ def is_stable(e: Expr) -> bool:
 
     def look(node: Any) -> bool:
         nonlocal found
-        if isinstance(node, (BufferLoad, ProducerLoad, Reduce)):
-            found = False
-        elif isinstance(node, Call) and not (isinstance(node.op, Op) and node.op.is_pure):
+        if isinstance(node, (BufferLoad, ProducerLoad, Reduce)) or (
+            isinstance(node, Call) and not (isinstance(node.op, Op) and node.op.is_pure)
+        ):
             found = False
         return found
 

@@ -19,7 +19,7 @@ Terms = dict[Expr, int]
 
 
 class TooWide(Exception):
-    """A coefficient does not fit the type it must be written in; the expression then stays as it is. Never leaves arith."""
+    """A coefficient does not fit the type it must be written in; the expression then stays as it is."""
 
 
 class LinearForm:

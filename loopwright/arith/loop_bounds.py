@@ -7,9 +7,10 @@ from typing import NamedTuple
 
 from loopwright.arith.analyzer import Analyzer
 from loopwright.arith.bounds import at_least, at_most
-from loopwright.arith.linear import LinearForm, is_index
+from loopwright.arith.divide import floordiv
+from loopwright.arith.linear import LinearForm, TooWide, is_index
 from loopwright.arith.simplify import Simplifier
-from loopwright.ir import Expr, FloorDiv, FloorMod, Max, Min, Range, Var, as_expr, const, deep, uses_var
+from loopwright.ir import Expr, FloorDiv, FloorMod, Max, Min, Range, Var, as_expr, deep, uses_var
 from loopwright.runtime.dtype import DataType
 
 
@@ -36,7 +37,10 @@ def linear_coefficients(
     if split is None:
         return None
     coefficients, base = split
-    return [engine.write(form, e.dtype) for form in coefficients], engine.write(base, e.dtype)
+    try:
+        return [engine.write(form, e.dtype) for form in coefficients], engine.write(base, e.dtype)
+    except TooWide:
+        return None
 
 
 def detect_linear_equation(expr: Expr, variables: Sequence[Var]) -> list[Expr]:
@@ -56,7 +60,7 @@ def _split(
         for place, var in enumerate(variables):
             cofactor = engine.without_factor(atom, var) if var in factors else None
             if cofactor is not None:
-                if _uses(engine, cofactor, wanted):
+                if _uses(cofactor, wanted):
                     return None
                 coefficients[place] = coefficients[place].plus(cofactor, k)
                 break
@@ -67,11 +71,8 @@ def _split(
     return coefficients, base
 
 
-def _uses(engine: Simplifier, form: LinearForm, variables: set[Var]) -> bool:
-    for atom in form.terms:
-        if _atom_uses(atom, variables):
-            return True
-    return False
+def _uses(form: LinearForm, variables: set[Var]) -> bool:
+    return any(_atom_uses(atom, variables) for atom in form.terms)
 
 
 def _atom_uses(atom: Expr, variables: set[Var]) -> bool:
@@ -96,7 +97,10 @@ def interval_of(
     ends = walk.of(walk.engine.form(e))
     if ends is None:
         return None
-    return IntervalSet(walk.engine.write(ends[0], e.dtype), walk.engine.write(ends[1], e.dtype))
+    try:
+        return IntervalSet(walk.engine.write(ends[0], e.dtype), walk.engine.write(ends[1], e.dtype))
+    except TooWide:
+        return None
 
 
 Ends = tuple[LinearForm, LinearForm]
@@ -167,7 +171,7 @@ class _Interval:
             return None
         if isinstance(atom, FloorDiv):
             end = self._replace(x, var, least)
-            return None if end is None else engine.form(FloorDiv(engine.write(end, self.dtype), const(y.const, self.dtype)))
+            return None if end is None else floordiv(engine, end, y, self.dtype)
         if isinstance(atom, FloorMod):
             return self._remainder(x, y.const, var, least)
         return None
@@ -175,14 +179,15 @@ class _Interval:
     def _remainder(self, x: LinearForm, c: int, var: Var, least: bool) -> LinearForm:
         """x % c: x itself shifted by whole blocks when x stays in one; else anything from 0 to c - 1."""
         low, high = self._replace(x, var, True), self._replace(x, var, False)
-        if low is not None and high is not None and not low.terms and not high.terms and low.const // c == high.const // c:
-            return LinearForm({}, (low if least else high).const % c)
+        if low is not None and high is not None and not low.terms and not high.terms:
+            if low.const // c == high.const // c:
+                return LinearForm({}, (low if least else high).const % c)
         return LinearForm({}, 0 if least else c - 1)
 
     def _scaled(self, var: Var, cofactor: LinearForm, least: bool) -> LinearForm | None:
         """var * cofactor, whose sign must be known."""
         engine = self.engine
-        if _uses(engine, cofactor, self.variables):
+        if _uses(cofactor, self.variables):
             return None
         if not at_least(engine, cofactor, 0):
             if not at_most(engine, cofactor, 0):

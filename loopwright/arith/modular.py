@@ -33,7 +33,9 @@ def form_modular(s: Simplifier, form: LinearForm) -> tuple[int, int]:
 
 def expr_modular(s: Simplifier, e: Expr) -> tuple[int, int]:
     """The remainder that an integer expression always leaves."""
-    return form_modular(s, s.form(e)) if is_index(e.dtype) else atom_modular(s, e)
+    if not is_index(e.dtype):
+        return atom_modular(s, e)
+    return form_modular(s, s.form(e)) if s.is_exact(e) else ANYTHING
 
 
 def atom_modular(s: Simplifier, atom: Expr) -> tuple[int, int]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from loopwright.arith.data import is_data
 from loopwright.arith.linear import imm, is_index
 from loopwright.ir import (
     EQ,
@@ -41,12 +42,12 @@ if TYPE_CHECKING:
 
 
 class Rule(NamedTuple):
-    """`left` may be written as `right` when `when` holds; `index`: only on mathematical integers."""
+    """`left` may be written as `right` when `when` holds; `unbounded`: only on mathematical integers."""
 
     left: Expr
     right: Expr
     when: Expr | None
-    index: bool
+    unbounded: bool
 
 
 x, y, z, c0, c1 = (Var(name) for name in ("x", "y", "z", "c0", "c1"))
@@ -183,7 +184,9 @@ class _Row:
             if name in ("p", "q"):
                 self._test(f"{name}.dtype.is_bool")
             else:
-                self._test(f"is_index({name}.dtype)" if row.index else f"{name}.dtype.is_int")
+                self._test(
+                    f"is_index({name}.dtype) and not is_data(s, {name})" if row.unbounded else f"{name}.dtype.is_int"
+                )
         if row.when is not None:
             self._test(_computed(row.when))
         self._line(f"return {self._build(row.right)}")
@@ -251,7 +254,7 @@ def _compile(rows: list[Rule]) -> dict[type[Expr], Rewrite]:
         for row in group:
             lines += _Row(row).lines
         lines.append("    return None")
-        scope: dict[str, Any] = {**globals(), "imm": imm, "is_index": is_index}
+        scope: dict[str, Any] = {**globals(), "imm": imm, "is_index": is_index, "is_data": is_data}
         exec(compile("\n".join(lines), f"<loopwright rules {root.__name__}>", "exec"), scope)
         rewrites[root] = scope["rewrite"]
     return rewrites

@@ -2,7 +2,8 @@
 
 What it may assume, and what not:
 
-* int32 and int64 scalars are indices, that is, mathematical integers: programs do not overflow them.
+* int32 and int64 scalars made from variables are indices, that is, mathematical integers: programs do not overflow
+  them. Those that come from memory are data and wrap around: see `data.py`.
 * Narrower and unsigned integers wrap around. Constants fold, `x + 0`, `x * 1` and the like go; nothing is moved across
   a division or a comparison.
 * Floats keep every bit: only `x * 1`, `x / 1`, `x - 0`, `x + -0` and casts to the same type go (they hold for NaN,
@@ -19,8 +20,9 @@ from collections.abc import Callable, Hashable
 from typing import Any, Final
 
 from loopwright.arith import divide
-from loopwright.arith.bounds import form_range
+from loopwright.arith.bounds import expr_range, form_range, is_exact
 from loopwright.arith.compare import compare
+from loopwright.arith.data import is_data
 from loopwright.arith.facts import Facts, Interval
 from loopwright.arith.learn import learn
 from loopwright.arith.linear import LinearForm, Terms, TooWide, imm, is_index, write_terms, writing_order
@@ -72,6 +74,8 @@ class Simplifier:
         self.parts: dict[Expr, tuple[LinearForm, LinearForm]] = {}  # operands of division and min/max atoms
         self.factors: dict[Expr, tuple[Expr, ...]] = {}  # of product atoms
         self.structure = Structure()
+        self.data: dict[Expr, bool] = {}  # expression → whether it may wrap around
+        self.data_vars: set[Expr] = set()  # variables that stand for such values
         self.effects = 0  # calls with effects met so far
         self.forget()
 
@@ -170,14 +174,19 @@ class Simplifier:
 
     def _by_rules(self, e: Expr) -> Expr:
         """The first rule that fits, its result simplified again; narrow integers and floats have their own few."""
-        rewrite = REWRITES.get(type(e))
-        try:
-            found = rewrite(self, e) if rewrite is not None else None
-        except TooWide:
-            found = None
+        found = self._first_rule(e)
         if found is None:
             found = simplify_wrapping(self, e)
         return e if found is None else self.simplify(found)
+
+    def _first_rule(self, e: Expr) -> Expr | None:
+        rewrite = REWRITES.get(type(e))
+        if rewrite is None:
+            return None
+        try:
+            return rewrite(self, e)
+        except TooWide:
+            return None
 
     # --- linear forms ------------------------------------------------------------------------------------------
 
@@ -231,7 +240,7 @@ class Simplifier:
                 del terms[e]
             return 0
         if cls is IntImm:
-            return scale * e.value  # type: ignore[attr-defined,no-any-return]
+            return scale * e.value  # type: ignore[attr-defined]
         a: Expr
         b: Expr
         if cls is Add or cls is Sub:
@@ -325,6 +334,8 @@ class Simplifier:
     def _read_division(self, e: Any) -> LinearForm:
         a, b = self.form(e.a), self.form(e.b)
         cls = type(e)
+        if not (is_exact(self, a, e.dtype) and is_exact(self, b, e.dtype)):
+            return self._read_as_written(e)
         if cls is FloorDiv:
             return divide.floordiv(self, a, b, e.dtype, e)
         if cls is FloorMod:
@@ -340,10 +351,20 @@ class Simplifier:
                 return a.times(b.const) if cls is Div else LinearForm({}, 0)
         return self.atom(cls, a, b, e.dtype, e)
 
-    def atom(
-        self, cls: type[Any], n: LinearForm, d: LinearForm, dtype: DataType, origin: Any = None
-    ) -> LinearForm:
+    def _read_as_written(self, e: Any) -> LinearForm:
+        """A division of values that may have wrapped around: only its operands are simplified."""
+        a, b = self.simplify(e.a), self.simplify(e.b)
+        if type(b) is IntImm and b.value == 1:
+            return self.form(a) if type(e) in (FloorDiv, Div) else LinearForm({}, 0)
+        result = e if a is e.a and b is e.b else type(e)(a, b, span=e.span)
+        atom = self.intern(result)
+        self._plain[result] = atom
+        return LinearForm({atom: 1}, 0)
+
+    def atom(self, cls: type[Any], n: LinearForm, d: LinearForm, dtype: DataType, origin: Any = None) -> LinearForm:
         """The form of `cls(n, d)` as an atom; `origin`, the node it was read from, serves when it is simple."""
+        if not is_exact(self, n, dtype):
+            raise TooWide  # rewriting would make a value wrap that did not before
         name = (cls, n.key, d.key)
         plain = origin is not None and self.simplify(origin.a) is origin.a and self.simplify(origin.b) is origin.b
         atom = self.atoms.get(name)
@@ -370,6 +391,10 @@ class Simplifier:
         self._plain[result] = atom
         return LinearForm({atom: 1}, 0)
 
+    def is_exact(self, e: Expr) -> bool:
+        """Whether the linear form of an index expression is its value: nothing in it may wrap around."""
+        return is_exact(self, self.form(e), e.dtype)
+
     # --- names for equal things --------------------------------------------------------------------------------
 
     def key(self, e: Expr) -> Hashable:
@@ -389,15 +414,15 @@ class Simplifier:
         if isinstance(e, (Select, And, Or)) or (isinstance(e, Call) and e.op.name == "tir.if_then_else"):
             # Their operands were simplified under the condition; their forms out here would be another matter, and
             # computing both at every level would double the work with each nesting.
-            name: tuple[Hashable, ...] = (Structure, self.structure.number(e))
+            name: tuple[object, ...] = (Structure, self.structure.number(e))
         elif isinstance(e, (Min, Max)):
             name = (type(e), frozenset((self.key(e.a), self.key(e.b))), e.dtype)
         else:
-            parts: list[Hashable] = [type(e)]
+            parts: list[object] = [type(e)]
             for field in e.node_fields:
                 value = getattr(e, field.name)
                 if field.kind is FieldKind.NODES:
-                    items: list[Hashable] = []
+                    items: list[object] = []
                     for item in value:
                         items.append(self.key(item) if isinstance(item, Expr) else item)
                     parts.append(tuple(items))
@@ -470,7 +495,7 @@ _NONE: Final[set[Expr]] = set()
 
 def _min_max(s: Simplifier, e: Any) -> Expr:
     a, b = s.simplify(e.a), s.simplify(e.b)
-    if is_index(e.dtype):
+    if is_index(e.dtype) and s.is_exact(a) and s.is_exact(b):
         low, high = form_range(s, s.form(a).plus(s.form(b), -1))
         if high <= 0 or low >= 0:
             return a if (high <= 0) == (type(e) is Min) else b
@@ -528,10 +553,10 @@ def _fold_call(s: Simplifier, e: Any) -> Expr:
             power = imm(1 << places, e.dtype)
             return s.simplify(Mul(e.args[0], power) if e.op.name == "tir.shift_left" else FloorDiv(e.args[0], power))
     if e.op.name == "tir.abs" and is_index(e.dtype):
-        low, high = form_range(s, s.form(e.args[0]))
+        low, high = expr_range(s, e.args[0])
         if low >= 0:
             return e.args[0]
-        if high <= 0:
+        if high <= 0 and low > e.dtype.min_value():
             return s.simplify(Sub(imm(0, e.dtype), e.args[0]))
     return e
 
@@ -548,7 +573,7 @@ def _cast(s: Simplifier, e: Any) -> Expr:
     if isinstance(value, Cast) and is_index(e.dtype) and is_index(value.dtype) and value.dtype.bits < e.dtype.bits:
         if value.value.dtype.is_int and value.value.dtype.bits < value.dtype.bits:
             return s.simplify(Cast(e.dtype, value.value))
-    return e if value is e.value else Cast(e.dtype, value, span=e.span)
+    return e if value is e.value else e.with_(value=value)
 
 
 def _let(s: Simplifier, e: Any) -> Expr:
@@ -559,7 +584,9 @@ def _let(s: Simplifier, e: Any) -> Expr:
             s.facts.put(s.facts.values, e.var, value)
             return s.simplify(e.body)
         elif is_index(e.var.dtype):
-            s.facts.narrow(e.var, *form_range(s, s.form(value)))
+            s.facts.narrow(e.var, *expr_range(s, value))
+        if is_data(s, value):
+            s.data_vars.add(e.var)
         body = s.simplify(e.body)
     finally:
         s.leave(saved)
@@ -578,9 +605,10 @@ def _and_or(s: Simplifier, e: Any) -> Expr:
 
 
 def _compare(s: Simplifier, e: Any) -> Expr:
-    if is_index(e.a.dtype):
+    if is_index(e.a.dtype) and s.is_exact(e.a) and s.is_exact(e.b):
         e = compare(s, e)
-        return e if type(e) is IntImm else s._by_rules(e)
+        found = s._first_rule(e)
+        return e if found is None else s.simplify(found)
     return s._by_rules(e.rebuild(s._simplify_child))
 
 

@@ -33,11 +33,11 @@ class Structure:
             return e
         if isinstance(e, (IntImm, FloatImm, StringImm)):
             return type(e), e.dtype, repr(e.value)  # repr: -0.0 is not 0.0
-        parts: list[Hashable] = [type(e)]
+        parts: list[object] = [type(e)]
         for field in e.node_fields:
             value = getattr(e, field.name)
             if field.kind is FieldKind.NODES:
-                items: list[Hashable] = []
+                items: list[object] = []
                 for item in value:
                     items.append(self.number(item) if isinstance(item, Expr) else item)
                 parts.append(tuple(items))

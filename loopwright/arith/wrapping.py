@@ -83,7 +83,7 @@ def _integer(s: Simplifier, e: Any, a: Any, b: Any) -> Expr | None:
     if type(b) is IntImm:
         value = b.value
         if (cls in (Add, Sub) and value == 0) or (cls in (Mul, Div, FloorDiv) and value == 1):
-            return a  # type: ignore[no-any-return]
+            return a
         if (cls is Mul and value == 0) or (cls in (Mod, FloorMod) and value == 1):
             return const(0, e.dtype)
         # Addition stays associative when it wraps.
@@ -110,7 +110,7 @@ def _vector(e: Any, a: Any, b: Any) -> Expr | None:
         literal = type(a.value) is type(b.value) and type(a.value) in (IntImm, FloatImm)
         if a.value.dtype.is_int or literal:
             return Broadcast(cls(a.value, b.value), a.lanes)
-    if not (a.dtype.element in ("int32", "int64")) or cls not in (Add, Sub, Mul):
+    if a.dtype.element not in ("int32", "int64") or cls not in (Add, Sub, Mul):
         return None
     if type(a) is Broadcast and type(b) is Ramp and cls is not Sub:
         a, b = b, a

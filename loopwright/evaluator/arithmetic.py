@@ -36,7 +36,7 @@ from loopwright.ir import (
     Or,
     Sub,
 )
-from loopwright.runtime.dtype import DataType
+from loopwright.runtime.dtype import FLOAT32, DataType
 from loopwright.runtime.errors import NotBuilt
 
 Unary = Callable[[Any], Any]
@@ -187,8 +187,9 @@ def _float_binary(cls: type[Expr], dtype: DataType) -> Binary:
     if cls is Mod:
         return lambda a, b: rounded(_remainder(a, b))
     if cls is FloorDiv:
-        return lambda a, b: rounded(_floor(rounded(_divide(a, b))))
-    return lambda a, b: rounded(a - rounded(rounded(_floor(rounded(_divide(a, b)))) * b))
+        computed = rounding(FLOAT32) if dtype.bits < 32 else rounded
+        return lambda a, b: rounded(_floor(computed(_divide(a, b))))
+    return lambda a, b: rounded(_floor_remainder(a, b))
 
 
 def _minimum(a: float, b: float) -> float:
@@ -223,6 +224,12 @@ def _remainder(a: float, b: float) -> float:
     if b == 0 or math.isinf(a) or a != a or b != b:
         return math.nan
     return math.fmod(a, b)
+
+
+def _floor_remainder(a: float, b: float) -> float:
+    """The exact remainder, moved to the divisor's side of zero; a zero keeps the sign of the dividend."""
+    remainder = _remainder(a, b)
+    return remainder + b if remainder != 0 and (remainder < 0) != (b < 0) else remainder
 
 
 def _floor(x: float) -> float:
@@ -344,7 +351,9 @@ def _sum_to_odd(p: float, z: float) -> float:
 
 
 def _fma_float64(x: float, y: float, z: float) -> float:
-    if not (math.isfinite(x) and math.isfinite(y) and math.isfinite(z)) or x == 0 or y == 0:
+    if not math.isfinite(z) and math.isfinite(x) and math.isfinite(y):
+        return z  # whatever the product: it is finite, though float64 may not hold it
+    if not (math.isfinite(x) and math.isfinite(y)) or x == 0 or y == 0:
         return x * y + z
     exact = Fraction(x) * Fraction(y) + Fraction(z)
     try:

@@ -76,7 +76,8 @@ class CallCompiler(ExpressionCompiler):
             name = expr.op.name.removeprefix("tir.")
             if name == "if_then_else":
                 condition, true, false = [self.lane(argument) for argument in expr.args]
-                return lambda k: true(k) if condition(k) else false(k)
+                choose = self._choice(expr)
+                return lambda k: choose(condition(k), lambda: true(k), lambda: false(k))
             if name in FUNCTIONS:
                 return self._call_lane(self._function(name, expr), expr)
         return super().lane_of_other(expr)
@@ -84,18 +85,25 @@ class CallCompiler(ExpressionCompiler):
     def _if_then_else(self, call: Call) -> Run:
         """Only the chosen side is evaluated."""
         condition, true, false = [self.visit(argument) for argument in call.args]
+        choose = self._choice(call)
         if call.args[0].dtype.lanes > 1:
             lane_true, lane_false = self.lane(call.args[1]), self.lane(call.args[2])
-            return lambda: [lane_true(k) if c else lane_false(k) for k, c in enumerate(condition())]
+            return lambda: [
+                choose(c, lambda k=k: lane_true(k), lambda k=k: lane_false(k))  # type: ignore[misc]
+                for k, c in enumerate(condition())
+            ]
         if self.numeric:
             return lambda: true() if condition() else false()
+        return lambda: choose(condition(), true, false)
+
+    def _choice(self, call: Call) -> Callable[[Any, Run, Run], Any]:
+        """A condition and closures for both sides: the chosen side, or both as a term where the condition is one."""
         function = self.lift("if_then_else", lambda c, x, y: x if c else y, call.args, call.dtype.element)
 
-        def choose() -> Any:
-            c = condition()
-            if c is True:
+        def choose(condition: Any, true: Run, false: Run) -> Any:
+            if condition is True:
                 return true()
-            return false() if c is False else function(c, true(), false())
+            return false() if condition is False else function(condition, true(), false())
 
         return choose
 

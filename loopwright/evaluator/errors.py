@@ -74,11 +74,14 @@ class IntegerDivisionByZero(LoopwrightError, ZeroDivisionError):
 
     code = "LW0804"
 
-    def __init__(self, a: int, b: int, dtype: str) -> None:
+    def __init__(
+        self, a: int, b: int, dtype: str, loops: Mapping[str, object] | None = None, at: Node | None = None
+    ) -> None:
         super().__init__(
-            f"{dtype} division of {a} by {b} has no result",
+            f"{dtype} division of {a} by {b} has no result{_at(loops or {})}",
+            at=at,
             hint="guard the division with if_then_else",
-            fields={"dividend": a, "divisor": b, "dtype": dtype},
+            fields={"dividend": a, "divisor": b, "dtype": dtype, "loops": dict(loops or {})},
         )
 
 
@@ -100,11 +103,10 @@ class AxisOutsideDomain(LoopwrightError, ValueError):
 
     code = "LW0806"
 
-    def __init__(
-        self, block: str, axis: str, value: int, low: int, extent: int, loops: Mapping[str, object], at: Node
-    ) -> None:
+    def __init__(self, block: str, axis: str, value: int, domain: range, loops: Mapping[str, object], at: Node) -> None:
+        allowed = f"{domain.start} to {domain.stop - 1}" if domain else "of no values"
         super().__init__(
-            f"block {block!r} runs with {axis}={value}, outside its domain {low} to {low + extent - 1}{_at(loops)}",
+            f"block {block!r} runs with {axis}={value}, outside its domain {allowed}{_at(loops)}",
             at=at,
             hint="guard the block with where(...), or correct the binding of the axis",
             fields={"block": block, "axis": axis, "value": value, "loops": dict(loops)},

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from loopwright.evaluator.arithmetic import COMPARISONS, binary, cast, rounding
-from loopwright.evaluator.errors import OutOfBounds, UnboundVariable, UninitialisedRead
+from loopwright.evaluator.errors import IntegerDivisionByZero, OutOfBounds, UnboundVariable, UninitialisedRead
 from loopwright.evaluator.memory import Pointer, decoder, encoder
 from loopwright.evaluator.places import Place, Run
 from loopwright.ir import (
@@ -21,10 +21,14 @@ from loopwright.ir import (
     Buffer,
     BufferLoad,
     Cast,
+    Div,
     Expr,
     FloatImm,
+    FloorDiv,
+    FloorMod,
     IntImm,
     Let,
+    Mod,
     Mul,
     Node,
     Not,
@@ -172,17 +176,32 @@ class ExpressionCompiler(Visitor):
     # --- arithmetic -----------------------------------------------------------------------------------------------
 
     def visit_BinaryExpr(self, expr: BinaryExpr) -> Run:
-        cls = type(expr)
         operand = expr.a.dtype
         if self.numeric and operand.lanes == 1:
             fast = self._fast(expr, operand)
             if fast is not None:
                 return fast
-        function = self.lift(cls.__name__, binary(cls, operand.element), (expr.a, expr.b), expr.dtype.element)
+        function = self._binary(expr)
         a, b = self.visit(expr.a), self.visit(expr.b)
         if operand.lanes == 1:
             return lambda: function(a(), b())
         return lambda: [function(x, y) for x, y in zip(a(), b(), strict=True)]
+
+    def _binary(self, expr: BinaryExpr) -> Callable[[Any, Any], Any]:
+        """The operator on two lanes; an integer division without result says where it happened."""
+        cls, dtype = type(expr), expr.a.dtype.element
+        function = self.lift(cls.__name__, binary(cls, dtype), (expr.a, expr.b), expr.dtype.element)
+        if not dtype.is_int or cls not in (Div, Mod, FloorDiv, FloorMod):
+            return function
+        scope = self.scope
+
+        def divide(a: Any, b: Any) -> Any:
+            try:
+                return function(a, b)
+            except IntegerDivisionByZero:
+                raise IntegerDivisionByZero(a, b, dtype, self.loops(scope), expr) from None
+
+        return divide
 
     def _fast(self, expr: BinaryExpr, dtype: DataType) -> Run | None:
         """The operations that programs spend their time in, without a call for the operation itself."""
@@ -242,19 +261,24 @@ class ExpressionCompiler(Visitor):
     def _logic(self, expr: And | Or, goes_on: bool) -> Run:
         """The second operand is evaluated only where the first leaves the answer open."""
         a, b = self.visit(expr.a), self.visit(expr.b)
-        if not self.numeric:
-            function = self.lift(type(expr).__name__, lambda x, y: y, (expr.a, expr.b), expr.dtype.element)
-            if expr.dtype.lanes == 1:
-
-                def choose() -> Any:
-                    first = a()
-                    return first if first is (not goes_on) else (b() if first is goes_on else function(first, b()))
-
-                return choose
         if expr.dtype.lanes == 1:
-            return (lambda: a() and b()) if goes_on else (lambda: a() or b())
-        lane = self.lane(expr.b)
-        return lambda: [lane(k) if first == goes_on else first for k, first in enumerate(a())]
+            if self.numeric:
+                return (lambda: a() and b()) if goes_on else (lambda: a() or b())
+            join = self.joined(expr, goes_on)
+            return lambda: join(a(), b)
+        join, lane = self.joined(expr, goes_on), self.lane(expr.b)
+        return lambda: [join(first, lambda k=k: lane(k)) for k, first in enumerate(a())]  # type: ignore[misc]
+
+    def joined(self, expr: And | Or, goes_on: bool) -> Callable[[Any, Run], Any]:
+        """An operand and a closure for the other, combined; goes on to the other where the first is `goes_on`."""
+        function = self.lift(type(expr).__name__, lambda x, y: y, (expr.a, expr.b), expr.dtype.element)
+
+        def join(first: Any, second: Run) -> Any:
+            if first is goes_on:
+                return second()
+            return first if first is (not goes_on) else function(first, second())
+
+        return join
 
     def visit_Not(self, expr: Not) -> Run:
         a = self.visit(expr.a)
@@ -344,17 +368,16 @@ class ExpressionCompiler(Visitor):
         if isinstance(expr, BufferLoad) and expr.buffer.dtype.lanes == 1:
             return self._load_lane(expr)
         if isinstance(expr, (And, Or)):
-            first, second, goes_on = self.lane(expr.a), self.lane(expr.b), isinstance(expr, And)
-            return (lambda k: first(k) and second(k)) if goes_on else (lambda k: first(k) or second(k))
+            first, second, join = self.lane(expr.a), self.lane(expr.b), self.joined(expr, isinstance(expr, And))
+            return lambda k: join(first(k), lambda: second(k))
         if isinstance(expr, BinaryExpr):
             a, b = self.lane(expr.a), self.lane(expr.b)
-            cls = type(expr)
-            operand = expr.a.dtype.element
-            function = self.lift(cls.__name__, binary(cls, operand), (expr.a, expr.b), expr.dtype.element)
+            function = self._binary(expr)
             return lambda k: function(a(k), b(k))
         if isinstance(expr, Not):
             inner = self.lane(expr.a)
-            return lambda k: not inner(k)
+            invert = self.lift("Not", lambda x: not x, (expr.a,), expr.dtype.element)
+            return lambda k: invert(inner(k))
         if isinstance(expr, Cast):
             inner = self.lane(expr.value)
             convert = self.lift(

@@ -27,6 +27,7 @@ from loopwright.ir import (
     Expr,
     For,
     IfThenElse,
+    IntImm,
     IterVar,
     LetStmt,
     MatchBufferRegion,
@@ -255,7 +256,7 @@ class StatementCompiler(CallCompiler):
 
     def constant_memory(self, name: str, dtype: DataType, data: Any) -> Run:
         """What makes a pointer to memory that holds `data`."""
-        array = np.ascontiguousarray(np.asarray(data)).reshape(-1).copy()
+        array = np.array(values_of(data)).reshape(-1)
         array.flags.writeable = False
         pointer = Pointer(Memory.of_array(array))
         return lambda: pointer
@@ -308,12 +309,17 @@ class StatementCompiler(CallCompiler):
     def visit_BlockRealize(self, stmt: BlockRealize) -> Run:
         holds, enter, body = self.compile_block(stmt, self.visit)
 
+        def always() -> None:
+            enter()
+            body()
+
         def run() -> None:
             if holds():
                 enter()
                 body()
 
-        return run
+        predicate = stmt.predicate
+        return always if isinstance(predicate, IntImm) and predicate.value else run
 
     def compile_block(self, stmt: BlockRealize, compile_body: Callable[[Stmt], Any]) -> tuple[Run, Run, Any]:
         """Whether the block runs, what its start does (axes, memory, sub-buffers, step hook), and its body."""
@@ -337,10 +343,9 @@ class StatementCompiler(CallCompiler):
         def enter() -> None:
             for slot, value, domain, name in steps:
                 frame[slot] = now = value()
-                if domain is not None:
-                    low, extent = domain()
-                    if not low <= now < low + extent:
-                        raise AxisOutsideDomain(block.name_hint, name, now, low, extent, self.loops(outer), stmt)
+                if domain is not None and now not in (domain if type(domain) is range else domain()):
+                    allowed = domain if isinstance(domain, range) else domain()
+                    raise AxisOutsideDomain(block.name_hint, name, now, allowed, self.loops(outer), stmt)
             for start in starts:
                 start()
             if on_step is not None:
@@ -348,14 +353,16 @@ class StatementCompiler(CallCompiler):
 
         return holds, enter, body
 
-    def _domain(self, axis: IterVar) -> Callable[[], tuple[int, int]] | None:
+    def _domain(self, axis: IterVar) -> range | Callable[[], range] | None:
+        """The values the axis may have: a range, or a closure that gives it."""
         if not self.check or axis.dom is None:
             return None
         low, extent = self.constant_or_run(axis.dom.min), self.constant_or_run(axis.dom.extent)
         if isinstance(low, int) and isinstance(extent, int):
-            both = (low, extent)
-            return lambda: both
-        return lambda: (low if isinstance(low, int) else low(), extent if isinstance(extent, int) else extent())
+            return range(low, low + extent)
+        begin = (lambda: low) if isinstance(low, int) else low
+        count = (lambda: extent) if isinstance(extent, int) else extent
+        return lambda: range(begin(), begin() + count())
 
     def _match(self, match: MatchBufferRegion) -> Run:
         """What makes a buffer stand for a region of another: memory, offset, strides and shape."""
@@ -418,3 +425,10 @@ class StatementCompiler(CallCompiler):
                 raise BadRegion(buffer, problem, self.loops(scope))
 
         return check
+
+
+def values_of(data: Any) -> np.ndarray:
+    """The values of a constant: a numpy array, or a tensor that speaks DLPack."""
+    if not isinstance(data, np.ndarray) and hasattr(data, "__dlpack__"):
+        return np.from_dlpack(data)
+    return np.asarray(data)

@@ -24,7 +24,8 @@ class Term:
 
     def __init__(self, op: str, dtype: DataType, args: tuple[Term, ...], data: Any, number: int) -> None:
         self.op, self.dtype, self.args, self.data, self.number = op, dtype, args, data, number
-        self.is_open: bool = op == "hole" or any(arg.is_open for arg in args)
+        # A reduction's updates have holes of their own, which it closes.
+        self.is_open: bool = op == "hole" or (op != "reduce" and any(arg.is_open for arg in args))
 
     def __repr__(self) -> str:
         return text(self)

@@ -21,9 +21,11 @@ import numpy as np
 from loopwright.evaluator.arguments import Array, as_scalar, check_count
 from loopwright.evaluator.errors import DataDependent, Race, UninitialisedRead
 from loopwright.evaluator.evaluate import Program, choose_function
+from loopwright.evaluator.folds import TermMemory, TermPointer, Update
 from loopwright.evaluator.lockstep import InLockstep, LockstepCompiler
 from loopwright.evaluator.places import Place, Run
-from loopwright.evaluator.statements import OnStep
+from loopwright.evaluator.races import Races, RunningLoop
+from loopwright.evaluator.statements import OnStep, values_of
 from loopwright.evaluator.term import Term, as_term, fill, hole, holes, make, symbol
 from loopwright.ir import (
     BlockRealize,
@@ -66,7 +68,7 @@ def evaluate_terms(
     lowered programs compare with their blocks.
     """
     module, func = choose_function(program, function)
-    races = _Races() if check_races else None
+    races = Races() if check_races else None
     compiled = Program(module, lambda: _TermCompiler(on_step, races, all_reductions)).function(func)
     given = arguments or (None,) * len(func.params)
     check_count(func, given)
@@ -124,11 +126,11 @@ def _argument(func: PrimFunc, param: Var, given: Any) -> Any:
     lanes, element = buffer.dtype.lanes, buffer.dtype.element
     if lanes > 1:
         names = {place * lanes + k: (*indices, k) for place, indices in names.items() for k in range(lanes)}
-    return Array(_Pointer(_Memory(buffer.name, element, names)), element, shape, layout)
+    return Array(TermPointer(TermMemory(buffer.name, element, names)), element, shape, layout)
 
 
 def _cells(array: Array) -> np.ndarray:
-    memory: _Memory = array.pointer.memory
+    memory: TermMemory = array.pointer.memory
     assert memory.names is not None and array.shape is not None
     last = max([len(indices) for indices in memory.names.values()], default=len(array.shape))
     shape = array.shape
@@ -138,196 +140,6 @@ def _cells(array: Array) -> np.ndarray:
     for place, indices in memory.names.items():
         found[indices] = as_term(memory.get(place), memory.dtype)
     return found
-
-
-# --- memory -------------------------------------------------------------------------------------------------------
-
-
-class _Memory:
-    """Cells that hold numbers, terms or folds; those of an argument start as symbols, others without value."""
-
-    def __init__(self, name: str, dtype: DataType, names: Mapping[int, tuple[int, ...]] | None, size: int = 0) -> None:
-        self.name, self.dtype, self.names = name, dtype, names
-        self.size = size
-        self.cells: dict[int, Any] = {}
-
-    def raw(self, place: int) -> Any:
-        """What the cell holds, folds as they are; None without value. IndexError outside the memory."""
-        found = self.cells.get(place)
-        if found is None:
-            if self.names is not None:
-                if place not in self.names:
-                    raise IndexError(place)
-                return symbol(self.name, self.names[place], self.dtype)
-            if not 0 <= place < self.size:
-                raise IndexError(place)
-        return found
-
-    def get(self, place: int) -> Any:
-        """The number or term in the cell."""
-        found = self.raw(place)
-        return found[0].term(found[1]) if type(found) is tuple else found
-
-    def cell_name(self, place: int) -> str:
-        indices = self.names.get(place) if self.names is not None else None
-        return f"{self.name}[{', '.join([str(i) for i in indices]) if indices is not None else place}]"
-
-
-class _Pointer:
-    """A place in term memory, counted in elements."""
-
-    def __init__(self, memory: _Memory, offset: int = 0) -> None:
-        self.memory, self.offset = memory, offset
-
-    def moved(self, count: int, dtype: DataType) -> _Pointer:
-        return _Pointer(self.memory, self.offset + count)
-
-    def view(self, dtype: DataType) -> _Pointer:
-        own = self.memory.dtype
-        if own is not dtype and not (own.nbytes == dtype.nbytes == 1):
-            raise NotBuilt(f"evaluation on terms of {own} memory seen as {dtype}")
-        return self
-
-    def flags(self, dtype: DataType) -> None:
-        return None
-
-
-Cell = tuple[_Memory, int]
-
-
-class _Fold:
-    """The running reduction of one group of cells: start values, and the updates since."""
-
-    def __init__(self, cells: list[Cell], bases: list[Term]) -> None:
-        self.cells, self.bases = cells, bases
-        self.updates: list[tuple[Term, ...]] = []
-        self.known: tuple[int, list[Term]] = (-1, [])
-
-    def term(self, position: int) -> Term:
-        """The value of the group's cell at `position`; a single update is simply applied."""
-        if self.known[0] != len(self.updates):
-            self.known = (len(self.updates), [self._term(k) for k in range(len(self.cells))])
-        return self.known[1][position]
-
-    def _term(self, position: int) -> Term:
-        if len(self.updates) == 1:
-            return fill(self.updates[0][position], lambda k: self.bases[k])
-        ordered = sorted([tuple([term.number for term in update]) for update in self.updates])
-        by_number = {term.number: term for update in self.updates for term in update}
-        flat = [by_number[number] for update in ordered for number in update]
-        return make("reduce", self.bases[position].dtype, [*self.bases, *flat], (position, len(self.bases)))
-
-
-class _Update:
-    """One run of a reduction block: it loads holes, and its stores wait until the end."""
-
-    def __init__(self) -> None:
-        self.stores: dict[Cell, Any] = {}
-
-    def load(self, cell: Cell) -> Any:
-        return self.stores[cell] if cell in self.stores else hole(cell, cell[0].dtype)
-
-    def commit(self, only_if: Callable[[Term, Any], bool] | None = None) -> None:
-        """Make the stores: those that update what they loaded join their fold, the rest are plain values."""
-        read = {cell: holes(value) if type(value) is Term else set() for cell, value in self.stores.items()}
-        before: dict[Cell, Term] = {}
-
-        def old(cell: Cell) -> Term:
-            if cell not in before:
-                before[cell] = as_term(cell[0].get(cell[1]), cell[0].dtype)
-            return before[cell]
-
-        groups, plain = _groups(list(self.stores), read)
-        for cell, value in self.stores.items():
-            if only_if is not None and cell not in plain and not only_if(value, cell):
-                plain.add(cell)
-        ready: list[tuple[Cell, Any]] = []
-        folds: list[tuple[list[Cell], tuple[Term, ...]]] = []
-        for group in groups:
-            if not any(cell in plain for cell in group):
-                folds.append((group, self._of_group(group, old)))
-            else:
-                plain.update(group)
-        for cell, value in self.stores.items():
-            if cell in plain:
-                ready.append((cell, fill(value, old) if type(value) is Term else value))
-        states = [[cell[0].raw(cell[1]) for cell in group] for group, _ in folds]
-        for (group, update), state in zip(folds, states, strict=True):
-            fold = state[0][0] if type(state[0]) is tuple else None
-            if fold is None or fold.cells != group or any(s != (fold, k) for k, s in enumerate(state)):
-                fold = _Fold(group, [old(cell) for cell in group])
-                for k, (memory, place) in enumerate(group):
-                    memory.cells[place] = (fold, k)
-            fold.updates.append(update)
-        for (memory, place), value in ready:
-            memory.cells[place] = value
-
-    def _of_group(self, group: list[Cell], old: Callable[[Cell], Term]) -> tuple[Term, ...]:
-        """The group's stores, with its own holes numbered by position and all others filled in."""
-        positions = {cell: k for k, cell in enumerate(group)}
-
-        def value_of(cell: Cell) -> Term:
-            position = positions.get(cell)
-            return old(cell) if position is None else hole(position, cell[0].dtype)
-
-        return tuple([fill(self.stores[cell], value_of) for cell in group])
-
-
-def _groups(stored: list[Cell], read: Mapping[Cell, set[Cell]]) -> tuple[list[list[Cell]], set[Cell]]:
-    """Stored cells that were also loaded, grouped so that no update depends on another group; and the others."""
-    updated = [cell for cell in stored if any(cell in cells for cells in read.values())]
-    plain = {cell for cell in stored if cell not in updated}
-    group_of = {cell: {cell} for cell in updated}
-    for cell in updated:
-        for other in read[cell]:
-            if other in group_of and group_of[other] is not group_of[cell]:
-                joined = group_of[cell] | group_of[other]
-                for member in joined:
-                    group_of[member] = joined
-    groups: list[list[Cell]] = []
-    for cell in updated:
-        if not any(cell in group for group in groups):
-            groups.append([member for member in updated if member in group_of[cell]])
-    return groups, plain
-
-
-# --- races --------------------------------------------------------------------------------------------------------
-
-
-class _Races:
-    """The parallel loops that are running, each with who touched which cell."""
-
-    def __init__(self) -> None:
-        self.running: list[_ParallelLoop] = []
-
-    def touch(self, memory: _Memory, place: int, writes: bool) -> None:
-        for loop in self.running:
-            loop.touch(memory, place, writes)
-
-
-class _ParallelLoop:
-    def __init__(self, stmt: For) -> None:
-        self.stmt = stmt
-        self.now = 0
-        self.writer: dict[Cell, int] = {}
-        self.readers: dict[Cell, list[int]] = {}  # at most two: enough to find another than any given one
-
-    def touch(self, memory: _Memory, place: int, writes: bool) -> None:
-        cell = (memory, place)
-        writer = self.writer.get(cell)
-        if writer is not None and writer != self.now:
-            raise self._race(writer, cell, "both write it" if writes else "the first writes what the second reads")
-        readers = self.readers.setdefault(cell, []) if not writes else self.readers.get(cell, [])
-        if writes:
-            for reader in readers:
-                if reader != self.now:
-                    raise self._race(reader, cell, "the second writes what the first reads")
-            self.writer[cell] = self.now
-        elif self.now not in readers and len(readers) < 2:
-            readers.append(self.now)
-
-    def _race(self, other: int, cell: Cell, what: str) -> Race:
-        return Race(self.stmt.loop_var.name, other, self.now, what, cell[0].cell_name(cell[1]), self.stmt)
 
 
 # --- the compiler -------------------------------------------------------------------------------------------------
@@ -341,10 +153,10 @@ class _TermCompiler(LockstepCompiler):
 
     numeric = False
 
-    def __init__(self, on_step: OnStep | None, races: _Races | None, all_reductions: bool) -> None:
+    def __init__(self, on_step: OnStep | None, races: Races | None, all_reductions: bool) -> None:
         super().__init__(check=True, on_step=on_step)
         self.races, self.all_reductions = races, all_reductions
-        self.updates: list[_Update] = []  # the run of a reduction block, or of a store taken as one
+        self.updates: list[Update] = []  # the run of a reduction block, or of a store taken as one
         self.reduces: set[Var] = set()  # at compile time: the pointers whose cells it updates
 
     def lift(
@@ -375,17 +187,17 @@ class _TermCompiler(LockstepCompiler):
         return known
 
     def new_memory(self, name: str, dtype: DataType, sizes: Sequence[Any]) -> Run:
-        def make_memory() -> _Pointer:
+        def make_memory() -> TermPointer:
             count = prod([size if isinstance(size, int) else size() for size in sizes]) * dtype.lanes
-            return _Pointer(_Memory(name, dtype.element, None, count))
+            return TermPointer(TermMemory(name, dtype.element, None, count))
 
         return make_memory
 
     def constant_memory(self, name: str, dtype: DataType, data: Any) -> Run:
-        memory = _Memory(name, dtype.element, None)
-        memory.cells = dict(enumerate(np.asarray(data).reshape(-1).tolist()))
+        memory = TermMemory(name, dtype.element, None)
+        memory.cells = dict(enumerate(values_of(data).reshape(-1).tolist()))
         memory.size = len(memory.cells)
-        return lambda: _Pointer(memory)
+        return lambda: TermPointer(memory)
 
     def read(self, buffer: Buffer, place: Place, at: Node) -> Callable[[int], Any]:
         frame, scope, races, updates = self.frame, self.scope, self.races, self.updates
@@ -467,7 +279,7 @@ class _TermCompiler(LockstepCompiler):
         return lambda lanes: self._as_update(lambda: run(lanes), _is_plain_update)
 
     def _as_update(self, run: Run, only_if: Callable[[Term, Any], bool] | None = None) -> None:
-        self.updates.append(_Update())
+        self.updates.append(Update())
         run()
         self.updates.pop().commit(only_if)
 
@@ -480,7 +292,7 @@ class _TermCompiler(LockstepCompiler):
         frame = self.frame
 
         def run() -> None:
-            state = _ParallelLoop(stmt)
+            state = RunningLoop(stmt)
             races.running.append(state)
             begin = low()
             for value in range(begin, begin + extent()):

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Final
+from typing import Final, NamedTuple
 
 from loopwright.arith import Analyzer
 from loopwright.ir import (
@@ -57,12 +57,13 @@ from loopwright.ir import (
 from loopwright.ir.passes import function_pass
 from loopwright.transform.flat_index import add_index
 from loopwright.transform.folding import substitute_folding
-from loopwright.transform.guards import Guard, find_guards, has_guards
+from loopwright.transform.guards import Guard, find_guards, has_guards, reaches
 from loopwright.transform.known_ops import IF_THEN_ELSE, LIKELY
 from loopwright.transform.renew_definitions import renew_definitions
 from loopwright.transform.statements import StmtRewriter, flat_seq
 
 MAX_COPIES: Final = 9  # of one statement, over all loops around it: both borders and the middle of two loops
+MAX_POINTS: Final = 4  # at which one loop is cut
 MAX_NODES: Final = 5_000  # of a body that is copied
 
 
@@ -78,15 +79,20 @@ class _PartitionLoops(StmtRewriter):
     def visit_For(self, loop: For) -> Stmt:
         if not has_guards(loop.body):
             return loop
-        guards = find_guards(loop, self.facts)
-        bounds = self._bounds(loop, guards)
-        if len(bounds) == 2:
-            return self._inside(loop.with_(body=fold(loop.body, _truths(guards, *bounds))))
-        self.copies *= len(bounds) - 1
-        rewrite = self._branches if loop.kind is ForKind.PARALLEL else self._cut
-        parts = rewrite(loop, guards, bounds)
-        self.copies //= len(bounds) - 1
-        return parts
+        found = find_guards(loop, self.facts)
+        points, guards = self._points(loop, found)
+        zero = const(0, loop.loop_var.dtype)
+        parts = _parts([zero, *points, loop.extent], loop.body, guards)
+        copies = sum(not is_no_op(part.body) for part in parts)
+        if len(parts) > 1 and copies > 1:
+            if self.copies * copies > MAX_COPIES or _count(loop.body) > MAX_NODES:
+                parts = _parts([zero, loop.extent], loop.body, guards)
+        if len(parts) == 1:
+            return self._inside(loop.with_(body=parts[0].body))
+        outer, self.copies = self.copies, self.copies * max(1, copies)
+        result = self._branches(loop, parts) if loop.kind is ForKind.PARALLEL else self._cut(loop, parts)
+        self.copies = outer
+        return result
 
     def _inside(self, loop: For) -> Stmt:
         """The loop with the loops in its body partitioned."""
@@ -95,47 +101,56 @@ class _PartitionLoops(StmtRewriter):
         with self.facts.bound(loop.loop_var, Range.from_min_extent(loop.min, loop.extent)):
             return loop.with_(body=self.visit(loop.body))
 
-    def _bounds(self, loop: For, guards: Sequence[Guard]) -> list[Expr]:
-        """0, the points at which to cut, and the extent. Literal points are in order and inside the loop."""
-        zero, extent = const(0, loop.loop_var.dtype), loop.extent
-        points: list[Expr] = []
-        size = None
+    def _points(self, loop: For, found: Sequence[Guard]) -> tuple[list[Expr], list[Guard]]:
+        """Where to cut (literal points in order and inside the loop), and the guards with equal points made one."""
+        facts, zero = self.facts, const(0, loop.loop_var.dtype)
+        known: list[Expr] = []
+        chosen: list[Expr] = []
+        upper: set[int] = set()
+
+        def one(point: Expr | None) -> Expr | None:
+            if point is None or isinstance(point, IntImm):
+                return point
+            for other in known:
+                if facts.can_prove_equal(point, other):
+                    return other
+            known.append(point)
+            return point
+
+        guards = [guard._replace(low=one(guard.low), high=one(guard.high)) for guard in found]
         for guard in guards:
             if loop.kind is ForKind.PARALLEL and not guard.is_inside:
                 continue  # it is asked once an iteration already
             for point in (guard.low, guard.high):
-                if point is None or any(self.facts.can_prove_equal(point, other) for other in points):
+                if point is None or any(reaches(point, other) and reaches(other, point) for other in chosen):
                     continue
-                if self.facts.can_prove(point <= zero) or self.facts.can_prove(point >= extent):
+                if facts.can_prove(point <= zero) or facts.can_prove(point >= loop.extent):
                     continue
                 if not isinstance(point, IntImm) and loop.kind is ForKind.VECTORIZED and not guard.is_statement:
                     continue  # a vector can choose between values itself
-                size = _count(loop.body) if size is None else size
-                if size <= MAX_NODES and self.copies * (len(points) + 2) <= MAX_COPIES:
-                    points.append(point)
-        literal = [point for point in points if isinstance(point, IntImm)]
-        if len(literal) == len(points):
-            literal.sort(key=int)
-            points = list(literal)
-        elif len(points) == 2 and any(guard.high is points[0] for guard in guards):
-            # Of two, the upper end comes last: there is no knowing, but a part that is empty does no harm.
-            points.reverse()
-        return [zero, *points, extent]
+                chosen.append(point)
+                if point is guard.high:
+                    upper.add(id(point))
+        if all(isinstance(point, IntImm) for point in chosen):
+            chosen.sort(key=int)  # type: ignore[arg-type]
+        else:
+            # There is no knowing their order. Lower ends first is a good guess, and a part that is empty does no harm.
+            chosen.sort(key=lambda point: id(point) in upper)
+        return chosen[:MAX_POINTS], guards
 
-    def _cut(self, loop: For, guards: Sequence[Guard], bounds: list[Expr]) -> Stmt:
+    def _cut(self, loop: For, parts: Sequence[_Part]) -> Stmt:
         """One loop a part."""
-        parts: list[Stmt] = []
-        kind = loop.kind
-        if kind is ForKind.VECTORIZED and not all(isinstance(bound, IntImm) for bound in bounds):
+        made: list[Stmt] = []
+        kind, extent = loop.kind, parts[-1].high
+        if kind is ForKind.VECTORIZED and not all(isinstance(part.high, IntImm) for part in parts):
             kind = ForKind.SERIAL
-        start = bounds[0]
-        for low, high in pairwise(bounds):
-            end = high if high is bounds[-1] else self._clamped(high, start, bounds[-1])
-            body = fold(loop.body, _truths(guards, low, high))
-            if not is_no_op(body):
-                parts.append(self._part(loop.with_(kind=kind, body=body), start, end, renew=bool(parts)))
+        start = parts[0].low
+        for part in parts:
+            end = extent if part is parts[-1] else self._clamped(part.high, start, extent)
+            if not is_no_op(part.body):
+                made.append(self._part(loop.with_(kind=kind, body=part.body), start, end, renew=bool(made)))
             start = end
-        return seq(parts)
+        return seq(made)
 
     def _clamped(self, point: Expr, start: Expr, extent: Expr) -> Expr:
         """`point`, but not before `start` and not after the end of the loop."""
@@ -157,25 +172,34 @@ class _PartitionLoops(StmtRewriter):
             body = substitute_folding(body, {old: index})
         return self._inside(loop.with_(loop_var=var, extent=count, body=body))
 
-    def _branches(self, loop: For, guards: Sequence[Guard], bounds: list[Expr]) -> Stmt:
+    def _branches(self, loop: For, parts: Sequence[_Part]) -> Stmt:
         """One loop whose body asks which part it is in."""
         var = loop.loop_var
         choices: list[tuple[Expr, Stmt]] = []
         with self.facts.bound(var, Range.from_min_extent(loop.min, loop.extent)):
-            for low, high in pairwise(bounds):
-                body = fold(loop.body, _truths(guards, low, high))
+            for low, high, body in parts:
                 if choices:
                     body = renew_definitions(body)
                 if isinstance(low, IntImm) and isinstance(high, IntImm) and high.value == low.value + 1:
                     body = substitute_folding(body, {var: low})
-                # Literal points only say more than the guards' own truths when they bound the variable.
-                condition = logical_and(var >= low, var < high)
-                with self.facts.constraint_scope(condition):
+                with self.facts.constraint_scope(logical_and(var >= low, var < high)):
                     choices.append((high, self.visit(body)))
         chain: Stmt = choices[-1][1]
         for high, body in reversed(choices[:-1]):
             chain = _choose(var < high, body, chain)
         return no_op() if is_no_op(chain) else loop.with_(body=chain)
+
+
+class _Part(NamedTuple):
+    """Iterations low <= i < high of a loop, and its body where its guards are decided for them."""
+
+    low: Expr
+    high: Expr
+    body: Stmt
+
+
+def _parts(bounds: Sequence[Expr], body: Stmt, guards: Sequence[Guard]) -> list[_Part]:
+    return [_Part(low, high, fold(body, _truths(guards, low, high))) for low, high in pairwise(bounds)]
 
 
 def _choose(condition: Expr, chosen: Stmt, other: Stmt) -> Stmt:

@@ -54,6 +54,7 @@ class VectorizeExpr(Rewriter):
 
     def __init__(self, lane: Var, lanes: int) -> None:
         self.lanes = lanes
+        self.facts = Analyzer()
         self.values: dict[Var, Expr] = {lane: Ramp(const(0, lane.dtype), const(1, lane.dtype), lanes)}
 
     def vector(self, expr: Expr) -> Expr:
@@ -103,12 +104,28 @@ class VectorizeExpr(Rewriter):
             return self.visit_Expr(expr)
         a, b = self.visit(expr.a), self.visit(expr.b)
         if isinstance(a, Ramp) and isinstance(b, IntImm) and isinstance(a.stride, IntImm) and b.value > 0:
-            folded = _ramp_quotient(a, b, a.stride.value, isinstance(expr, FloorDiv))
+            folded = self._ramp_quotient(a, b, a.stride.value, isinstance(expr, FloorDiv))
             if folded is not None:
                 return folded
         return self._binary(expr, a, b)
 
     visit_FloorDiv = visit_FloorMod = _quotient
+
+    def _ramp_quotient(self, ramp: Ramp, divisor: IntImm, stride: int, wants_quotient: bool) -> Expr | None:
+        """ramp // divisor (or %) where all lanes stay within one multiple of the divisor, or step by whole ones."""
+        base = ramp.base
+        if stride % divisor.value == 0:
+            if wants_quotient:
+                return Ramp(base // divisor, const(stride // divisor.value, base.dtype), ramp.lanes)
+            return Broadcast(base % divisor, ramp.lanes)
+        facts = self.facts.modular_set(base)
+        step = gcd(int(facts.coeff), divisor.value)
+        if step == 0 or stride < 0:
+            return None
+        first = int(facts.base) % step
+        if first + stride * (ramp.lanes - 1) >= step:
+            return None
+        return base // divisor if wants_quotient else Ramp(base % divisor, ramp.stride, ramp.lanes)
 
     def _logic(self, expr: And | Or) -> Expr:
         if expr.dtype.lanes > 1:
@@ -199,20 +216,3 @@ class VectorizeExpr(Rewriter):
         if condition is call.args[0] and chosen is call.args[1] and other is call.args[2]:
             return call
         return Call._make(chosen.dtype, call.op, (condition, chosen, other), span=call.span)
-
-
-def _ramp_quotient(ramp: Ramp, divisor: IntImm, stride: int, wants_quotient: bool) -> Expr | None:
-    """ramp // divisor (or %) where all lanes stay within one multiple of the divisor, or step by whole multiples."""
-    base = ramp.base
-    if stride % divisor.value == 0:
-        if wants_quotient:
-            return Ramp(base // divisor, const(stride // divisor.value, base.dtype), ramp.lanes)
-        return Broadcast(base % divisor, ramp.lanes)
-    facts = Analyzer().modular_set(base)
-    step = gcd(int(facts.coeff), divisor.value)
-    if step == 0 or stride < 0:
-        return None
-    first = int(facts.base) % step
-    if first + stride * (ramp.lanes - 1) >= step:
-        return None
-    return base // divisor if wants_quotient else Ramp(base % divisor, ramp.stride, ramp.lanes)

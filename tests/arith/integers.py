@@ -63,8 +63,22 @@ def rem(a: int, b: int) -> int:
     return a - b * trunc(a, b)
 
 
-def as_python(e: Expr, variables: Sequence[Var]) -> Callable[..., int]:
-    """A function of the variables, in order. Raises ZeroDivisionError where the expression has no value."""
+def wrap(value: int, bits: int, unsigned: bool) -> int:
+    value &= (1 << bits) - 1
+    return value - (1 << bits) if not unsigned and value >> (bits - 1) else value
+
+
+def in_range(value: int, bits: int, unsigned: bool) -> int:
+    if wrap(value, bits, unsigned) != value:
+        raise ZeroDivisionError("the least integer divided by -1 has no result")
+    return value
+
+
+def as_python(e: Expr, variables: Sequence[Var], wraps: bool = False) -> Callable[..., int]:
+    """A function of the variables, in order, on mathematical integers or with `wraps` on those of the types.
+
+    Raises ZeroDivisionError where the expression has no value.
+    """
     names = {var: f"v{place}" for place, var in enumerate(variables)}
 
     def text(e: Expr) -> str:
@@ -73,13 +87,18 @@ def as_python(e: Expr, variables: Sequence[Var]) -> Callable[..., int]:
         if isinstance(e, IntImm):
             return f"({e.value})"
         if isinstance(e, BinaryExpr):
-            return SIGNS[type(e)].format(text(e.a), text(e.b))
+            plain = SIGNS[type(e)].format(text(e.a), text(e.b))
+            if wraps and type(e) in (Add, Sub, Mul, FloorDiv, Div):
+                check = "wrap" if type(e) in (Add, Sub, Mul) else "in_range"
+                return f"{check}({plain}, {e.dtype.bits}, {e.dtype.is_unsigned})"
+            return plain
         if isinstance(e, Not):
             return f"(not {text(e.a)})"
         if isinstance(e, Select):
             return f"({text(e.true_value)} if {text(e.condition)} else {text(e.false_value)})"
         if isinstance(e, Cast):
-            return f"int({text(e.value)})"
+            value = f"int({text(e.value)})"
+            return f"wrap({value}, {e.dtype.bits}, {e.dtype.is_unsigned})" if wraps else value
         if isinstance(e, Let):
             return f"(lambda {text(e.var)}: {text(e.body)})({text(e.value)})"
         assert isinstance(e, Call), e
@@ -94,7 +113,7 @@ def as_python(e: Expr, variables: Sequence[Var]) -> Callable[..., int]:
         return shape.format(*args)
 
     parameters = ", ".join(names.values())
-    found: Callable[..., int] = eval(f"lambda {parameters}: {text(e)}", {"trunc": trunc, "rem": rem})
+    found: Callable[..., int] = eval(f"lambda {parameters}: {text(e)}", dict(globals()))
     return found
 
 
@@ -103,9 +122,9 @@ def evaluate(e: Expr, point: Mapping[Var, int]) -> int:
     return as_python(e, list(point))(*point.values())
 
 
-def table(e: Expr, variables: Sequence[Var], where: Sequence[tuple[int, ...]]) -> list[int | None]:
+def table(e: Expr, variables: Sequence[Var], where: Sequence[tuple[int, ...]], wraps: bool = False) -> list[int | None]:
     """The value at every point; None where there is none."""
-    function, values = as_python(e, variables), list[int | None]()
+    function, values = as_python(e, variables, wraps), list[int | None]()
     for point in where:
         try:
             values.append(function(*point))

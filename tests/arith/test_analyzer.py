@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 import loopwright.ir.intrinsics as T
-from loopwright.arith import Analyzer, AlreadyBound, ConstIntBound, ModularSet, const_bounds
+from loopwright.arith import AlreadyBound, Analyzer, ConstIntBound, ModularSet, const_bounds
 from loopwright.ir import (
     Broadcast,
     Cast,

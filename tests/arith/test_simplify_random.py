@@ -39,9 +39,7 @@ DIVISORS = st.one_of(st.sampled_from([1, 2, 3, 4, 6, 8, 12, -1, -2, -3]).map(con
 
 
 def _grow(inner: st.SearchStrategy[Expr]) -> st.SearchStrategy[Expr]:
-    condition = st.builds(
-        lambda cls, a, b: cls(a, b), st.sampled_from([LT, LE, GT, GE, EQ, NE]), inner, inner
-    )
+    condition = st.builds(lambda cls, a, b: cls(a, b), st.sampled_from([LT, LE, GT, GE, EQ, NE]), inner, inner)
     logic = st.one_of(
         condition,
         st.builds(lambda cls, a, b: cls(a, b), st.sampled_from([And, Or]), condition, condition),

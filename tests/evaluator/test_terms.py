@@ -7,7 +7,9 @@ import pytest
 from loopwright.evaluator import difference, evaluate_terms
 from loopwright.evaluator.errors import DataDependent, OutOfBounds, Race, UninitialisedRead
 from loopwright.ir import (
+    LT,
     Allocate,
+    And,
     Block,
     BlockRealize,
     Broadcast,
@@ -21,6 +23,7 @@ from loopwright.ir import (
     IRModule,
     IterVar,
     LetStmt,
+    Not,
     PrimFunc,
     Ramp,
     Select,
@@ -155,6 +158,34 @@ def test_tuple_reductions_fold_together():
     assert str(first["I"][0]).endswith("[1]")
 
 
+def test_reductions_of_reductions():
+    """S = Σ exp(A - max A): the sum's updates hold a finished reduction."""
+
+    def program(backwards):
+        A, M, S = decl_buffer((3,), name="A"), decl_buffer((1,), name="M"), decl_buffer((1,), name="S")
+        parts = []
+        for C, least in ((M, -1.0), (S, 0.0)):
+            v, k = Var("v"), Var("k")
+            value = intrinsics.maximum(M[0], A[v]) if C is M else S[0] + intrinsics.exp(A[v] - M[0])
+            block = Block(
+                (IterVar((0, 3), v, IterVar.CommReduce),),
+                (),
+                (C[0:1],),
+                C.name,
+                BufferStore(C, value, [0]),
+                init=BufferStore(C, const(least, "float32"), [0]),
+            )
+            parts.append(serial(k, 3, BlockRealize((2 - k if backwards else k,), True, block)))
+        return PrimFunc([A, M, S], SeqStmt(tuple(parts)))
+
+    forth = evaluate_terms(program(False))
+    assert difference(forth, evaluate_terms(program(True))) is None
+    assert str(forth["S"][0]).count("reduce(-1.0; ") == 3
+    for option in (False, True):
+        found = evaluate_terms(program(True), all_reductions=option)
+        assert difference(forth, found) is None
+
+
 def test_a_single_update_is_simply_applied():
     terms = evaluate_terms(product(n=1))
     assert str(terms["C"][0, 0]) == "(0.0 + (A[0, 0] * B[0, 0]))"
@@ -246,6 +277,22 @@ def test_choices_on_data_are_terms():
     known = intrinsics.if_then_else(i < 1, A[i], zero)
     terms = evaluate_terms(PrimFunc([A, B], serial(i, 2, BufferStore(B, known, [i]))))
     assert [str(term) for term in terms["B"]] == ["A[0]", "0.0"]
+
+
+def test_vector_choices_and_logic_on_data():
+    A, B, i = decl_buffer((2,), name="A"), decl_buffer((2,), name="B"), Var("i")
+    zero = const(0.0, "float32")
+
+    def value(a, at, zero, one):
+        test = And(LT(at, one), LT(zero, a))
+        return intrinsics.call_intrin(a.dtype, "tir.if_then_else", Not(test), a, zero)
+
+    loop = PrimFunc([A, B], serial(i, 2, BufferStore(B, value(A[i], i, zero, const(1)), [i])))
+    whole = Ramp(const(0), const(1), 2)
+    vector = value(BufferLoad(A, [whole]), whole, Broadcast(zero, 2), Broadcast(const(1), 2))
+    expected = evaluate_terms(loop)
+    assert [str(term) for term in expected["B"]] == ["if_then_else(Not((0.0 < A[0])), A[0], 0.0)", "A[1]"]
+    assert difference(expected, evaluate_terms(PrimFunc([A, B], BufferStore(B, vector, [whole])))) is None
 
 
 def test_control_on_data_is_refused():

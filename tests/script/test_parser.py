@@ -612,6 +612,22 @@ def test_functions_of_a_module_call_each_other_in_any_order():
     assert again.script() == Module.script()
 
 
+def test_modules_from_a_decorator_with_parentheses_and_from_a_class():
+    @I.ir_module()
+    class Empty:
+        pass
+
+    assert len(Empty) == 0
+    module = from_source(Plain)
+    assert [var.name for var in module.get_global_vars()] == ["f"]
+
+
+class Plain:
+    @T.prim_func
+    def f(x: T.int32) -> T.int32:
+        T.ret(x)
+
+
 def test_functions_in_other_classes_are_read_at_once():
     class Programs:
         @T.prim_func
@@ -698,22 +714,10 @@ def test_long_chains_where_pythons_parser_gives_up(monkeypatch):
 
     inner = " * ".join(["y"] * 500)
     text = "@T.prim_func\ndef f(A: T.Buffer((1,), 'int32'), x: T.int32, y: T.int32):\n"
-    text += f"    A[0] = T.max({' + '.join(['x', inner, 'A[x + y]'] * 700)}, -y) - 1"
+    text += f"    A[0] = T.max({' + '.join(['x', 'A[x + y]'] * 700 + [inner, 'y'])}, -y) - 1"
     expected = from_source(text)
     monkeypatch.setattr(ast, "parse", limited)
     assert_structural_equal(from_source(text), expected)
-
-
-def test_modules_may_be_given_as_classes_later():
-    assert [var.name for var in from_source(LaterModule).get_global_vars()] == ["f", "g"]
-
-
-class LaterModule:
-    def f(x: T.int32) -> T.int32:
-        T.ret(LaterModule.g(x))
-
-    def g(x: T.int32) -> T.int32:
-        T.ret(x)
 
 
 def test_a_block_with_a_deep_expression_has_its_regions_inferred():

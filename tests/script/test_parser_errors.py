@@ -132,6 +132,16 @@ CASES = [
         e.BadAxis,
         "T.axis.remap: 1 axes for 2 names",
     ),
+    (
+        "for i in range(8):\n    with T.block('b'):\n        v = T.axis.S(8, i)\n        «T.where(v < 3)»",
+        e.BadAxis,
+        "T.where uses an axis of block 'b' itself",
+    ),
+    (
+        "for i in range(8):\n    with T.block('b'):\n        v = T.axis.S(8, i)\n        w = «T.axis.S(8, v + 1)»",
+        e.BadAxis,
+        "the binding of axis w uses an axis of block 'b' itself",
+    ),
     ("with T.block('b'):\n    «T.reads(A)»", e.BadValueType, "T.reads takes regions of buffers, got"),
     ("with «n»:\n    pass", e.NotAScope, "a with statement cannot open"),
     # buffers, threads, attributes

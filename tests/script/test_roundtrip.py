@@ -8,12 +8,24 @@ from types import ModuleType
 import pytest
 
 from loopwright.evaluator import evaluate
-from loopwright.ir import IRModule, PrimFunc, assert_structural_equal
+from loopwright.ir import (
+    Block,
+    BlockRealize,
+    Buffer,
+    Call,
+    For,
+    IntImm,
+    IRModule,
+    Node,
+    PrimFunc,
+    assert_structural_equal,
+    post_order_visit,
+)
 from loopwright.ir.verifier import verify
 from loopwright.script import from_source
 from loopwright.script import ir as I
 from loopwright.script import tir as T
-from tests.random_programs import random_arguments, random_function
+from tests.random_programs import DTYPES, random_arguments, random_function
 
 CHUNK = 100
 
@@ -47,6 +59,38 @@ def test_random_programs_are_valid(seed):
 def test_random_programs_are_the_same_for_the_same_seed():
     assert random_function(7).script() == random_function(7).script()
     assert random_function(7).script() != random_function(8).script()
+
+
+def test_random_programs_hold_every_construct():
+    seen: set[str] = set()
+
+    def look(node: Node) -> None:
+        seen.add(type(node).__name__)
+        if isinstance(node, For):
+            seen.add(node.kind.name)
+        elif isinstance(node, Block):
+            seen.update(name for name in ("init", "alloc_buffers", "match_buffers") if getattr(node, name))
+            seen.update({"pair"} if len(node.writes) > 1 and node.init is not None else ())
+        elif isinstance(node, BlockRealize):
+            seen.update({"where"} if not isinstance(node.predicate, IntImm) else ())
+        elif isinstance(node, Call):
+            seen.add(node.op.name)
+        elif isinstance(node, Buffer):
+            seen.add(node.dtype)
+            seen.update({"empty"} if any(int(extent) == 0 for extent in node.shape) else ())
+
+    for seed in range(400):
+        post_order_visit(random_function(seed).body, look)
+    wanted = (
+        "SERIAL PARALLEL VECTORIZED UNROLLED init alloc_buffers match_buffers pair where empty LetStmt Let IfThenElse "
+    )
+    wanted += (
+        "Select Cast Add Sub Mul Div Mod FloorDiv FloorMod Min Max EQ NE LT LE GT GE And Or Not Allocate DeclBuffer "
+    )
+    wanted += " ".join(
+        f"tir.{name}" for name in "if_then_else exp log tanh sqrt shift_left shift_right abs erf".split()
+    )
+    assert set(wanted.split()) | set(DTYPES) <= seen
 
 
 # --- programs written by hand ---

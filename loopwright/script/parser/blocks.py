@@ -11,32 +11,23 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from loopwright.ir import (
-    Allocate,
-    AllocateConst,
     AssertStmt,
     AttrStmt,
     Block,
     BlockRealize,
-    Buffer,
-    BufferLoad,
-    BufferRealize,
     BufferRegion,
-    DeclBuffer,
     Expr,
+    IntImm,
     IterType,
     IterVar,
     LetStmt,
-    MatchBufferRegion,
-    PointerType,
     PrimType,
     Range,
     Stmt,
-    StringImm,
-    Type,
     Var,
     as_expr,
     const,
-    pointer,
+    uses_var,
 )
 from loopwright.ir.operators import cast
 from loopwright.runtime.dtype import BOOL, DataType
@@ -45,75 +36,21 @@ from loopwright.script.parser.differences import extent_between
 from loopwright.script.parser.errors import (
     BadAttributes,
     BadAxis,
-    BadMatch,
     BadThread,
     BadValueType,
     DuplicateInBlock,
     Misplaced,
-    Rebinding,
     describe,
 )
-from loopwright.script.parser.expressions import Evaluator
-from loopwright.script.parser.frames import BlockFrame, Frame, FunctionFrame
+from loopwright.script.parser.frames import BlockFrame, Frame
+from loopwright.script.parser.memory import Memory, Wrap
 from loopwright.script.parser.regions import infer_regions
-from loopwright.script.parser.scopes import Scopes
-from loopwright.script.parser.source import Source
-
-Wrap = Callable[[Stmt], Stmt | None]
 
 _KINDS = {"S": IterType.DataPar, "R": IterType.CommReduce}
 
 
-class BlockStatements(Evaluator):
-    """The frames around a statement, and what directives do to them."""
-
-    def __init__(self, source: Source, scopes: Scopes) -> None:
-        super().__init__(source, scopes)
-        self.frames: list[Frame] = []
-        self.loops: dict[Var, tuple[Expr, Expr]] = {}  # enclosing loops: their variable, start and extent
-        self.threads: dict[Var, IterVar | str] = {}  # the launched axis, or the tag of one not launched yet
-        # Blocks that may turn out to be the root, whose regions are left empty, with those still to infer.
-        self.deferred: dict[Block, Callable[[], Block]] = {}
-
-    def define(self, target: ast.Name, value: Any) -> None:
-        """Give the name a value; the same name again in one scope is an error."""
-        self.scopes.define(target.id, value, lambda: self.place(target))
-
-    @property
-    def function(self) -> FunctionFrame:
-        frame = self.frames[0]
-        assert isinstance(frame, FunctionFrame)
-        return frame
-
-    def _block(self, what: str, node: ast.AST) -> BlockFrame:
-        frame = self.frames[-1]
-        if not isinstance(frame, BlockFrame):
-            raise Misplaced(what, "directly inside a block", frame.words, self.place(node))
-        return frame
-
-    def type_of(self, node: ast.expr) -> Type:
-        """What an annotation such as `T.int32` or `T.handle("float32")` means."""
-        return self.as_type(self.evaluate(node), node)
-
-    def as_type(self, value: Any, node: ast.AST) -> Type:
-        """The type that an annotation's value stands for."""
-        if isinstance(value, Type):
-            return value
-        if callable(value):
-            try:
-                value = value()
-            except Exception as error:
-                raise self.failed(error, node) from error
-        if isinstance(value, Var):
-            return value.type_annotation
-        if isinstance(value, str):
-            try:
-                return PrimType(DataType(value))
-            except Exception as error:
-                raise self.failed(error, node) from error
-        raise BadValueType(
-            f"{describe(value)} is not a type", self.place(node), "use T.int32, T.float32, T.handle or their kind"
-        )
+class BlockStatements(Memory):
+    """Directives about blocks, scopes and threads."""
 
     # --- blocks ---
 
@@ -161,7 +98,7 @@ class BlockStatements(Evaluator):
         return frame, close
 
     def open_init(self, node: ast.With) -> tuple[Frame, Wrap]:
-        block = self._block("T.init", node)
+        block = self.block_frame("T.init", node)
         if block.init is not None:
             raise DuplicateInBlock("T.init", f"block {block.name!r}", self.place(node))
 
@@ -171,7 +108,7 @@ class BlockStatements(Evaluator):
         return Frame("inside T.init"), close
 
     def _axis(self, spec: d.AxisSpec, name: str, node: ast.expr) -> Var:
-        frame = self._block(f"T.axis.{spec.function}", node)
+        frame = self.block_frame(f"T.axis.{spec.function}", node)
         try:
             dom = _domain(spec.dom, DataType(spec.dtype))
             binding = as_expr(spec.binding)
@@ -179,7 +116,18 @@ class BlockStatements(Evaluator):
             raise self.failed(error, node) from error
         if not binding.dtype.is_int:
             raise BadAxis(f"axis {name} is bound to a {binding.dtype} value", self.place(node), "bind it to an integer")
+        self._check_outside(frame, binding, f"the binding of axis {name}", node)
         return self._add_axis(frame, dom, name, spec.kind, binding)
+
+    def _check_outside(self, frame: BlockFrame, value: Expr, what: str, node: ast.expr) -> None:
+        """What decides whether and where a block runs is known before its axes have values."""
+        axes = {axis.var for axis in frame.iter_vars}
+        if axes and not isinstance(value, IntImm) and uses_var(value, axes.__contains__):
+            raise BadAxis(
+                f"{what} uses an axis of block {frame.name!r} itself",
+                self.place(node),
+                "say it with the loops around the block",
+            )
 
     def _add_axis(self, frame: BlockFrame, dom: Range, name: str, kind: IterType, binding: Expr) -> Var:
         var = Var(name, dom.extent.dtype)
@@ -189,7 +137,7 @@ class BlockStatements(Evaluator):
 
     def remap(self, spec: d.RemapSpec, names: Sequence[str] | None, node: ast.expr) -> list[Var]:
         """One axis for each loop that T.axis.remap names."""
-        frame = self._block("T.axis.remap", node)
+        frame = self.block_frame("T.axis.remap", node)
         if not isinstance(spec.kinds, str) or any(kind not in _KINDS for kind in spec.kinds):
             raise BadAxis(
                 f"T.axis.remap: {spec.kinds!r} does not only hold S and R", self.place(node), 'write e.g. "SSR"'
@@ -220,7 +168,7 @@ class BlockStatements(Evaluator):
         return axes[0] if one else axes
 
     def _regions(self, spec: d.RegionsSpec, node: ast.expr) -> None:
-        frame = self._block(f"T.{spec.function}", node)
+        frame = self.block_frame(f"T.{spec.function}", node)
         if getattr(frame, spec.function) is not None:
             raise DuplicateInBlock(f"T.{spec.function}", f"block {frame.name!r}", self.place(node))
         regions = []
@@ -236,7 +184,7 @@ class BlockStatements(Evaluator):
         setattr(frame, spec.function, tuple(regions))
 
     def _where(self, spec: d.WhereSpec, node: ast.expr) -> None:
-        frame = self._block("T.where", node)
+        frame = self.block_frame("T.where", node)
         if frame.predicate is not None:
             raise DuplicateInBlock("T.where", f"block {frame.name!r}", self.place(node))
         try:
@@ -244,6 +192,7 @@ class BlockStatements(Evaluator):
             frame.predicate = predicate if predicate.dtype.is_bool else cast(predicate, BOOL)
         except Exception as error:
             raise self.failed(error, node) from error
+        self._check_outside(frame, frame.predicate, "T.where", node)
 
     def _attributes(self, spec: d.AttributesSpec, node: ast.expr) -> None:
         if not isinstance(spec.attributes, Mapping) or not all(isinstance(key, str) for key in spec.attributes):
@@ -252,7 +201,7 @@ class BlockStatements(Evaluator):
                 self.place(node),
             )
         if spec.function == "block_attr":
-            frame = self._block("T.block_attr", node)
+            frame = self.block_frame("T.block_attr", node)
             if frame.annotations is not None:
                 raise DuplicateInBlock("T.block_attr", f"block {frame.name!r}", self.place(node))
             frame.annotations = dict(spec.attributes)
@@ -264,92 +213,6 @@ class BlockStatements(Evaluator):
         if self.function.attrs is not None:
             raise DuplicateInBlock("T.func_attr", f"function {self.function.name!r}", self.place(node))
         self.function.attrs = dict(spec.attributes)
-
-    # --- buffers ---
-
-    def _buffer(self, spec: d.BufferSpec, name: str, node: ast.expr) -> Buffer:
-        try:
-            return spec.make(name, self.place(node))
-        except Exception as error:
-            raise self.failed(error, node) from error
-
-    def _alloc_buffer(self, directive: d.AllocBuffer, name: str, node: ast.expr) -> Buffer:
-        buffer = self._buffer(directive.spec, name, node)
-        for frame in reversed(self.frames):
-            if isinstance(frame, BlockFrame):
-                frame.allocations.append(buffer)
-                return buffer
-        if len(self.frames) > 1:
-            raise Misplaced(
-                "T.alloc_buffer",
-                "inside a block or directly inside the function",
-                self.frames[-1].words,
-                self.place(node),
-            )
-        self.function.root_allocations.append(buffer)
-        return buffer
-
-    def _match_buffer(self, directive: d.MatchSpec, name: str, node: ast.expr) -> Buffer:
-        source, spec = directive.source, directive.spec
-        if isinstance(source, Var):
-            if len(self.frames) != 1:
-                where = self.frames[-1].words
-                raise Misplaced(
-                    "T.match_buffer of a parameter", "directly inside the function", where, self.place(node)
-                )
-            if not any(source is param for param in self.function.params):
-                raise BadMatch(f"{source.name} is not a parameter of the function", self.place(node))
-            if source in self.function.buffer_map:
-                raise BadMatch(f"parameter {source.name} is matched to a buffer already", self.place(node))
-            if source.dtype != "handle":
-                raise BadMatch(f"parameter {source.name} is {source.dtype}, not a handle", self.place(node))
-            if spec.shape is None:
-                raise BadMatch("T.match_buffer of a parameter needs a shape", self.place(node))
-            buffer = self._buffer(spec, name, node)
-            self.function.buffer_map[source] = buffer
-            return buffer
-        frame = self._block("T.match_buffer of a region", node)
-        region = d.region_of(source)
-        if region is None:
-            raise BadMatch(
-                f"T.match_buffer needs a parameter or a region, got {describe(source)}",
-                self.place(node),
-                "give a parameter of type T.handle, or A[0:16, 0:16] inside a block",
-            )
-        shape = spec.shape if spec.shape is not None else tuple([part.extent for part in region.region])
-        dtype = spec.dtype if spec.dtype is not None else region.buffer.dtype
-        buffer = self._buffer(spec._replace(shape=shape, dtype=dtype), name, node)
-        frame.matches.append(MatchBufferRegion._make(buffer, region, span=self.place(node)))
-        return buffer
-
-    def _decl_buffer(self, directive: d.DeclSpec, name: str, node: ast.expr) -> tuple[Buffer, Wrap]:
-        buffer = self._buffer(directive.spec, name or "buffer", node)
-        span = self.place(node)
-        if directive.spec.data is not None:
-            return buffer, lambda body: DeclBuffer._make(buffer, body, span=span)
-        return buffer, lambda body: Allocate._make(
-            buffer.data, buffer.dtype, buffer.shape, const(True), DeclBuffer._make(buffer, body, span=span), span=span
-        )
-
-    def _allocate(self, spec: d.AllocateSpec, name: str, node: ast.expr) -> tuple[Var, Wrap]:
-        var = _pointer(spec, name, spec.scope)
-        span = self.place(node)
-        return var, lambda body: Allocate._make(
-            var, spec.dtype, spec.extents, spec.condition, body, dict(spec.annotations), span=span
-        )
-
-    def _allocate_const(self, spec: d.AllocateConstSpec, name: str, node: ast.expr) -> tuple[Var, Wrap]:
-        var = _pointer(spec, name, "global")
-        span = self.place(node)
-        return var, lambda body: AllocateConst._make(
-            var, spec.dtype, spec.extents, spec.data, body, dict(spec.annotations), span=span
-        )
-
-    def _realize(self, spec: d.RealizeSpec, name: str, node: ast.expr) -> tuple[None, Wrap]:
-        buffer, span = spec.region.buffer, self.place(node)
-        if spec.scope not in ("", buffer.scope()):
-            raise BadValueType(f"{buffer.name} lives in {buffer.scope()!r} memory, not in {spec.scope!r}", span)
-        return None, lambda body: BufferRealize._make(buffer, spec.region.region, spec.condition, body, span=span)
 
     # --- lets, facts, threads ---
 
@@ -405,19 +268,14 @@ class BlockStatements(Evaluator):
         return spec.value
 
     openers: ClassVar[dict[type, Callable[[Any, Any, str, ast.expr], tuple[Any, Wrap]]]] = {
-        d.DeclSpec: _decl_buffer,
-        d.AllocateSpec: _allocate,
-        d.AllocateConstSpec: _allocate_const,
-        d.RealizeSpec: _realize,
+        **Memory.openers,
         d.LetSpec: _let_scope,
         d.AttrSpec: _attr,
         d.AssertSpec: _assertion,
         d.LaunchThread: _launch_thread,
     }
     namers: ClassVar[dict[type, Callable[[Any, Any, str, ast.expr], Any]]] = {
-        d.BufferSpec: _buffer,
-        d.AllocBuffer: _alloc_buffer,
-        d.MatchSpec: _match_buffer,
+        **Memory.namers,
         d.AxisSpec: _axis,
         d.RemapSpec: _named_remap,
         d.EnvThread: _env_thread,
@@ -428,12 +286,6 @@ class BlockStatements(Evaluator):
         d.WhereSpec: _where,
         d.AttributesSpec: _attributes,
     }
-
-
-def _pointer(spec: d.AllocateSpec | d.AllocateConstSpec, name: str, scope: str) -> Var:
-    if spec.type is not None:
-        return Var(name or "v", spec.type)
-    return pointer(name or "v", DataType("int8") if spec.dtype is BOOL else spec.dtype, scope)
 
 
 def _domain(dom: object, dtype: DataType) -> Range:

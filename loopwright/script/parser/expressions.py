@@ -21,7 +21,6 @@ from loopwright.ir import (
     Expr,
     GlobalVar,
     IntImm,
-    Range,
     StringImm,
     as_expr,
     const,
@@ -30,12 +29,11 @@ from loopwright.ir import (
     logical_or,
 )
 from loopwright.ir.buffer import WrongIndexCount
-from loopwright.ir.expr import Ramp, binary_operators
+from loopwright.ir.expr import binary_operators
 from loopwright.ir.intrinsics import if_then_else
 from loopwright.ir.operators import cast
 from loopwright.runtime.dtype import DataType
 from loopwright.runtime.errors import DiagnosticError, InternalError, SourceLine
-from loopwright.script.parser.differences import extent_between
 from loopwright.script.parser.errors import (
     BadValueType,
     ExpressionFailed,
@@ -46,6 +44,7 @@ from loopwright.script.parser.errors import (
 )
 from loopwright.script.parser.scopes import MISSING, Scopes
 from loopwright.script.parser.source import Source
+from loopwright.script.parser.subscripts import indices_of, read, vector_of
 
 _BINARY: Final[dict[type[ast.operator], Callable[[Any, Any], Any]]] = {
     ast.Add: operator.add,
@@ -260,72 +259,20 @@ class Evaluator:
     def access(self, buffer: Buffer, indices: tuple[Any, ...], node: ast.AST) -> BufferLoad | BufferRegion:
         """`buffer[indices]`: a load, a region when slices have no step, or a vector load."""
         try:
-            if len(indices) != len(buffer.shape):
-                raise WrongIndexCount(buffer.name, len(buffer.shape), len(indices))
-            for index in indices:
-                if type(index) is slice:
-                    break
-            else:
-                return BufferLoad(buffer, self._integers(buffer, indices, node))
-            if any(type(index) is slice and index.step is not None for index in indices):
-                ranges = [self._ramp(buffer, axis, index, node) for axis, index in enumerate(indices)]
-                return BufferLoad(buffer, tuple(ranges))
-            return BufferRegion(buffer, tuple([_range(buffer, axis, index) for axis, index in enumerate(indices)]))
+            return read(buffer, indices, lambda: self.place(node))
         except Exception as error:
             raise self.failed(error, node) from error
-
-    def _integers(self, buffer: Buffer, indices: tuple[Any, ...], node: ast.AST) -> tuple[Expr, ...]:
-        made = []
-        for axis, index in enumerate(indices):
-            value = as_expr(index)
-            if not value.dtype.is_int and not value.dtype.is_bool:
-                raise BadValueType(
-                    f"index {axis} of {buffer.name} must be an integer, got {value.dtype}",
-                    self.place(node),
-                    'convert it with .astype("int32")',
-                )
-            made.append(value)
-        return tuple(made)
 
     def vector(self, region: BufferRegion, node: ast.AST) -> BufferLoad:
         """The values of a region as one vector."""
-        buffer = region.buffer
-        return BufferLoad(buffer, tuple([self._lanes(buffer, part, 1, node) for part in region.region]))
+        return vector_of(region, lambda: self.place(node))
 
-    def vector_indices(self, buffer: Buffer, indices: tuple[Any, ...], node: ast.AST) -> tuple[Expr, ...]:
+    def store_indices(self, buffer: Buffer, indices: tuple[Any, ...], node: ast.AST) -> tuple[Expr, ...]:
         """Indices of a store: slices become vectors of indices."""
         try:
-            if len(indices) != len(buffer.shape):
-                raise WrongIndexCount(buffer.name, len(buffer.shape), len(indices))
-            if any(type(index) is slice for index in indices):
-                return tuple([self._ramp(buffer, axis, index, node) for axis, index in enumerate(indices)])
-            return self._integers(buffer, indices, node)
+            return indices_of(buffer, indices, lambda: self.place(node))
         except Exception as error:
             raise self.failed(error, node) from error
-
-    def _ramp(self, buffer: Buffer, axis: int, index: Any, node: ast.AST) -> Expr:
-        if type(index) is not slice:
-            return as_expr(index)
-        step = 1 if index.step is None else index.step
-        if isinstance(step, IntImm):
-            step = step.value
-        if not isinstance(step, int) or step == 0:
-            raise BadValueType(
-                f"the step of a slice must be a constant other than 0, got {step!r}", self.place(node), None
-            )
-        return self._lanes(buffer, _range(buffer, axis, slice(index.start, index.stop)), step, node)
-
-    def _lanes(self, buffer: Buffer, part: Range, step: int, node: ast.AST) -> Expr:
-        if not isinstance(part.extent, IntImm):
-            raise BadValueType(
-                f"a slice of {buffer.name} that is used as a vector needs a constant length",
-                self.place(node),
-                "write both bounds so that their difference is constant, or use a loop",
-            )
-        lanes = -(-part.extent.value // step)
-        if lanes < 1:
-            raise BadValueType(f"a slice of {buffer.name} that is used as a vector is empty", self.place(node), None)
-        return part.min if lanes == 1 else Ramp(part.min, const(step, part.min.dtype), lanes)
 
     def _slice(self, node: ast.Slice) -> slice:
         return slice(
@@ -427,15 +374,6 @@ class Evaluator:
         ast.Dict: _dict,
         ast.Call: _call,
     }
-
-
-def _range(buffer: Buffer, axis: int, index: Any) -> Range:
-    if type(index) is not slice:
-        value = as_expr(index)
-        return Range.from_min_extent(value, const(1, value.dtype))
-    low = 0 if index.start is None else index.start
-    high = buffer.shape[axis] if index.stop is None else index.stop
-    return Range.from_min_extent(*extent_between(low, high))
 
 
 def stored_value(value: Any, dtype: DataType) -> Expr:

@@ -1,0 +1,192 @@
+"""Directives that name memory: buffers, matches, allocations; and the frames that all directives look at."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+from loopwright.ir import (
+    Allocate,
+    AllocateConst,
+    Block,
+    Buffer,
+    BufferRealize,
+    DeclBuffer,
+    Expr,
+    IterVar,
+    MatchBufferRegion,
+    PrimType,
+    Stmt,
+    Type,
+    Var,
+    const,
+    pointer,
+)
+from loopwright.runtime.dtype import BOOL, DataType
+from loopwright.script.parser import directives as d
+from loopwright.script.parser.errors import BadMatch, BadValueType, Misplaced, describe
+from loopwright.script.parser.expressions import Evaluator
+from loopwright.script.parser.frames import BlockFrame, Frame, FunctionFrame
+from loopwright.script.parser.scopes import Scopes
+from loopwright.script.parser.source import Source
+
+Wrap = Callable[[Stmt], Stmt | None]
+
+
+class Frames(Evaluator):
+    """The constructs around a statement."""
+
+    def __init__(self, source: Source, scopes: Scopes) -> None:
+        super().__init__(source, scopes)
+        self.frames: list[Frame] = []
+        self.loops: dict[Var, tuple[Expr, Expr]] = {}  # enclosing loops: their variable, start and extent
+        self.threads: dict[Var, IterVar | str] = {}  # the launched axis, or the tag of one not launched yet
+        # Blocks that may turn out to be the root, whose regions are left empty, with those still to infer.
+        self.deferred: dict[Block, Callable[[], Block]] = {}
+
+    def define(self, target: ast.Name, value: Any) -> None:
+        """Give the name a value; the same name again in one scope is an error."""
+        self.scopes.define(target.id, value, lambda: self.place(target))
+
+    @property
+    def function(self) -> FunctionFrame:
+        frame = self.frames[0]
+        assert isinstance(frame, FunctionFrame)
+        return frame
+
+    def block_frame(self, what: str, node: ast.AST) -> BlockFrame:
+        frame = self.frames[-1]
+        if not isinstance(frame, BlockFrame):
+            raise Misplaced(what, "directly inside a block", frame.words, self.place(node))
+        return frame
+
+    def type_of(self, node: ast.expr) -> Type:
+        """What an annotation such as `T.int32` or `T.handle("float32")` means."""
+        return self.as_type(self.evaluate(node), node)
+
+    def as_type(self, value: Any, node: ast.AST) -> Type:
+        """The type that an annotation's value stands for."""
+        if isinstance(value, Type):
+            return value
+        if callable(value):
+            try:
+                value = value()
+            except Exception as error:
+                raise self.failed(error, node) from error
+        if isinstance(value, Var):
+            return value.type_annotation
+        if isinstance(value, str):
+            try:
+                return PrimType(DataType(value))
+            except Exception as error:
+                raise self.failed(error, node) from error
+        raise BadValueType(
+            f"{describe(value)} is not a type", self.place(node), "use T.int32, T.float32, T.handle or their kind"
+        )
+
+
+class Memory(Frames):
+    """`T.Buffer`, `T.match_buffer`, `T.alloc_buffer`, `T.decl_buffer`, `T.allocate` and their kind."""
+
+    def _buffer(self, spec: d.BufferSpec, name: str, node: ast.expr) -> Buffer:
+        try:
+            return spec.make(name, self.place(node))
+        except Exception as error:
+            raise self.failed(error, node) from error
+
+    def _alloc_buffer(self, directive: d.AllocBuffer, name: str, node: ast.expr) -> Buffer:
+        buffer = self._buffer(directive.spec, name, node)
+        for frame in reversed(self.frames):
+            if isinstance(frame, BlockFrame):
+                frame.allocations.append(buffer)
+                return buffer
+        if len(self.frames) > 1:
+            raise Misplaced(
+                "T.alloc_buffer",
+                "inside a block or directly inside the function",
+                self.frames[-1].words,
+                self.place(node),
+            )
+        self.function.root_allocations.append(buffer)
+        return buffer
+
+    def _match_buffer(self, directive: d.MatchSpec, name: str, node: ast.expr) -> Buffer:
+        source, spec = directive.source, directive.spec
+        if isinstance(source, Var):
+            if len(self.frames) != 1:
+                where = self.frames[-1].words
+                raise Misplaced(
+                    "T.match_buffer of a parameter", "directly inside the function", where, self.place(node)
+                )
+            if not any(source is param for param in self.function.params):
+                raise BadMatch(f"{source.name} is not a parameter of the function", self.place(node))
+            if source in self.function.buffer_map:
+                raise BadMatch(f"parameter {source.name} is matched to a buffer already", self.place(node))
+            if source.dtype != "handle":
+                raise BadMatch(f"parameter {source.name} is {source.dtype}, not a handle", self.place(node))
+            if spec.shape is None:
+                raise BadMatch("T.match_buffer of a parameter needs a shape", self.place(node))
+            buffer = self._buffer(spec, name, node)
+            self.function.buffer_map[source] = buffer
+            return buffer
+        frame = self.block_frame("T.match_buffer of a region", node)
+        region = d.region_of(source)
+        if region is None:
+            raise BadMatch(
+                f"T.match_buffer needs a parameter or a region, got {describe(source)}",
+                self.place(node),
+                "give a parameter of type T.handle, or A[0:16, 0:16] inside a block",
+            )
+        shape = spec.shape if spec.shape is not None else tuple([part.extent for part in region.region])
+        dtype = spec.dtype if spec.dtype is not None else region.buffer.dtype
+        buffer = self._buffer(spec._replace(shape=shape, dtype=dtype), name, node)
+        frame.matches.append(MatchBufferRegion._make(buffer, region, span=self.place(node)))
+        return buffer
+
+    def _decl_buffer(self, directive: d.DeclSpec, name: str, node: ast.expr) -> tuple[Buffer, Wrap]:
+        buffer = self._buffer(directive.spec, name or "buffer", node)
+        span = self.place(node)
+        if directive.spec.data is not None:
+            return buffer, lambda body: DeclBuffer._make(buffer, body, span=span)
+        return buffer, lambda body: Allocate._make(
+            buffer.data, buffer.dtype, buffer.shape, const(True), DeclBuffer._make(buffer, body, span=span), span=span
+        )
+
+    def _allocate(self, spec: d.AllocateSpec, name: str, node: ast.expr) -> tuple[Var, Wrap]:
+        var = _pointer(spec, name, spec.scope)
+        span = self.place(node)
+        return var, lambda body: Allocate._make(
+            var, spec.dtype, spec.extents, spec.condition, body, dict(spec.annotations), span=span
+        )
+
+    def _allocate_const(self, spec: d.AllocateConstSpec, name: str, node: ast.expr) -> tuple[Var, Wrap]:
+        var = _pointer(spec, name, "global")
+        span = self.place(node)
+        return var, lambda body: AllocateConst._make(
+            var, spec.dtype, spec.extents, spec.data, body, dict(spec.annotations), span=span
+        )
+
+    def _realize(self, spec: d.RealizeSpec, name: str, node: ast.expr) -> tuple[None, Wrap]:
+        buffer, span = spec.region.buffer, self.place(node)
+        if spec.scope not in ("", buffer.scope()):
+            raise BadValueType(f"{buffer.name} lives in {buffer.scope()!r} memory, not in {spec.scope!r}", span)
+        return None, lambda body: BufferRealize._make(buffer, spec.region.region, spec.condition, body, span=span)
+
+    openers: ClassVar[dict[type, Callable[[Any, Any, str, ast.expr], tuple[Any, Wrap]]]] = {
+        d.DeclSpec: _decl_buffer,
+        d.AllocateSpec: _allocate,
+        d.AllocateConstSpec: _allocate_const,
+        d.RealizeSpec: _realize,
+    }
+    namers: ClassVar[dict[type, Callable[[Any, Any, str, ast.expr], Any]]] = {
+        d.BufferSpec: _buffer,
+        d.AllocBuffer: _alloc_buffer,
+        d.MatchSpec: _match_buffer,
+    }
+
+
+def _pointer(spec: d.AllocateSpec | d.AllocateConstSpec, name: str, scope: str) -> Var:
+    if spec.type is not None:
+        return Var(name or "v", spec.type)
+    return pointer(name or "v", DataType("int8") if spec.dtype is BOOL else spec.dtype, scope)
