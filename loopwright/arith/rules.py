@@ -184,9 +184,8 @@ class _Row:
             if name in ("p", "q"):
                 self._test(f"{name}.dtype.is_bool")
             else:
-                self._test(
-                    f"is_index({name}.dtype) and not is_data(s, {name})" if row.unbounded else f"{name}.dtype.is_int"
-                )
+                index = f"is_index({name}.dtype) and not is_data(s, {name})"
+                self._test(index if row.unbounded else f"{name}.dtype.is_int")
         if row.when is not None:
             self._test(_computed(row.when))
         self._line(f"return {self._build(row.right)}")

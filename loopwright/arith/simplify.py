@@ -28,7 +28,7 @@ from loopwright.arith.learn import learn
 from loopwright.arith.linear import LinearForm, Terms, TooWide, imm, is_index, write_terms, writing_order
 from loopwright.arith.rules import REWRITES
 from loopwright.arith.structure import Structure
-from loopwright.arith.wrapping import simplify_wrapping
+from loopwright.arith.wrapping import fold, simplify_wrapping
 from loopwright.ir import (
     Add,
     And,
@@ -174,6 +174,9 @@ class Simplifier:
 
     def _by_rules(self, e: Expr) -> Expr:
         """The first rule that fits, its result simplified again; narrow integers and floats have their own few."""
+        found = fold(e)
+        if found is not None:
+            return found
         found = self._first_rule(e)
         if found is None:
             found = simplify_wrapping(self, e)

@@ -42,14 +42,19 @@ if TYPE_CHECKING:
 _DIVISIONS: Final = (Div, Mod, FloorDiv, FloorMod)
 
 
+def fold(e: Expr) -> Expr | None:
+    """The literal that an operation on two literals is."""
+    if isinstance(e, BinaryExpr) and type(e.a) is type(e.b) and type(e.a) in (IntImm, FloatImm):
+        folded = _build(type(e), e.a, e.b)
+        return folded if isinstance(folded, (IntImm, FloatImm)) else None
+    return None
+
+
 def simplify_wrapping(s: Simplifier, e: Expr) -> Expr | None:
     """What `e`, whose operands are simple, may be replaced by; None to keep it."""
     if not isinstance(e, BinaryExpr):
         return None
     a, b = e.a, e.b
-    if type(a) is type(b) and type(a) in (IntImm, FloatImm):
-        folded = _build(type(e), a, b)
-        return folded if isinstance(folded, (IntImm, FloatImm)) else None
     dtype = a.dtype
     if dtype.is_vector:
         return _vector(e, a, b)

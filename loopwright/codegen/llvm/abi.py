@@ -107,7 +107,7 @@ class EntryEmitter:
         self.tensors[buffer] = tensor
 
     def _describe(self, buffer: ir.Buffer) -> str:
-        shape = ", ".join(str(extent) for extent in buffer.shape)
+        shape = ", ".join(_size_text(extent) for extent in buffer.shape)
         return f"{buffer.dtype} tensor of shape ({shape}{',' * (len(buffer.shape) == 1)})"
 
     def _unpack_scalar(self, position: int, param: ir.Var) -> None:
@@ -264,7 +264,7 @@ class EntryEmitter:
         holds = self._all_equal(actual, expected)
         if holds is None:
             return
-        symbols = ", ".join(str(extent) for extent in buffer.shape)
+        symbols = ", ".join(_size_text(extent) for extent in buffer.shape)
         declared = f" = ({symbols})" if any(not isinstance(extent, ir.IntImm) for extent in buffer.shape) else ""
         self._check(
             holds,
@@ -381,6 +381,10 @@ class EntryEmitter:
         self.b.do("store i64 0, ptr %result")  # the value None, unless the body returns another
         status = self.b.value(f"call i32 @{quoted(BODY_PREFIX + self.name)}({', '.join([*arguments, 'ptr %result'])})")
         self.b.ret(f"i32 {status}")
+
+
+def _size_text(extent: ir.Expr) -> str:
+    return str(extent.value) if isinstance(extent, ir.IntImm) else str(extent)
 
 
 def _accepted_dtypes(dtype: DataType) -> list[int]:

@@ -53,7 +53,7 @@ _EXACT: Final = {
     "floor": "llvm.floor",
     "ceil": "llvm.ceil",
     "trunc": "llvm.trunc",
-    "round": "llvm.roundeven",
+    "round": "llvm.round",
     "nearbyint": "llvm.roundeven",
     "fma": "llvm.fma",
     "copysign": "llvm.copysign",
@@ -73,14 +73,6 @@ def _abs(emitter: FunctionEmitter, call: ir.Call) -> str:
     if call.dtype.is_float:
         return emitter.intrinsic(f"llvm.fabs.{mangled(call.dtype)}", call.dtype, argument)
     return emitter.intrinsic(f"llvm.abs.{mangled(call.dtype)}", call.dtype, argument, "i1 false")
-
-
-@_rule("rsqrt")
-def _rsqrt(emitter: FunctionEmitter, call: ir.Call) -> str:
-    argument = [(call.dtype, emitter.value(call.args[0]))]
-    root = emitter.intrinsic(f"llvm.sqrt.{mangled(call.dtype)}", call.dtype, argument)
-    one = splat(call.dtype, emitter.value(ir.const(1.0, call.dtype.element)))
-    return emitter.b.value(f"fdiv {register_type(call.dtype)} {one}, {root}")
 
 
 @_rule("fmod")

@@ -14,6 +14,7 @@ from loopwright.codegen.math import (
     log,
     low_precision,
     pow,
+    rsqrt,
     trigonometric,
 )
 from loopwright.runtime.dtype import DataType
@@ -43,6 +44,8 @@ BODIES: Final[dict[tuple[str, str], Callable[..., ir.Expr]]] = {
     ("atan", "float32"): inverse_trigonometric.atan_float32,
     ("atan2", "float32"): inverse_trigonometric.atan2_float32,
     ("pow", "float32"): pow.pow_float32,
+    ("rsqrt", "float32"): rsqrt.rsqrt,
+    ("rsqrt", "float64"): rsqrt.rsqrt,
     ("exp", "float64"): exp.exp_float64,
     ("log", "float64"): log.log_float64,
     ("sigmoid", "float64"): hyperbolic.sigmoid_float64,
