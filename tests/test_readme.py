@@ -22,7 +22,9 @@ def snippets() -> list[tuple[str, str, str | None]]:
     return found
 
 
-@pytest.mark.parametrize(("name", "code", "shown"), snippets(), ids=lambda value: value if "\n" not in str(value) else "")
+@pytest.mark.parametrize(
+    ("name", "code", "shown"), snippets(), ids=lambda value: value if "\n" not in str(value) else ""
+)
 def test_a_documented_example_runs(name, code, shown, tmp_path):
     script = tmp_path / "example.py"  # a file, since script functions are read from their source
     script.write_text(code, encoding="utf-8")

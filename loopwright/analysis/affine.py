@@ -4,7 +4,7 @@
     0 <= i and i < n           ↔     all of [i ≥ 0, n - i - 1 ≥ 0]
 
 Variables that stand for others (block axes, lets) are replaced on the way, without rebuilding any expression. What has
-no such form (a load, a product of variables, arithmetic in types that wrap early) is *not affine*: its callers widen it.
+no such form (a load, a product of variables, arithmetic in narrow types, which wrap) is *not affine*: callers widen it.
 As everywhere in index arithmetic, int32 and int64 count as mathematical integers.
 """
 

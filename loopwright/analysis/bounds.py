@@ -47,8 +47,10 @@ class OutOfBounds(LoopwrightError, IndexError):
             return f"index {what} on axis {axis} is {index}, {limit}"
 
         super().__init__(
-            lambda: f"{element(buffer, indices)} is outside its shape {tuple_text(shape)}: "
-            f"{actor(access)} {deed(access)} it{at_iteration(values, access.loops)}",
+            lambda: (
+                f"{element(buffer, indices)} is outside its shape {tuple_text(shape)}: "
+                f"{actor(access)} {deed(access)} it{at_iteration(values, access.loops)}"
+            ),
             at=access.instance.statement,
             why=why,
             hint="shorten the loop, enlarge the buffer, or put the store under a condition (if, T.where)"
@@ -91,9 +93,7 @@ def check_bounds_in(program: Program) -> None:
                     continue
 
 
-def _proved(
-    program: Program, access: Access, indices: tuple[Form | None, ...], shape: tuple[Form | None, ...]
-) -> bool:
+def _proved(program: Program, access: Access, indices: tuple[Form | None, ...], shape: tuple[Form | None, ...]) -> bool:
     """Whether loop bounds and single conditions show that no affine index leaves the shape."""
     known: list[Form] | None = None
     for index, extent in zip(indices, shape, strict=True):

@@ -210,7 +210,8 @@ class InstanceWalk(Visitor):
         self.visit(realize.predicate)
         saved = self.guards, self.exact, self.block
         self.guard(realize.predicate)
-        self.block = block
+        if block.iter_vars or block.name_hint != "root":  # the block around every function means nothing to its author
+            self.block = block
         for buffer in block.alloc_buffers:
             self.homes[buffer.data] = self.loops
         for match in block.match_buffers:

@@ -7,10 +7,12 @@ them. Other scalars are data: the program is only wrong when it is wrong whateve
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from loopwright.analysis.affine import AllOf, Condition, Eq, Form, Ge, Part
+from loopwright.arith.isl import BudgetExceeded, budget
 from loopwright.ir import SizeVar, Var
 
 if TYPE_CHECKING:
@@ -32,7 +34,6 @@ class Polyhedra:
         self.program = program
         self.parameters: dict[Var, str] = {}
         self.questions = 0
-        self._context: Any = None
 
     def begin(self) -> Polyhedra:
         """Forget the parameters of the last question, so that a witness shows only those that matter."""
@@ -87,51 +88,43 @@ class Polyhedra:
 
     # --- questions ----------------------------------------------------------------------------------------------
 
-    def smallest(
-        self, dims: Sequence[str], constraints: Sequence[str], certain: bool = True
-    ) -> dict[str, int] | None:
+    def smallest(self, dims: Sequence[str], constraints: Sequence[str], certain: bool = True) -> dict[str, int] | None:
         """The first point where the constraints hold, sizes of arguments first; None when there is none.
 
         Unless `certain` is off, there must be one whatever the scalars are.
         """
-        import islpy as isl
-
         text = " and ".join([*self.known(), *constraints]) or "0 = 0"
-        try:
-            points = isl.Set.read_from_str(self.ask(), f"{{ [{', '.join([*self.ordered(), *dims])}] : {text} }}")
+        with self.ask() as context:
+            import islpy as isl
+
+            points = isl.Set.read_from_str(context, f"{{ [{', '.join([*self.ordered(), *dims])}] : {text} }}")
             return self._first(points, dims, certain)
-        except isl.Error as error:
-            # isl gives every failure the same class; with text that we made ourselves it is the budget.
-            raise Undecided from error
 
     def smallest_of(self, points: Any, dims: Sequence[str]) -> dict[str, int] | None:
         """The same for an isl set whose parameters are those of the program."""
-        import islpy as isl
-
         known = " and ".join(self.known()) or "0 = 0"
         names = self.ordered()
-        try:
-            context = isl.Set.read_from_str(points.get_ctx(), f"[{', '.join(names)}] -> {{ : {known} }}")
-            points = points.align_params(context.get_space()).intersect_params(context)
+        with self.ask() as context:
+            import islpy as isl
+
+            bounds = isl.Set.read_from_str(context, f"[{', '.join(names)}] -> {{ : {known} }}")
+            points = points.align_params(bounds.get_space()).intersect_params(bounds)
             for place, name in enumerate(names):
                 at = points.find_dim_by_name(isl.dim_type.param, name)
                 points = points.move_dims(isl.dim_type.set, place, isl.dim_type.param, at, 1)
             return self._first(points, dims, certain=True)
-        except isl.Error as error:
-            raise Undecided from error
 
-    def ask(self) -> Any:
-        """isl's memory, with a fresh budget for one more question; Undecided when there were too many."""
-        import islpy as isl
-
+    @contextmanager
+    def ask(self) -> Iterator[Any]:
+        """isl's context, with a fresh budget for one more question; Undecided when it is spent, or there were too many."""
         self.questions += 1
         if self.questions > QUESTIONS:
             raise Undecided
-        if self._context is None:
-            self._context = isl.Context()
-            self._context.set_max_operations(BUDGET)
-        self._context.reset_operations()
-        return self._context
+        try:
+            with budget(BUDGET) as context:
+                yield context
+        except BudgetExceeded:
+            raise Undecided from None
 
     def ordered(self) -> list[str]:
         """The names of the parameters, sizes of arguments first."""
@@ -158,24 +151,29 @@ class Polyhedra:
         names = [*self.ordered(), *dims]
         sizes = len([var for var in self.parameters if var in self.program.sizes])
         scalars = len(self.parameters) - sizes
-        if scalars:
-            if certain:
-                points = self._whatever(points, sizes, scalars, len(dims))
-                if points.is_empty():
-                    return None
-            first = points.project_out(isl.dim_type.set, sizes, scalars + len(dims)).lexmin().sample_point()
+        if certain and scalars:
+            points = self._whatever(points, sizes, scalars, len(dims))
+            if points.is_empty():
+                return None
+        # Sizes as small as can be, scalars as near to nothing, then the first iteration.
+        natural = points
+        for k in range(sizes):
+            natural = natural.lower_bound_si(isl.dim_type.set, k, 0)
+        points = points if natural.is_empty() else natural
+        if natural.is_empty() or scalars:
+            rest = len(names) - sizes
+            outer = points.project_out(isl.dim_type.set, sizes, rest)
+            chosen = outer.sample_point() if natural.is_empty() else outer.lexmin().sample_point()
             for k in range(sizes):
-                points = points.fix_val(isl.dim_type.set, k, first.get_coordinate_val(isl.dim_type.set, k))
+                points = points.fix_val(isl.dim_type.set, k, chosen.get_coordinate_val(isl.dim_type.set, k))
             for k in range(sizes, sizes + scalars):
-                zero = points.fix_val(isl.dim_type.set, k, isl.Val(0, context=points.get_ctx()))
-                if zero.is_empty():
+                at_zero = points.fix_val(isl.dim_type.set, k, isl.Val(0, context=points.get_ctx()))
+                if at_zero.is_empty():
                     some = points.sample_point().get_coordinate_val(isl.dim_type.set, k)
-                    zero = points.fix_val(isl.dim_type.set, k, some)
-                points = zero
+                    at_zero = points.fix_val(isl.dim_type.set, k, some)
+                points = at_zero
         first = points.lexmin().sample_point()
-        return {
-            name: first.get_coordinate_val(isl.dim_type.set, k).to_python() for k, name in enumerate(names)
-        }
+        return {name: first.get_coordinate_val(isl.dim_type.set, k).to_python() for k, name in enumerate(names)}
 
     def _whatever(self, points: Any, sizes: int, scalars: int, dims: int) -> Any:
         """The points of those sizes for which there are points whatever the scalars are."""

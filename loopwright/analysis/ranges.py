@@ -64,7 +64,7 @@ class Ranges:
     def _without_parts(
         self, terms: dict[Var | Part, int], const: int, loops: Sequence[Loop], own: set[Var], depth: int
     ) -> int:
-        """Replace parts that vary with the loops by their extreme values; parts of parameters alone may still cancel."""
+        """Replace parts that vary with the loops by their extreme values; those of parameters alone may cancel."""
         for term in [term for term in terms if isinstance(term, Part) and term.variables & own]:
             k = terms[term]
             low, high = self._limits(term, loops, depth)

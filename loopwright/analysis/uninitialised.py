@@ -127,7 +127,7 @@ def _supplies(program: Program, write: Access, read: Access, shape: Sequence[For
     for mine, theirs, extent in zip(write.cell[1], read.cell[1], shape, strict=True):
         assert mine is not None and theirs is not None and extent is not None
         runner = next(iter(mine.terms)) if len(mine.terms) == 1 and not mine.const else None
-        if runner in own and mine.terms[runner] == 1:
+        if isinstance(runner, Var) and runner in own and mine.terms[runner] == 1:
             loop = own.pop(runner)  # a loop may cover one dimension only
             if not _is_constant(loop.low, 0) or loop.high is None or not _equal(loop.high.shifted(1), extent):
                 return False
@@ -159,36 +159,32 @@ def _runs(program: Program, loop: Loop, write: Access) -> bool:
 # --- the exact test -----------------------------------------------------------------------------------------------
 
 
-def _ask(
-    program: Program, reads: Sequence[Access], writes: Sequence[Access], shape: Sequence[Form | None]
-) -> None:
+def _ask(program: Program, reads: Sequence[Access], writes: Sequence[Access], shape: Sequence[Form | None]) -> None:
     """Ask isl for a read that no write precedes; raise UninitialisedRead with it."""
-    import islpy as isl
-
     polyhedra = program.polyhedra.begin()
     everything = [*reads, *writes]
     length = max([len(access.time) for access in everything])
     names = {id(access): _names(access) for access in everything}
-    maps = {id(access): _cells(program, access, f"a{k}", names[id(access)], shape) for k, access in enumerate(everything)}
+    maps = {
+        id(access): _cells(program, access, f"a{k}", names[id(access)], shape) for k, access in enumerate(everything)
+    }
     times = [_time(access, f"a{k}", names[id(access)], length) for k, access in enumerate(everything)]
     header = f"[{', '.join(polyhedra.ordered())}] -> "
 
-    def union(chosen: Sequence[Access]) -> Any:
-        text = "; ".join([maps[id(access)] for access in chosen])
-        return isl.UnionMap.read_from_str(context, f"{header}{{ {text} }}")
+    def union(texts: Sequence[str]) -> Any:
+        return isl.UnionMap.read_from_str(context, f"{header}{{ {'; '.join(texts)} }}")
 
-    context = polyhedra.ask()
-    try:
+    with polyhedra.ask() as context:
+        import islpy as isl
+
         flow = (
-            isl.UnionAccessInfo.from_sink(union(reads))
-            .set_must_source(union([write for write in writes if write.is_must]))
-            .set_may_source(union([write for write in writes if not write.is_must]))
-            .set_schedule_map(isl.UnionMap.read_from_str(context, f"{header}{{ {'; '.join(times)} }}"))
+            isl.UnionAccessInfo.from_sink(union([maps[id(read)] for read in reads]))
+            .set_must_source(union([maps[id(write)] for write in writes if write.is_must]))
+            .set_may_source(union([maps[id(write)] for write in writes if not write.is_must]))
+            .set_schedule_map(union(times))
             .compute_flow()
         )
         missing = {item.get_tuple_name(): item for item in _sets(flow.get_must_no_source().domain())}
-    except isl.Error as error:
-        raise Undecided from error
     for k, read in enumerate(reads):
         found = missing.get(f"a{k}")
         if found is None:
@@ -204,9 +200,7 @@ def _names(access: Access) -> dict[Var, str]:
     return {loop.var: f"i{k}" for k, loop in enumerate(access.loops)}
 
 
-def _cells(
-    program: Program, access: Access, name: str, names: Mapping[Var, str], shape: Sequence[Form | None]
-) -> str:
+def _cells(program: Program, access: Access, name: str, names: Mapping[Var, str], shape: Sequence[Form | None]) -> str:
     """`a0[i0, i1] -> [home…, index…] : domain`; an index that is not affine may be anything.
 
     Reads outside the buffer are left out: they are wrong for another reason.
@@ -260,4 +254,3 @@ def _later(
             own = values_of(point, names, polyhedra)
             return Writer(write, {loop.var: own[loop.var] for loop in write.loops})
     return None
-

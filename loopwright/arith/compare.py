@@ -131,7 +131,7 @@ def _divide_constant(cls: type[Expr], const: int, factor: int) -> int | None:
 def _open_division(s: Simplifier, cls: type[Any], left: dict[Expr, int], const: int, dtype: Any) -> Expr | None:
     """x // c < k is x < k * c; x // c <= k is x < (k + 1) * c; and their opposites."""
     ((atom, k),) = left.items()
-    if type(atom) is not FloorDiv or abs(k) != 1 or cls is EQ or cls is NE:
+    if type(atom) is not FloorDiv or atom not in s.parts or abs(k) != 1 or cls is EQ or cls is NE:
         return None
     if k < 0:
         cls, const = _MIRROR[cls], -const

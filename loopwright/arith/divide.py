@@ -121,7 +121,7 @@ def _split(s: Simplifier, n: LinearForm, c: int) -> tuple[int, Terms, LinearForm
 def _open_remainders(s: Simplifier, n: LinearForm, c: int) -> LinearForm:
     """k * (x % d) counts as k * x modulo c when c divides k * d."""
     for atom, k in n.terms.items():
-        if type(atom) is FloorMod:
+        if type(atom) is FloorMod and atom in s.parts:
             inner, d = s.parts[atom]
             if not d.terms and d.const > 0 and k * d.const % c == 0:
                 rest = dict(n.terms)
@@ -188,7 +188,7 @@ def merge_remainders(s: Simplifier, terms: Terms, const: int, dtype: DataType) -
     while changed:
         changed = False
         for atom, k in terms.items():
-            if type(atom) is not FloorMod:
+            if type(atom) is not FloorMod or atom not in s.parts:
                 continue
             merged = _merge_one(s, terms, atom, k, dtype)
             if merged is not None:
@@ -215,7 +215,7 @@ def _merge_one(s: Simplifier, terms: Terms, atom: Expr, k: int, dtype: DataType)
         return _replace(terms, {atom: k, quotient: k * c}, x, k)
     # The same remainder may sit above a finer one.
     inner = x.atom()
-    if inner is not None and type(inner) is FloorDiv and not s.parts[inner][1].terms:
+    if type(inner) is FloorDiv and inner in s.parts and not s.parts[inner][1].terms:
         y, a = s.parts[inner]
         finer = s.atoms.get((FloorMod, y.key, a.const))
         if finer is not None and a.const > 0 and k == a.const * terms.get(finer, 0):
@@ -233,7 +233,7 @@ def _replace(terms: Terms, old: Terms, new: LinearForm, scale: int) -> LinearFor
 def without_remainders(s: Simplifier, form: LinearForm, dtype: DataType) -> LinearForm:
     """The form with every x % c written as x - c * (x // c)."""
     for atom, k in form.terms.items():
-        if type(atom) is FloorMod:
+        if type(atom) is FloorMod and atom in s.parts:
             x, d = s.parts[atom]
             if not d.terms and d.const > 0:
                 opened = _replace(form.terms, {atom: k}, x.plus(floordiv(s, x, d, dtype), -d.const), k)

@@ -17,6 +17,8 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from loopwright.arith.analyzer import Analyzer
+from loopwright.arith.iter_nodes import IterMapLevel, IterMark, IterSplitExpr, IterSumExpr, plain_expr
+from loopwright.arith.iter_reader import IterReader, NoMap
 from loopwright.arith.linear import LinearForm, imm, is_index
 from loopwright.ir import (
     GE,
@@ -43,18 +45,6 @@ from loopwright.runtime.dtype import DataType
 from loopwright.runtime.errors import LoopwrightError
 
 
-class UnknownIterMapLevel(LoopwrightError, ValueError):
-    """detect_iter_map was asked for a check level that does not exist."""
-
-    code = "LW0904"
-
-    def __init__(self, level: object) -> None:
-        super().__init__(
-            f"detect_iter_map: unknown check level {level!r}",
-            hint="use 'nocheck', 'surjective' or 'bijective', or a member of IterMapLevel",
-        )
-
-
 class NotInvertible(LoopwrightError, ValueError):
     """inverse_affine_iter_map was given something else than one iterator a result."""
 
@@ -67,60 +57,12 @@ class NotInvertible(LoopwrightError, ValueError):
         )
 
 
-class IterMapLevel(IntEnum):
-    """What must hold of the map; the numbers are those users' scripts know."""
-
-    Bijective = 0
-    Surjective = 1
-    NoCheck = 3
-
-    @staticmethod
-    def of(level: int | str | IterMapLevel) -> IterMapLevel:
-        """The level with that number or name, in any case."""
-        for known in IterMapLevel:
-            if level == known or (isinstance(level, str) and level.lower() == known.name.lower()):
-                return known
-        raise UnknownIterMapLevel(level)
-
-
-@node
-class IterMark(Node):
-    """An iterator that counts from 0 to extent - 1; `source` is a loop variable (less its start) or an IterSumExpr."""
-
-    source: Expr
-    extent: Expr
-
-
-@node
-class IterSplitExpr(Expr):
-    """(source // lower_factor) % extent * scale."""
-
-    source: IterMark
-    lower_factor: Expr
-    extent: Expr
-    scale: Expr
-    dtype: DataType = derived("extent.dtype")
-
-
-@node
-class IterSumExpr(Expr):
-    """The sum of the splits, plus `base`, which no iterator takes part in."""
-
-    args: tuple[IterSplitExpr, ...]
-    base: Expr
-    dtype: DataType = derived("base.dtype")
-
-
 class IterMapResult(NamedTuple):
     """What detect_iter_map found; `indices` is empty when the indices are no such map, and `errors` says why."""
 
     indices: list[IterSumExpr]
     errors: list[str]
     padding_predicate: Expr
-
-
-class _NoMap(Exception):
-    """Why the indices are not an iteration map. Never leaves this file."""
 
 
 @deep
@@ -134,13 +76,13 @@ def detect_iter_map(
     """The indices as iterators over `input_iters`, on the points where `predicate` holds."""
     level = IterMapLevel.of(check_level)
     try:
-        reader = _Reader(input_iters, simplify_trivial_iterators)
+        reader = IterReader(input_iters, simplify_trivial_iterators)
         reader.restrict(as_expr(predicate))
         sums = [reader.read(as_expr(index)) for index in indices]
         if level is not IterMapLevel.NoCheck:
             sums = [reader.as_one(total) for total in sums]
             reader.check(sums, bijective=level is IterMapLevel.Bijective)
-    except _NoMap as reason:
+    except NoMap as reason:
         return IterMapResult([], [str(reason)], const(False))
     return IterMapResult(sums, [], const(False))
 
@@ -152,7 +94,7 @@ def normalize_to_iter_sum(index: Expr, input_iters: Mapping[Var, Range]) -> Iter
 
 @deep
 def _normalize(index: Expr, input_iters: Mapping[Var, Range]) -> IterSumExpr:
-    reader = _Reader(input_iters, simplify_trivial=True)
+    reader = IterReader(input_iters, simplify_trivial=True)
     total = reader.read(index, strict=False)
     places = sorted(range(len(total.args)), key=[_sort_key(arg.scale) for arg in total.args].__getitem__)
     return IterSumExpr(tuple([total.args[place] for place in places]), total.base)
@@ -166,30 +108,7 @@ def _sort_key(scale: Expr) -> tuple[int, int]:
 @deep
 def normalize_iter_map_to_expr(expr: Expr) -> Expr:
     """An iterator expression as an ordinary one."""
-    return Analyzer().simplify(_as_expr(expr))
-
-
-def _as_expr(e: Expr) -> Expr:
-    if isinstance(e, IterSumExpr):
-        total = e.base
-        for arg in reversed(e.args):
-            total = _as_expr(arg) + total
-        return total
-    if isinstance(e, IterSplitExpr):
-        value = _as_expr(e.source.source)
-        whole = isinstance(e.lower_factor, IntImm) and e.lower_factor.value == 1
-        value = value if whole else FloorDiv(value, e.lower_factor)
-        if not _covers(e):
-            value = FloorMod(value, e.extent)
-        return value * e.scale
-    return e
-
-
-def _covers(split: IterSplitExpr) -> bool:
-    """Whether the split takes all digits above its lower factor."""
-    if split.extent is split.source.extent:
-        return _is_one(split.lower_factor)
-    return Analyzer().can_prove_equal(split.lower_factor * split.extent, split.source.extent)
+    return Analyzer().simplify(plain_expr(expr))
 
 
 @deep
@@ -204,7 +123,7 @@ def iter_map_simplify(
     for var, domain in input_iters.items():
         analyzer.bind(var, domain)
     found = detect_iter_map(indices, input_iters, predicate, check_level).indices
-    return [analyzer.simplify(_as_expr(index)) for index in (found or indices)]
+    return [analyzer.simplify(plain_expr(index)) for index in (found or indices)]
 
 
 @deep
@@ -265,275 +184,3 @@ class _Inverse:
         for place, arg in enumerate(source.args):
             digits = FloorDiv(value, arg.scale)
             self._add(arg, digits if place == 0 else FloorMod(digits, arg.extent), ready)
-
-
-Digit = tuple[IterMark, Expr, Expr]  # a split without its scale
-
-
-class _Reader:
-    """Reads index expressions over one set of loops; equal fusions become one mark."""
-
-    def __init__(self, input_iters: Mapping[Var, Range], simplify_trivial: bool) -> None:
-        self.analyzer = Analyzer()
-        self.engine = self.analyzer.engine
-        self.marks: dict[Var, IterMark] = {}
-        self.starts: dict[Var, Expr] = {}
-        self.fused: dict[tuple[object, ...], IterMark] = {}
-        self.limited: dict[tuple[object, ...], str] = {}  # fusions of the predicate that no index has used yet
-        for var, domain in input_iters.items():
-            extent, start = self.analyzer.simplify(domain.extent), self.analyzer.simplify(domain.min)
-            trivial = isinstance(extent, IntImm) and extent.value == 1
-            if not trivial or not simplify_trivial:
-                shifted = not (isinstance(start, IntImm) and start.value == 0)
-                self.marks[var] = IterMark(Sub(var, start) if shifted else var, extent)
-                self.starts[var] = start
-            if not trivial or simplify_trivial:
-                self.analyzer.bind(var, domain)
-
-    # --- predicates ----------------------------------------------------------------------------------------------
-
-    def restrict(self, predicate: Expr) -> None:
-        """Conditions `fusion < bound` shorten the fused iterator."""
-        pending = [self.analyzer.simplify(predicate)]
-        while pending:
-            e = pending.pop()
-            if isinstance(e, And):
-                pending += [e.b, e.a]
-            elif isinstance(e, IntImm) and e.value:
-                continue
-            elif isinstance(e, (LT, LE, GT, GE)) and is_index(e.a.dtype):
-                small, large = (e.a, e.b) if isinstance(e, (LT, LE)) else (e.b, e.a)
-                self._restrict_one(small, large, isinstance(e, (LT, GT)), e)
-            else:
-                raise _NoMap(f"the predicate {e!r} is not an upper bound of an iterator")
-
-    def _restrict_one(self, small: Expr, large: Expr, strict: bool, e: Expr) -> None:
-        total = self.read(small)
-        if not total.args or self._uses_iters(large):
-            raise _NoMap(f"the predicate {e!r} is not an upper bound of an iterator")
-        extent = self.analyzer.simplify(large - total.base + (0 if strict else 1))
-        split = self.as_one(IterSumExpr(total.args, const(0, small.dtype)), unit=False).args[0]
-        if not _is_one(split.scale):
-            raise _NoMap(f"the predicate {e!r} bounds a multiple of an iterator")
-        if not _is_one(split.lower_factor) or not self._equal(split.extent, split.source.extent):
-            raise _NoMap(f"the predicate {e!r} bounds a part of an iterator")
-        self._shorten(split.source, self._name_of(split.source), extent, f"{e!r}")
-
-    def _shorten(self, mark: IterMark, key: tuple[object, ...], extent: Expr, text: str) -> None:
-        if isinstance(extent, IntImm) and extent.value <= 0:
-            raise _NoMap(f"the predicate {text} never holds")
-        if not self.analyzer.can_prove(extent <= mark.extent):
-            if self.analyzer.can_prove(extent >= mark.extent):
-                return
-            raise _NoMap(f"the predicate {text} may exceed the extent {mark.extent!r} of its iterator")
-        new = IterMark(mark.source, extent)
-        self.limited[key] = text
-        if isinstance(mark.source, IterSumExpr):
-            self.fused[key] = new
-        else:
-            for var, known in self.marks.items():
-                if known is mark:
-                    self.marks[var] = new
-                    return
-
-    def _name_of(self, mark: IterMark) -> tuple[object, ...]:
-        for key, known in self.fused.items():
-            if known is mark:
-                return key
-        return (id(mark.source),)
-
-    # --- reading -------------------------------------------------------------------------------------------------
-
-    def read(self, index: Expr, strict: bool = True) -> IterSumExpr:
-        """`index` as splits; with `strict`, whatever else uses an iterator is refused, else it goes to the base."""
-        if not is_index(index.dtype):
-            raise _NoMap(f"the index {index!r} has type {index.dtype}")
-        return self._read_form(self.engine.form(index), index.dtype, strict)
-
-    def _read_form(self, form: LinearForm, dtype: DataType, strict: bool) -> IterSumExpr:
-        args: list[IterSplitExpr] = []
-        base = LinearForm({}, form.const)
-        for atom, k in form.terms.items():
-            try:
-                found = self._read_atom(atom, k, dtype)
-            except _NoMap:
-                if strict:
-                    raise
-                found = None
-            if found is None:
-                base = base.plus(LinearForm({atom: 1}, 0), k)
-                continue
-            split, shift = found
-            args.append(split)
-            base = base.plus(shift)
-        return IterSumExpr(tuple(args), self.engine.write(base, dtype))
-
-    def _read_atom(self, atom: Expr, k: int, dtype: DataType) -> tuple[IterSplitExpr, LinearForm] | None:
-        """One term as (split, what it adds to the base); None when no iterator takes part."""
-        one = imm(1, dtype)
-        if isinstance(atom, Var):
-            if atom not in self.marks:
-                return None
-            mark, shift = self.marks[atom], self.engine.form(self.starts[atom]).times(k)
-            return IterSplitExpr(mark, one, mark.extent, imm(k, dtype)), shift
-        if not self._uses_iters(atom):
-            return None
-        if isinstance(atom, (FloorDiv, FloorMod)):
-            return self._read_division(atom, k, dtype), LinearForm({}, 0)
-        factors = self.engine.factors.get(atom, ())
-        variables = [factor for factor in factors if isinstance(factor, Var) and factor in self.marks]
-        if len(variables) == 1:
-            cofactor = self.engine.without_factor(atom, variables[0])
-            if cofactor is not None:
-                scale = self.engine.write(cofactor.times(k), dtype)
-                if not self._uses_iters(scale):
-                    mark = self.marks[variables[0]]
-                    start = self.engine.form(self.starts[variables[0]])
-                    return (
-                        IterSplitExpr(mark, one, mark.extent, scale),
-                        self.engine.product(start, cofactor.times(k), dtype),
-                    )
-        raise _NoMap(f"{atom!r} is not made of iterators by sums, constant factors, divisions and remainders")
-
-    def _read_division(self, atom: FloorDiv | FloorMod, k: int, dtype: DataType) -> IterSplitExpr:
-        x, d = self.engine.parts[atom]
-        if d.terms or d.const <= 0:
-            raise _NoMap(f"{atom!r} divides by something that is not a positive constant")
-        c = imm(d.const, dtype)
-        total = self._read_form(x, dtype, strict=True)
-        if not (isinstance(total.base, IntImm) and total.base.value == 0):
-            raise _NoMap(f"{atom!r} divides an iterator that does not start at a multiple of {c.value}")
-        split = self.as_one(total, unit=False).args[0]
-        if not _is_one(split.scale):
-            raise _NoMap(f"{atom!r} divides a multiple of an iterator")
-        if not self._divides(c, split.extent):
-            raise _NoMap(f"{atom!r}: {c.value} does not divide the extent {split.extent!r}")
-        scale = imm(k, dtype)
-        if isinstance(atom, FloorMod):
-            return IterSplitExpr(split.source, split.lower_factor, c, scale)
-        lower = self.analyzer.simplify(split.lower_factor * c)
-        return IterSplitExpr(split.source, lower, self.analyzer.simplify(FloorDiv(split.extent, c)), scale)
-
-    # --- fusing --------------------------------------------------------------------------------------------------
-
-    def as_one(self, total: IterSumExpr, unit: bool = True) -> IterSumExpr:
-        """The sum as one iterator: each scale must be the product of the extents below it. `unit`: with scale 1."""
-        if not total.args:
-            return total
-        chain = self._chain(total)
-        scale = chain[-1].scale
-        if unit and not _is_one(scale):
-            raise _NoMap(f"the index {self._show(total)} leaves gaps: its smallest step is {scale!r}")
-        if len(chain) == 1:
-            return IterSumExpr(tuple(chain), total.base)
-        key = tuple([(id(arg.source), self._key(arg.lower_factor), self._key(arg.extent)) for arg in chain])
-        mark = self.fused.get(key)
-        if mark is None:
-            extent: Expr = imm(1, total.dtype)
-            args: list[IterSplitExpr] = []
-            for arg in reversed(chain):
-                args.append(IterSplitExpr(arg.source, arg.lower_factor, arg.extent, extent))
-                extent = self.analyzer.simplify(extent * arg.extent)
-            mark = IterMark(IterSumExpr(tuple(reversed(args)), imm(0, total.dtype)), extent)
-            self.fused[key] = mark
-        one = imm(1, total.dtype)
-        return IterSumExpr((IterSplitExpr(mark, one, mark.extent, scale),), total.base)
-
-    def _chain(self, total: IterSumExpr) -> list[IterSplitExpr]:
-        """The splits, outermost first, such that each continues where the next ends."""
-        left = list(total.args)
-        constants = [arg.scale.value for arg in left if isinstance(arg.scale, IntImm)]
-        if not constants or min(constants) <= 0:
-            if len(left) == 1 and not constants:
-                return left
-            raise _NoMap(f"the index {self._show(total)} runs backwards or has no constant step")
-        expected: Expr = imm(min(constants), total.dtype)
-        chain: list[IterSplitExpr] = []
-        while left:
-            step = [arg for arg in left if self._equal(arg.scale, expected)]
-            if not step:
-                raise _NoMap(
-                    f"the index {self._show(total)} does not fuse its iterators: one should step by {expected!r}"
-                )
-            chain.append(step[0])
-            left = [arg for arg in left if arg is not step[0]]
-            expected = self.analyzer.simplify(expected * chain[-1].extent)
-        return chain[::-1]
-
-    # --- checking ------------------------------------------------------------------------------------------------
-
-    def check(self, sums: Sequence[IterSumExpr], bijective: bool) -> None:
-        """No digit of an iterator is used twice; for `bijective`, every digit is used."""
-        used: dict[IterMark, list[IterSplitExpr]] = {}
-        pending = [arg for total in sums for arg in total.args]
-        while pending:
-            split = pending.pop()
-            mark = split.source
-            if mark not in used and isinstance(mark.source, IterSumExpr):
-                pending += mark.source.args
-            used.setdefault(mark, []).append(split)
-        for mark, splits in used.items():
-            self._check_mark(mark, splits, bijective)
-        self._check_limits(used)
-        if bijective:
-            for var, mark in self.marks.items():
-                if mark not in used and not _is_one(mark.extent):
-                    raise _NoMap(f"the iterator {var.name} is not used")
-
-    def _check_mark(self, mark: IterMark, splits: list[IterSplitExpr], bijective: bool) -> None:
-        expected: Expr = imm(1, mark.extent.dtype)
-        left = list(splits)
-        while left:
-            best = None
-            for place, split in enumerate(left):
-                if self._equal(split.lower_factor, expected):
-                    best = place
-                    break
-            if best is None:
-                if bijective:
-                    raise _NoMap(f"not every part of the iterator {self._show(mark.source)} is used once")
-                best = self._next(left, expected, mark)
-            split = left.pop(best)
-            expected = self.analyzer.simplify(split.lower_factor * split.extent)
-        if bijective and not self._equal(expected, mark.extent):
-            raise _NoMap(f"a part of the iterator {self._show(mark.source)} is not used")
-
-    def _next(self, left: Sequence[IterSplitExpr], below: Expr, mark: IterMark) -> int:
-        """The split with the least lower factor, which must lie above the digits used so far."""
-        lowest, place = None, 0
-        for number, split in enumerate(left):
-            if not isinstance(split.lower_factor, IntImm):
-                raise _NoMap(f"the parts of the iterator {self._show(mark.source)} may overlap")
-            if lowest is None or split.lower_factor.value < lowest:
-                lowest, place = split.lower_factor.value, number
-        if not self._divides(below, left[place].lower_factor):
-            raise _NoMap(f"the parts of the iterator {self._show(mark.source)} overlap")
-        return place
-
-    def _check_limits(self, used: Mapping[IterMark, object]) -> None:
-        """A predicate that no index follows cuts points out of the middle."""
-        names = {self._name_of(mark) for mark in used}
-        for key, text in self.limited.items():
-            if key not in names:
-                raise _NoMap(f"the predicate {text} bounds an iterator that the indices do not use as a whole")
-
-    def _show(self, e: Expr) -> str:
-        return repr(self.analyzer.simplify(_as_expr(e)))
-
-    # --- arithmetic ----------------------------------------------------------------------------------------------
-
-    def _uses_iters(self, e: Expr) -> bool:
-        return uses_var(e, self.marks.__contains__)
-
-    def _equal(self, a: Expr, b: Expr) -> bool:
-        return self.analyzer.can_prove_equal(a, b)
-
-    def _divides(self, c: Expr, e: Expr) -> bool:
-        return self._equal(FloorMod(e, c), imm(0, e.dtype))
-
-    def _key(self, e: Expr) -> object:
-        return self.engine.form(e).key
-
-
-def _is_one(e: Expr) -> bool:
-    return isinstance(e, IntImm) and e.value == 1

@@ -122,7 +122,7 @@ def _learn_inequality(s: Simplifier, d: LinearForm) -> None:
 def _learn_remainder(s: Simplifier, d: LinearForm) -> None:
     if len(d.terms) == 1:
         ((atom, k),) = d.terms.items()
-        if type(atom) is FloorMod and abs(k) == 1:
+        if type(atom) is FloorMod and atom in s.parts and abs(k) == 1:
             x, c = s.parts[atom]
             variable = x.atom()
             if not c.terms and c.const > 1 and variable is not None and variable not in s.facts.modular:

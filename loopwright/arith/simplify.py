@@ -26,6 +26,7 @@ from loopwright.arith.data import is_data
 from loopwright.arith.facts import Facts, Interval
 from loopwright.arith.learn import learn
 from loopwright.arith.linear import LinearForm, Terms, TooWide, imm, is_index, write_terms, writing_order
+from loopwright.arith.nodes import HANDLERS
 from loopwright.arith.rules import REWRITES
 from loopwright.arith.structure import Structure
 from loopwright.arith.wrapping import fold, simplify_wrapping
@@ -71,7 +72,8 @@ class Simplifier:
         self.facts = Facts()
         # Atoms are kept for good: their keys are structural, so they mean the same under all facts.
         self.atoms: dict[Hashable, Expr] = {}
-        self.parts: dict[Expr, tuple[LinearForm, LinearForm]] = {}  # operands of division and min/max atoms
+        # Operands of division and min/max atoms; those that may have wrapped around have none.
+        self.parts: dict[Expr, tuple[LinearForm, LinearForm]] = {}
         self.factors: dict[Expr, tuple[Expr, ...]] = {}  # of product atoms
         self.structure = Structure()
         self.data: dict[Expr, bool] = {}  # expression → whether it may wrap around
@@ -152,37 +154,37 @@ class Simplifier:
         """`e` with simplified operands and nothing else: something below has effects."""
         if type(e) in _LINEAR and is_index(e.dtype):
             return e.rebuild(self._keep)  # operands of a sum were part of the same attempt: do not try each again
-        return e.rebuild(self._simplify_child)
+        return e.rebuild(self.simplify_child)
 
-    def _simplify_child(self, child: Any) -> Any:
+    def simplify_child(self, child: Any) -> Any:
         return self.simplify(child) if isinstance(child, Expr) else self._rewrite_node(child)
 
     def _rewrite_node(self, node: Node) -> Any:
         """Ranges, iteration variables and the like inside expressions; buffers and operators are leaves."""
-        return node.rebuild(self._simplify_child)
+        return node.rebuild(self.simplify_child)
 
     def _rewrite(self, e: Expr) -> Expr:
         """Simplify the operands, then the node, by its class."""
-        handler = _HANDLERS.get(type(e))
+        handler = HANDLERS.get(type(e))
         if handler is not None:
             return handler(self, e)
         if isinstance(e, Var):
             return self.facts.values.get(e, e)
         if isinstance(e, (IntImm, FloatImm, StringImm)):
             return e
-        return self._by_rules(e.rebuild(self._simplify_child))
+        return self.by_rules(e.rebuild(self.simplify_child))
 
-    def _by_rules(self, e: Expr) -> Expr:
+    def by_rules(self, e: Expr) -> Expr:
         """The first rule that fits, its result simplified again; narrow integers and floats have their own few."""
         found = fold(e)
         if found is not None:
             return found
-        found = self._first_rule(e)
+        found = self.first_rule(e)
         if found is None:
             found = simplify_wrapping(self, e)
         return e if found is None else self.simplify(found)
 
-    def _first_rule(self, e: Expr) -> Expr | None:
+    def first_rule(self, e: Expr) -> Expr | None:
         rewrite = REWRITES.get(type(e))
         if rewrite is None:
             return None
@@ -491,138 +493,3 @@ class Simplifier:
 
 _LINEAR: Final = (Add, Sub, Mul)
 _NONE: Final[set[Expr]] = set()
-
-
-# --- node classes ---------------------------------------------------------------------------------------------------
-
-
-def _min_max(s: Simplifier, e: Any) -> Expr:
-    a, b = s.simplify(e.a), s.simplify(e.b)
-    if is_index(e.dtype) and s.is_exact(a) and s.is_exact(b):
-        low, high = form_range(s, s.form(a).plus(s.form(b), -1))
-        if high <= 0 or low >= 0:
-            return a if (high <= 0) == (type(e) is Min) else b
-    return s._by_rules(e if a is e.a and b is e.b else type(e)(a, b, span=e.span))
-
-
-def _under(s: Simplifier, condition: Expr, holds: bool, e: Expr) -> Expr:
-    saved = s.enter()
-    try:
-        learn(s, condition, holds)
-        return s.simplify(e)
-    finally:
-        s.leave(saved)
-
-
-def _select(s: Simplifier, e: Any) -> Expr:
-    condition = s.simplify(e.condition)
-    if type(condition) is IntImm:
-        return s.simplify(e.true_value if condition.value else e.false_value)
-    scalar = not condition.dtype.is_vector
-    one = _under(s, condition, True, e.true_value) if scalar else s.simplify(e.true_value)
-    other = _under(s, condition, False, e.false_value) if scalar else s.simplify(e.false_value)
-    if s.alike(one, other):
-        return one
-    return s._by_rules(e.with_(condition=condition, true_value=one, false_value=other))
-
-
-def _call(s: Simplifier, e: Any) -> Expr:
-    op = e.op
-    if not isinstance(op, Op) or op.effect > CallEffect.READ_STATE:
-        s.effects += 1
-        return e
-    if op.name == "tir.if_then_else":
-        condition = s.simplify(e.args[0])
-        if type(condition) is IntImm:
-            return s.simplify(e.args[1] if condition.value else e.args[2])
-        one = _under(s, condition, True, e.args[1])
-        other = _under(s, condition, False, e.args[2])
-        if s.alike(one, other):
-            return one
-        if condition is e.args[0] and one is e.args[1] and other is e.args[2]:
-            return e
-        return e.with_(args=(condition, one, other))
-    result = e.rebuild(s._simplify_child)
-    if op.name == "tir.likely" and type(result.args[0]) is IntImm:
-        return result.args[0]
-    return _fold_call(s, result)
-
-
-def _fold_call(s: Simplifier, e: Any) -> Expr:
-    """Bit operations that are arithmetic, and folds of literals."""
-    if e.op.name in ("tir.shift_left", "tir.shift_right") and is_index(e.dtype) and type(e.args[1]) is IntImm:
-        places = e.args[1].value
-        if 0 <= places < e.dtype.bits - 1:
-            power = imm(1 << places, e.dtype)
-            return s.simplify(Mul(e.args[0], power) if e.op.name == "tir.shift_left" else FloorDiv(e.args[0], power))
-    if e.op.name == "tir.abs" and is_index(e.dtype):
-        low, high = expr_range(s, e.args[0])
-        if low >= 0:
-            return e.args[0]
-        if high <= 0 and low > e.dtype.min_value():
-            return s.simplify(Sub(imm(0, e.dtype), e.args[0]))
-    return e
-
-
-def _cast(s: Simplifier, e: Any) -> Expr:
-    value = s.simplify(e.value)
-    if value.dtype is e.dtype:
-        return value
-    if type(value) in (IntImm, FloatImm):
-        folded = cast(value, e.dtype)
-        if isinstance(folded, (IntImm, FloatImm)):
-            return folded
-    # Widening twice is widening once.
-    if isinstance(value, Cast) and is_index(e.dtype) and is_index(value.dtype) and value.dtype.bits < e.dtype.bits:
-        if value.value.dtype.is_int and value.value.dtype.bits < value.dtype.bits:
-            return s.simplify(Cast(e.dtype, value.value))
-    return e if value is e.value else e.with_(value=value)
-
-
-def _let(s: Simplifier, e: Any) -> Expr:
-    value = s.simplify(e.value)
-    saved = s.enter()
-    try:
-        if isinstance(value, (Var, IntImm, FloatImm)):
-            s.facts.put(s.facts.values, e.var, value)
-            return s.simplify(e.body)
-        elif is_index(e.var.dtype):
-            s.facts.narrow(e.var, *expr_range(s, value))
-        if is_data(s, value):
-            s.data_vars.add(e.var)
-        body = s.simplify(e.body)
-    finally:
-        s.leave(saved)
-    return e.with_(value=value, body=body)
-
-
-def _and_or(s: Simplifier, e: Any) -> Expr:
-    a = s.simplify(e.a)
-    if type(a) is IntImm:
-        return s.simplify(e.b) if bool(a.value) == (type(e) is And) else a
-    # The second operand matters only where the first does not decide.
-    b = _under(s, a, type(e) is And, e.b) if not a.dtype.is_vector else s.simplify(e.b)
-    if type(b) is IntImm:
-        return a if bool(b.value) == (type(e) is And) else b
-    return s._by_rules(e if a is e.a and b is e.b else type(e)(a, b, span=e.span))
-
-
-def _compare(s: Simplifier, e: Any) -> Expr:
-    if is_index(e.a.dtype) and s.is_exact(e.a) and s.is_exact(e.b):
-        e = compare(s, e)
-        found = s._first_rule(e)
-        return e if found is None else s.simplify(found)
-    return s._by_rules(e.rebuild(s._simplify_child))
-
-
-_HANDLERS: Final[dict[type[Expr], Callable[[Simplifier, Any], Expr]]] = {
-    Min: _min_max,
-    Max: _min_max,
-    Select: _select,
-    Call: _call,
-    Cast: _cast,
-    Let: _let,
-    And: _and_or,
-    Or: _and_or,
-    **dict.fromkeys(CompareExpr.__subclasses__(), _compare),
-}

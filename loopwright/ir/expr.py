@@ -357,7 +357,7 @@ class StringImm(Expr):
 
 
 def const(value: Any, dtype: str | DataType | None = None) -> Expr:
-    """A literal. Without `dtype`: bool, int32 (int64 if needed), float32 (float64 if needed); numpy scalars keep theirs."""
+    """A literal. Without `dtype`: bool, int32, float32, wider where the value needs it; numpy scalars keep theirs."""
     if type(value) is int:
         known = _SMALL.get((value, dtype))
         if known is not None:
@@ -519,7 +519,7 @@ class EQ(CompareExpr):
     def __bool__(self) -> bool:
         if self.a is self.b:
             return True
-        return isinstance(self.a, (IntImm, FloatImm)) and type(self.a) is type(self.b) and self.a.value == self.b.value  # type: ignore[attr-defined]
+        return isinstance(self.a, (IntImm, FloatImm)) and type(self.a) is type(self.b) and self.a.value == self.b.value
 
 
 @node
@@ -675,7 +675,7 @@ class Shuffle(Expr):
 
 @node
 class Range(Node):
-    """The integers from `min` to `min + extent - 1`. `Range(n)` starts at 0; `Range(begin, end)` excludes the end."""
+    """The integers from `min` to `min + extent - 1`. `Range(n)` starts at 0; `Range(begin, end)` omits `end`."""
 
     min: Expr
     extent: Expr
@@ -755,8 +755,8 @@ class IterVar(Node):
 
 def _forward_operators() -> None:
     for name in (
-        "add radd sub rsub mul rmul truediv rtruediv floordiv rfloordiv mod rmod lshift rlshift rshift rrshift and rand "
-        "or ror xor rxor lt le gt ge neg invert"
+        "add radd sub rsub mul rmul truediv rtruediv floordiv rfloordiv mod rmod lshift rlshift rshift rrshift "
+        "and rand or ror xor rxor lt le gt ge neg invert"
     ).split():
         dunder = f"__{name}__"
 
@@ -848,5 +848,3 @@ class Any_(Expr):
     """An unknown dimension in a shape."""
 
     dtype: DataType = derived("INT32")
-
-

@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from loopwright.ir.buffer import BufferLoad
 from loopwright.ir.expr import (
-    Callee,
     Call,
+    Callee,
     Cast,
     Expr,
     FloatImm,
@@ -39,7 +39,8 @@ from loopwright.runtime.dtype import BOOL, DataType
 
 # One float operand; integers are converted to float32 first.
 UNARY_FLOAT: Final = (
-    "acos acosh asin asinh atan atanh cos cosh erf exp exp2 exp10 log log2 log10 log1p rsqrt sigmoid sin sinh sqrt tan tanh"
+    "acos acosh asin asinh atan atanh cos cosh erf exp exp2 exp10 log log2 log10 log1p rsqrt sigmoid sin sinh sqrt "
+    "tan tanh"
 ).split()
 # One operand; integers come back unchanged.
 ROUNDING: Final = "ceil floor nearbyint round trunc".split()
@@ -57,8 +58,8 @@ _OPAQUE: Final = (
     "call_packed call_cpacked tvm_call_packed tvm_call_cpacked call_extern call_llvm_intrin assume ret "
     "tvm_struct_set tvm_stack_alloca tvm_stack_make_shape tvm_stack_make_array tvm_tuple tvm_throw_last_error "
     "tvm_check_return tvm_storage_sync tvm_thread_allreduce tvm_warp_shuffle tvm_warp_shuffle_up "
-    "tvm_warp_shuffle_down tvm_warp_activemask start_profile_intrinsic end_profile_intrinsic prefetch call_packed_lowered "
-    "call_cpacked_lowered call_tir"
+    "tvm_warp_shuffle_down tvm_warp_activemask start_profile_intrinsic end_profile_intrinsic prefetch "
+    "call_packed_lowered call_cpacked_lowered call_tir"
 ).split()
 
 for _name in (*UNARY_FLOAT, *ROUNDING, *BINARY_FLOAT, *PREDICATES, *_PURE_OTHERS):
@@ -217,8 +218,6 @@ def max_value(dtype: str | DataType) -> Expr:
 def infinity(dtype: str | DataType) -> Expr:
     """Positive infinity."""
     return const(float("inf"), dtype)
-
-
 
 
 def address_of(load: BufferLoad) -> Expr:

@@ -198,7 +198,7 @@ def _build_class(cls: type[Node], binds: tuple[str, ...]) -> type[Node]:
     namespace["__slots__"] = tuple(name for name in own if name not in inherited)
     namespace["node_fields"] = tuple(fields)
     namespace["_field_types"] = texts
-    made: type[Node] = type(cls)(cls.__name__, cls.__bases__, namespace)
+    made: type[Node] = type(cls.__name__, cls.__bases__, namespace)
 
     scope = _globals_for(sys.modules[cls.__module__].__dict__, made)
     _generate(scope, made, fields, texts, computed, {k: v for k, v in defaults.items() if k not in computed})

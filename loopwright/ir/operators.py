@@ -193,7 +193,9 @@ def _arithmetic(cls: type[Expr], sign: str) -> Callable[[Any, Any], Expr]:
     def build(a: Any, b: Any) -> Expr:
         a, b = match_types(a, b)
         if a.dtype.is_bool:
-            raise BadOperand(sign, a, b, "truth values take no part in arithmetic", 'convert with .astype("int32") first')
+            raise BadOperand(
+                sign, a, b, "truth values take no part in arithmetic", 'convert with .astype("int32") first'
+            )
         if divides and type(b) is IntImm and b.value == 0:
             raise DivisionByZero(sign)
         return _build(cls, a, b)
@@ -260,7 +262,9 @@ def _bitwise(name: str, sign: str, fold: Callable[[int, int], int]) -> Callable[
         if not a.dtype.is_int:
             raise BadOperand(sign, a, b, "it works on the bits of integers", "convert with .astype first")
         if shifts and isinstance(b, IntImm) and not 0 <= b.value < a.dtype.bits:
-            raise BadOperand(sign, a, b, f"the shift by {b.value} leaves 0 to {a.dtype.bits - 1}", "shift by fewer bits")
+            raise BadOperand(
+                sign, a, b, f"the shift by {b.value} leaves 0 to {a.dtype.bits - 1}", "shift by fewer bits"
+            )
         if isinstance(a, IntImm) and isinstance(b, IntImm):
             return const(_wrap(fold(a.value, b.value), a.dtype), a.dtype)
         return Call(a.dtype, op, (a, b))

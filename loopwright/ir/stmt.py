@@ -256,4 +256,3 @@ def stmt_seq(*statements: Stmt) -> Stmt:
 def stmt_list(statement: Stmt) -> list[Stmt]:
     """The statements that `statement` runs in order."""
     return list(statement.seq) if isinstance(statement, SeqStmt) else [statement]
-

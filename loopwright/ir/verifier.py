@@ -127,7 +127,9 @@ class _Verifier(Visitor):
                 "bind it to an iteration variable of the block: v = T.axis.opaque(n, i)",
             )
         if var not in self.defined:
-            self.fail(f"variable {var.name} is used where it is not defined", "define it with a loop, a let or a parameter")
+            self.fail(
+                f"variable {var.name} is used where it is not defined", "define it with a loop, a let or a parameter"
+            )
 
     def visit_Buffer(self, buffer: Buffer) -> None:
         # Memory that exists may be seen through any buffer; a buffer of its own must be declared.
@@ -141,7 +143,9 @@ class _Verifier(Visitor):
     def _check_indices(self, buffer: Buffer, indices: Sequence[Expr]) -> None:
         for index in indices[:-1]:
             if index.dtype.lanes > 1:
-                self.fail(f"{buffer.name} has a vector index that is not the last", "only the last index may be a vector")
+                self.fail(
+                    f"{buffer.name} has a vector index that is not the last", "only the last index may be a vector"
+                )
         for index in indices:
             if not index.dtype.is_int:
                 self.fail(f"{buffer.name} is indexed by a value of type {index.dtype}", "indices are integers")
@@ -169,7 +173,9 @@ class _Verifier(Visitor):
 
     def visit_SeqStmt(self, statement: SeqStmt) -> None:
         if len(statement.seq) < 2:
-            self.fail("a sequence holds fewer than two statements", "use seq(...), which builds the right form", statement)
+            self.fail(
+                "a sequence holds fewer than two statements", "use seq(...), which builds the right form", statement
+            )
         self.visit_children(statement)
 
     def visit_For(self, loop: For) -> None:

@@ -59,7 +59,7 @@ class Visitor:
 
 
 class Rewriter:
-    """Rebuild a tree; `visit_X` methods return what replaces a node of class X. Unchanged subtrees stay the same object."""
+    """Rebuild a tree; `visit_X` returns what replaces a node of class X. Unchanged subtrees stay the same object."""
 
     _table: ClassVar[_Table]
 
@@ -107,7 +107,7 @@ class _Substitute(BufferRewriter):
 
 @deep
 def substitute(root: N, values: Mapping[Var, Any], buffers: Mapping[Buffer, Buffer] | None = None) -> N:
-    """Replace variables (also in the shapes of buffers) and buffers; a subtree without them comes back as the same object."""
+    """Replace variables (also in buffer shapes) and buffers; a subtree without them comes back as the same object."""
     if not values and not buffers:
         return root
     result: N = _Substitute({var: as_expr(value) for var, value in values.items()}, buffers or {}).visit(root)

@@ -10,7 +10,6 @@ Needs: buffers with their shapes (before `flatten_buffers`).
 
 from __future__ import annotations
 
-from typing import Final
 
 from loopwright.ir import (
     And,
@@ -20,7 +19,6 @@ from loopwright.ir import (
     Call,
     Expr,
     Let,
-    Op,
     Or,
     PrimFunc,
     Ramp,

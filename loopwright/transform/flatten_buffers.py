@@ -22,7 +22,6 @@ from loopwright.ir import (
     IntImm,
     Prefetch,
     PrimFunc,
-    Range,
     Rewriter,
     Stmt,
     const,
@@ -31,6 +30,7 @@ from loopwright.ir import (
 from loopwright.ir.node import rewrite_tuple
 from loopwright.ir.passes import function_pass
 from loopwright.runtime.dtype import INT64
+from loopwright.runtime.errors import NotBuilt
 from loopwright.transform.errors import BlockNotLowered
 from loopwright.transform.flat_index import add_index, flat_index, is_literal, mul_index, sub_index
 
@@ -67,11 +67,7 @@ class _FlattenBuffers(Rewriter):
         return node.with_(extents=_one_extent(node.extents), body=self.visit(node.body))
 
     def visit_Prefetch(self, node: Prefetch) -> Stmt:
-        flat = self.visit_Buffer(node.buffer)
-        if flat is node.buffer:
-            return self.rebuild(node)
-        first = flat_index(node.buffer, tuple([self.visit(part.min) for part in node.bounds]))
-        return Prefetch._make(flat, (Range.from_min_extent(first, const(1, first.dtype)),), span=node.span)
+        raise NotBuilt("lowering of Prefetch statements", hint="call tir.prefetch with the address of an element")
 
     def visit_Block(self, block: Block) -> Stmt:
         raise BlockNotLowered("flatten_buffers", block)

@@ -10,7 +10,7 @@ variables of known range: the comparison then holds surely for those `i` for whi
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from loopwright.arith import Analyzer, interval_of, linear_coefficients
 from loopwright.ir import (
@@ -29,7 +29,6 @@ from loopwright.ir import (
     Let,
     LetStmt,
     Not,
-    Op,
     Or,
     Range,
     Stmt,

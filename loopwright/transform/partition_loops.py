@@ -35,7 +35,6 @@ from loopwright.ir import (
     Max,
     Min,
     Not,
-    Op,
     Or,
     PrimFunc,
     Range,

@@ -13,7 +13,6 @@ and floats round. Branches that never run, loops without iterations or effect, a
 
 from __future__ import annotations
 
-from typing import Final
 
 from loopwright.arith import Analyzer
 from loopwright.ir import (
@@ -33,7 +32,6 @@ from loopwright.ir import (
     IntImm,
     Let,
     LetStmt,
-    Op,
     PrimFunc,
     Ramp,
     Range,

@@ -9,7 +9,6 @@ running lane by lane is right: a load that a lane's condition guards, a call the
 from __future__ import annotations
 
 from math import gcd
-from typing import Final
 
 from loopwright.arith import Analyzer
 from loopwright.ir import (
@@ -27,7 +26,6 @@ from loopwright.ir import (
     Let,
     Mul,
     Not,
-    Op,
     Or,
     Ramp,
     Rewriter,
@@ -38,7 +36,6 @@ from loopwright.ir import (
     const,
     uses_var,
 )
-from loopwright.ir.intrinsics import BINARY_FLOAT, PREDICATES, ROUNDING, UNARY_FLOAT
 from loopwright.ir.node import rewrite_tuple
 from loopwright.transform.flat_index import add_index, mul_index, sub_index
 from loopwright.transform.known_ops import IF_THEN_ELSE, LANE_WISE, LIKELY

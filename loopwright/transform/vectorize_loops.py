@@ -31,7 +31,6 @@ from loopwright.ir import (
     IfThenElse,
     IntImm,
     LetStmt,
-    Op,
     PrimFunc,
     Ramp,
     Rewriter,

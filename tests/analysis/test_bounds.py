@@ -181,6 +181,16 @@ def test_symbolic_shapes():
     assert refused(shifted).problem == "A[3] is outside its shape (3,): the statement reads it at n = 3, i = 0"
 
 
+def test_sizes_that_have_no_least_value():
+    @T.prim_func
+    def f(a: T.handle, n: T.int32, m: T.int32):
+        A = T.match_buffer(a, (n - m,), "float32")
+        for i in range(n - m + 1):
+            A[i] = T.float32(0)
+
+    assert refused(f).problem == "A[0] is outside its shape (0,): the statement writes it at m = 0, n = 0, i = 0"
+
+
 def test_an_assumption_relates_sizes():
     @T.prim_func
     def f(a: T.handle, b: T.handle):
@@ -295,9 +305,7 @@ def test_vector_accesses():
     i = Var("i", "int32")
     store = BufferStore(buffer, const(0.0, "float32x4"), (Ramp(i * 4, const(1), 4),))
     function = PrimFunc([buffer], For(i, const(0), const(3), ForKind.SERIAL, store))
-    assert refused(function).problem == (
-        "A[10] is outside its shape (10,): the statement writes it at i = 2, lane = 2"
-    )
+    assert refused(function).problem == ("A[10] is outside its shape (10,): the statement writes it at i = 2, lane = 2")
     check_bounds(PrimFunc([buffer], For(i, const(0), const(2), ForKind.SERIAL, store)))
 
 

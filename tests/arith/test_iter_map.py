@@ -14,7 +14,8 @@ from loopwright.arith import (
     normalize_iter_map_to_expr,
     normalize_to_iter_sum,
 )
-from loopwright.arith.iter_map import NotInvertible, UnknownIterMapLevel
+from loopwright.arith.iter_map import NotInvertible
+from loopwright.arith.iter_nodes import UnknownIterMapLevel
 from loopwright.ir import Expr, IntImm, Range, SizeVar, Var, const
 from tests.arith.integers import as_python, points, table
 

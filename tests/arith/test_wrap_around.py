@@ -67,7 +67,7 @@ def test_simplify_keeps_every_bit(dtype: str) -> None:
     variables, values = CASES[dtype]
     where = list(itertools.product(values, repeat=2))
 
-    @settings(max_examples=200, deadline=None)
+    @settings(max_examples=150, deadline=None)
     @given(_exprs(dtype, variables))
     def check(e: Expr) -> None:
         analyzer = Analyzer()

@@ -1,4 +1,4 @@
-"""The checked entry of compiled functions: every bad call gets an error that names the argument and shows the values."""
+"""The checked entry of compiled functions: every bad call gets an error that names the argument and its values."""
 
 from __future__ import annotations
 
@@ -51,11 +51,23 @@ def test_a_right_call_runs(copy_2x3):
         ((zeros(2, 3), 5), "ArgumentKindMismatch", r"argument B \(number 2\) is not a tensor"),
         ((None, zeros(2, 3)), "ArgumentKindMismatch", r"argument A \(number 1\) is not a tensor"),
         ((zeros(6), zeros(2, 3)), "RankMismatch", r"argument A has 1 dimension\(s\), expected 2"),
-        ((zeros(2, 3, dtype="float64"), zeros(2, 3)), "DtypeMismatch", r"argument A has element type float64, expected float32"),
-        ((zeros(2, 3), zeros(2, 3, dtype="int32")), "DtypeMismatch", r"argument B has element type int32, expected float32"),
+        (
+            (zeros(2, 3, dtype="float64"), zeros(2, 3)),
+            "DtypeMismatch",
+            r"argument A has element type float64, expected float32",
+        ),
+        (
+            (zeros(2, 3), zeros(2, 3, dtype="int32")),
+            "DtypeMismatch",
+            r"argument B has element type int32, expected float32",
+        ),
         ((zeros(3, 2), zeros(2, 3)), "ShapeMismatch", r"argument A has shape \(3, 2\), expected \(2, 3\)"),
         ((zeros(2, 3), zeros(0, 3)), "ShapeMismatch", r"argument B has shape \(0, 3\), expected \(2, 3\)"),
-        ((zeros(3, 2).T, zeros(2, 3)), "StrideMismatch", r"argument A has strides \(1, 2\) \(in elements\), expected \(3, 1\)"),
+        (
+            (zeros(3, 2).T, zeros(2, 3)),
+            "StrideMismatch",
+            r"argument A has strides \(1, 2\) \(in elements\), expected \(3, 1\)",
+        ),
         ((zeros(2, 6)[:, ::2], zeros(2, 3)), "StrideMismatch", r"argument A has strides \(6, 2\)"),
     ],
 )
@@ -67,12 +79,16 @@ def test_a_wrong_argument_is_named(copy_2x3, arguments, kind, text):
 
 
 def test_the_count_error_lists_the_parameters(copy_2x3):
-    with pytest.raises(call_errors.ArgumentCountMismatch, match=r"its parameters are \(A, B\); outputs are passed like inputs"):
+    with pytest.raises(
+        call_errors.ArgumentCountMismatch, match=r"its parameters are \(A, B\); outputs are passed like inputs"
+    ):
         copy_2x3()
 
 
 def test_a_stride_error_says_what_to_do(copy_2x3):
-    with pytest.raises(call_errors.StrideMismatch, match=r"hint: pass a compact copy, for example numpy.ascontiguousarray"):
+    with pytest.raises(
+        call_errors.StrideMismatch, match=r"hint: pass a compact copy, for example numpy.ascontiguousarray"
+    ):
         copy_2x3(zeros(3, 2).T, zeros(2, 3))
 
 
@@ -113,7 +129,9 @@ def test_empty_tensors_never_overlap_and_need_no_memory():
 def test_a_misaligned_argument_is_refused(copy_2x3):
     raw = np.zeros(25, "uint8")
     a = raw[1:].view("float32").reshape(2, 3)
-    with pytest.raises(call_errors.MisalignedArgument, match="argument A starts at address 0x[0-9a-f]+, which is no multiple of 4"):
+    with pytest.raises(
+        call_errors.MisalignedArgument, match=r"argument A starts at address 0x[0-9a-f]+, which is no multiple of 4"
+    ):
         copy_2x3(a, zeros(2, 3))
 
 
@@ -134,7 +152,9 @@ class _OnDevice:
 
 
 def test_another_device_is_refused(copy_2x3):
-    with pytest.raises(call_errors.DeviceMismatch, match=r"argument A is on a device of DLPack type 10, expected the CPU \(type 1\)"):
+    with pytest.raises(
+        call_errors.DeviceMismatch, match=r"argument A is on a device of DLPack type 10, expected the CPU \(type 1\)"
+    ):
         copy_2x3(_OnDevice(zeros(2, 3), 10), zeros(2, 3))
 
 
@@ -175,10 +195,14 @@ def test_scalars_are_converted_and_checked(dtype):
         module(2.5, result)
         assert result[0] == 2.5
     else:
-        with pytest.raises(call_errors.ArgumentKindMismatch, match=rf"argument x \(number 1\) is not a number of type {dtype}"):
+        with pytest.raises(
+            call_errors.ArgumentKindMismatch, match=rf"argument x \(number 1\) is not a number of type {dtype}"
+        ):
             module(2.5, result)
     if ir.DataType(dtype).is_int and ir.DataType(dtype).bits < 64:
-        with pytest.raises(call_errors.ArgumentKindMismatch, match=f"argument x is {1 << 40}, which does not fit {dtype}"):
+        with pytest.raises(
+            call_errors.ArgumentKindMismatch, match=f"argument x is {1 << 40}, which does not fit {dtype}"
+        ):
             module(1 << 40, result)
 
 

@@ -22,9 +22,15 @@ def same_program(got: PrimFunc, wanted: PrimFunc) -> None:
 
 
 def check(
-    run, before: PrimFunc, after: PrimFunc, target: Target = PLAIN, exact: bool = True, values: bool = True, again: bool = True
+    run,
+    before: PrimFunc,
+    after: PrimFunc,
+    target: Target = PLAIN,
+    exact: bool = True,
+    values: bool = True,
+    again: bool = True,
 ) -> None:
-    """`run(before)` is `after`, is well formed, and computes what `before` computes; running it again changes nothing."""
+    """`run(before)` is `after`, well formed, and computes what `before` computes; running it again changes nothing."""
     with target:
         got = run(before)
         verify(got)

@@ -39,9 +39,7 @@ def test_indices_are_checked():
     @T.prim_func
     def after(A: T.Buffer((8,)), I: T.Buffer((8,), "int32"), B: T.Buffer((8,))):
         for i in range(8):
-            assert (
-                i >= 0 and i < 8 and I[i] >= 0 and I[i] < 8 and i >= 0 and i < 8
-            ), "I, A, B: index out of bounds"
+            assert i >= 0 and i < 8 and I[i] >= 0 and I[i] < 8 and i >= 0 and i < 8, "I, A, B: index out of bounds"
             B[i] = A[I[i]]
 
     check(check_bounds, before, after, again=False)

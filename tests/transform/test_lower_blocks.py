@@ -55,7 +55,7 @@ def test_a_matched_region_is_replaced_by_its_buffer():
                 vi, vj = T.axis.remap("SS", [i, j])
                 T.reads(A[vi * 4 : vi * 4 + 4, vj * 4 : vj * 4 + 4])
                 T.writes(B[vi * 4 : vi * 4 + 4, vj * 4 : vj * 4 + 4])
-                a = T.match_buffer(A[vi * 4 : vi * 4 + 4, vj * 4 : vj * 4 + 4], (4, 4), strides=(16, 1), offset_factor=1)
+                a = T.match_buffer(A[vi * 4 : vi * 4 + 4, vj * 4 : vj * 4 + 4], (4, 4), strides=(16, 1))
                 b = T.match_buffer(B[vi * 4 : vi * 4 + 4, vj * 4 : vj * 4 + 4], (4, 4), strides=(16, 1))
                 for y, x in T.grid(4, 4):
                     b[y, x] = a[x, y]

@@ -48,7 +48,20 @@ from loopwright.transform import (
 )
 from tests.transform.before_after import ARM, PLAIN, same_at_every_stage
 
-LEFT = (For, While, LetStmt, IfThenElse, BufferStore, Allocate, DeclBuffer, AllocateConst, AssertStmt, AttrStmt, Evaluate, SeqStmt)
+LEFT = (
+    For,
+    While,
+    LetStmt,
+    IfThenElse,
+    BufferStore,
+    Allocate,
+    DeclBuffer,
+    AllocateConst,
+    AssertStmt,
+    AttrStmt,
+    Evaluate,
+    SeqStmt,
+)
 
 
 def keeps_the_contract(func: PrimFunc) -> None:

@@ -68,7 +68,7 @@ def test_loops_without_iterations_or_effect_go():
             A[i] = T.float32(1)
         for i in range(4):
             for j in range(4):
-                if j > 5:
+                if j + i > 6:
                     A[j] = T.float32(1)
         for i in range(1):
             A[i * 4 + 3] = T.float32(2)

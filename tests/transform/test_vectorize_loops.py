@@ -33,7 +33,9 @@ def test_strides_gathers_and_casts():
 
     @T.prim_func
     def after(A: T.Buffer((16,)), I: T.Buffer((4,), "int32"), B: T.Buffer((4,)), C: T.Buffer((4,), "int32")):
-        B[0:4] = A[T.Ramp(0, 4, 4)] + A[T.Ramp(15, -1, 4)] + A[I[T.Ramp(0, 1, 4)]] + T.Cast("float32x4", T.Ramp(0, 1, 4))
+        B[0:4] = (
+            A[T.Ramp(0, 4, 4)] + A[T.Ramp(15, -1, 4)] + A[I[T.Ramp(0, 1, 4)]] + T.Cast("float32x4", T.Ramp(0, 1, 4))
+        )
         C[0:4] = T.Select(
             A[0:4] < T.Broadcast(T.float32(0), 4), T.Ramp(0, 1, 4) * T.Ramp(0, 1, 4), I[0:4] // T.Broadcast(3, 4)
         )
@@ -274,7 +276,8 @@ def test_the_extent_must_be_known():
         for i in T.vectorized(n):
             A[i] = T.float32(0)
 
-    with pytest.raises(VectorExtentUnknown, match=r"vectorized loop i has extent n, which is not a constant[\s\S]*split the loop"):
+    message = r"vectorized loop i has extent n, which is not a constant[\s\S]*split the loop"
+    with pytest.raises(VectorExtentUnknown, match=message):
         vectorize_loops(func)
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from loopwright.ir import Allocate, BlockRealize, DeclBuffer
 from loopwright.script import tir as T
 from loopwright.transform import write_allocations
-from loopwright.ir import Allocate, BlockRealize, DeclBuffer
 from tests.transform.before_after import check, same_results, unchanged
 
 

@@ -19,8 +19,8 @@ from typing import Final
 from loopwright import ir
 from loopwright.codegen.llvm.emitter import FunctionEmitter
 from loopwright.codegen.llvm.types import register_type
-from loopwright.runtime.dtype import INT64, DataType
 from loopwright.runtime.dlpack import dlpack_type
+from loopwright.runtime.dtype import INT64, DataType
 from loopwright.runtime.errors import NotBuilt
 
 ENTRY_PREFIX: Final = "__tvm_ffi_"
@@ -208,7 +208,9 @@ class EntryEmitter:
             self.module.constant(table, f"[{len(_CODE_NAMES)} x ptr] [{names}]", 8)
         # The table is read only on the failing path, but a load here costs nothing and keeps the code simple.
         bounded = self.emitter.intrinsic(
-            "llvm.umin.i8", DataType("uint8"), [(DataType("uint8"), code), (DataType("uint8"), str(len(_CODE_NAMES) - 1))]
+            "llvm.umin.i8",
+            DataType("uint8"),
+            [(DataType("uint8"), code), (DataType("uint8"), str(len(_CODE_NAMES) - 1))],
         )
         wide = self.b.value(f"zext i8 {bounded} to i64")
         slot = self.b.value(f"getelementptr inbounds ptr, ptr @{table}, i64 {wide}")
@@ -327,7 +329,8 @@ class EntryEmitter:
         if size > 1:
             low = b.value(f"and i64 {address}, {buffer.dtype.nbytes - 1}")
             aligned = b.value(f"icmp eq i64 {low}, 0")
-            text = f"{self.name}: argument {buffer.name} starts at address %p, which is no multiple of {buffer.dtype.nbytes}"
+            unit = buffer.dtype.nbytes
+            text = f"{self.name}: argument {buffer.name} starts at address %p, which is no multiple of {unit}"
             why = f"elements of {buffer.dtype} must be aligned to their size"
             self._check(aligned, "MisalignedArgument", text, [f"ptr {pointer}"], why=why, hint="pass a copy")
         present = b.value(f"icmp ne ptr {data}, null")

@@ -71,7 +71,9 @@ def _float_division(emitter: FunctionEmitter, node: ir.BinaryExpr, text: str, a:
     if isinstance(node, ir.Div):
         return emitter.b.value(quotient)
     if isinstance(node, ir.FloorDiv):
-        return emitter.intrinsic(f"llvm.floor.{mangled(node.dtype)}", node.dtype, [(node.dtype, emitter.b.value(quotient))])
+        return emitter.intrinsic(
+            f"llvm.floor.{mangled(node.dtype)}", node.dtype, [(node.dtype, emitter.b.value(quotient))]
+        )
     remainder = emitter.b.value(f"frem {text} {a}, {b}")
     if isinstance(node, ir.Mod):
         return remainder

@@ -34,7 +34,9 @@ def emit_call(emitter: FunctionEmitter, call: ir.Call) -> str:
         return emitter.call_body(name, call.args[0].dtype, call.dtype, *[emitter.value(arg) for arg in call.args])
     if name in _LIBM:
         return _call_libm(emitter, name, call)
-    raise NotBuilt(f"the intrinsic {call.op.name} on the llvm target", "write it with arithmetic, or call_extern a C function")
+    raise NotBuilt(
+        f"the intrinsic {call.op.name} on the llvm target", "write it with arithmetic, or call_extern a C function"
+    )
 
 
 def _rule(*names: str) -> Callable[[Rule], Rule]:
@@ -259,7 +261,9 @@ def _call_libm(emitter: FunctionEmitter, name: str, call: ir.Call) -> str:
     values = [emitter.value(arg) for arg in call.args]
     types = [INT32 if name == "ldexp" and position == 1 else inner for position in range(len(values))]
     result = register_type(inner)
-    emitter.module.declare(symbol, f"{result} @{symbol}({', '.join(register_type(t) for t in types)}) nounwind memory(none)")
+    emitter.module.declare(
+        symbol, f"{result} @{symbol}({', '.join(register_type(t) for t in types)}) nounwind memory(none)"
+    )
     lanes = []
     for lane in range(call.dtype.lanes):
         given = []

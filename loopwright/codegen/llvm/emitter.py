@@ -72,7 +72,9 @@ class FunctionEmitter(Visitor):
 
     def is_soft_float(self, dtype: DataType) -> bool:
         """Whether the type is handled through its bits, for lack of instructions."""
-        return travels_as_bits(dtype) or (dtype.kind == "float" and dtype.bits == 16 and not self.target.has_f16_convert)
+        return travels_as_bits(dtype) or (
+            dtype.kind == "float" and dtype.bits == 16 and not self.target.has_f16_convert
+        )
 
     def call_body(self, name: str, source: DataType, target: DataType, *values: str) -> str:
         """Call the function of `codegen/math` called `name`; its body is emitted once a type.
@@ -261,7 +263,9 @@ class FunctionEmitter(Visitor):
 
     def _only_index(self, buffer: ir.Buffer, indices: tuple[ir.Expr, ...]) -> ir.Expr:
         if len(indices) != 1:
-            raise InternalError(f"buffer {buffer.name} still has {len(indices)} dimensions: flatten_buffers did not run")
+            raise InternalError(
+                f"buffer {buffer.name} still has {len(indices)} dimensions: flatten_buffers did not run"
+            )
         return indices[0]
 
     def _index_lanes(self, index: ir.Expr) -> list[str]:
@@ -425,7 +429,9 @@ class FunctionEmitter(Visitor):
         self.module.declare("lw_workspace_free", "void @lw_workspace_free(ptr)")
         pointer = self.b.value(f"call noalias align {ALIGNMENT} ptr @lw_workspace_alloc(i64 {needed})")
         present = self.b.value(f"icmp ne ptr {pointer}, null")
-        text = f"no memory for the intermediate buffer {statement.buffer_var.name}\x1f\x1ffree memory, or tile the program"
+        text = (
+            f"no memory for the intermediate buffer {statement.buffer_var.name}\x1f\x1ffree memory, or tile the program"
+        )
         self.fail_unless(present, "WorkspaceExhausted", text)
         self.values[statement.buffer_var] = pointer
         self.workspaces.append(pointer)

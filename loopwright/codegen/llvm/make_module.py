@@ -1,4 +1,4 @@
-"""make_module: a lowered IRModule becomes a callable runtime Module: LLVM text, one object, linked into this process."""
+"""make_module: a lowered IRModule becomes a runtime Module: LLVM text, one object, linked into this process."""
 
 from __future__ import annotations
 

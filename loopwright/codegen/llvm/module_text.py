@@ -68,7 +68,9 @@ class ModuleText:
 
     def text(self) -> str:
         """The module as LLVM assembly text."""
-        strings = [f"{name} = private unnamed_addr constant {c_string(text)}, align 1" for text, name in self._strings.items()]
+        strings = [
+            f"{name} = private unnamed_addr constant {c_string(text)}, align 1" for text, name in self._strings.items()
+        ]
         declarations = [text for name, text in self._declared.items() if name not in self._defined]
         parts = [*self.head, *strings, *self._globals, *self._functions, *declarations, *self._metadata]
         return "\n".join(parts) + "\n"

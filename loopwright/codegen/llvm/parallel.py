@@ -63,7 +63,7 @@ def _captured(body: ir.Stmt, emitter: FunctionEmitter) -> list[ir.Var]:
 
 
 def _emit_chunk(emitter: FunctionEmitter, loop: ir.For, captured: list[ir.Var], name: str) -> None:
-    parameters = [f"i64 %begin, i64 %end"]
+    parameters = ["i64 %begin, i64 %end"]
     for position, var in enumerate(captured):
         attributes = " noalias" if var.dtype.kind == "handle" else ""
         parameters.append(f"{register_type(var.dtype)}{attributes} %c{position}")

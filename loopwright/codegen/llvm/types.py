@@ -12,7 +12,7 @@ _FLOATS: Final = {16: "half", 32: "float", 64: "double"}
 
 
 def register_type(dtype: DataType) -> str:
-    """The type of a value in a register. bfloat16 and float8 travel as their bits: not every target can convert them."""
+    """The type of a value in a register. bfloat16 and float8 travel as bits: few targets can convert them."""
     kind, bits = dtype.kind, dtype.bits
     if kind == "float":
         element = _FLOATS[bits]

@@ -1,0 +1,116 @@
+"""The nodes of iteration maps: iterators, splits of them, sums of splits; and the plain expressions they stand for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from enum import IntEnum
+from typing import NamedTuple
+
+from loopwright.arith.analyzer import Analyzer
+from loopwright.arith.linear import LinearForm, imm, is_index
+from loopwright.ir import (
+    GE,
+    GT,
+    LE,
+    LT,
+    And,
+    Expr,
+    FloorDiv,
+    FloorMod,
+    IntImm,
+    Node,
+    Range,
+    Sub,
+    Var,
+    as_expr,
+    const,
+    deep,
+    node,
+    uses_var,
+)
+from loopwright.ir.node import derived
+from loopwright.runtime.dtype import DataType
+from loopwright.runtime.errors import LoopwrightError
+
+
+class UnknownIterMapLevel(LoopwrightError, ValueError):
+    """detect_iter_map was asked for a check level that does not exist."""
+
+    code = "LW0904"
+
+    def __init__(self, level: object) -> None:
+        super().__init__(
+            f"detect_iter_map: unknown check level {level!r}",
+            hint="use 'nocheck', 'surjective' or 'bijective', or a member of IterMapLevel",
+        )
+
+
+class IterMapLevel(IntEnum):
+    """What must hold of the map; the numbers are those users' scripts know."""
+
+    Bijective = 0
+    Surjective = 1
+    NoCheck = 3
+
+    @staticmethod
+    def of(level: int | str | IterMapLevel) -> IterMapLevel:
+        """The level with that number or name, in any case."""
+        for known in IterMapLevel:
+            if level == known or (isinstance(level, str) and level.lower() == known.name.lower()):
+                return known
+        raise UnknownIterMapLevel(level)
+
+
+@node
+class IterMark(Node):
+    """An iterator that counts from 0 to extent - 1; `source` is a loop variable (less its start) or an IterSumExpr."""
+
+    source: Expr
+    extent: Expr
+
+
+@node
+class IterSplitExpr(Expr):
+    """(source // lower_factor) % extent * scale."""
+
+    source: IterMark
+    lower_factor: Expr
+    extent: Expr
+    scale: Expr
+    dtype: DataType = derived("extent.dtype")
+
+
+@node
+class IterSumExpr(Expr):
+    """The sum of the splits, plus `base`, which no iterator takes part in."""
+
+    args: tuple[IterSplitExpr, ...]
+    base: Expr
+    dtype: DataType = derived("base.dtype")
+
+
+def plain_expr(e: Expr) -> Expr:
+    if isinstance(e, IterSumExpr):
+        total = e.base
+        for arg in reversed(e.args):
+            total = plain_expr(arg) + total
+        return total
+    if isinstance(e, IterSplitExpr):
+        value = plain_expr(e.source.source)
+        whole = isinstance(e.lower_factor, IntImm) and e.lower_factor.value == 1
+        value = value if whole else FloorDiv(value, e.lower_factor)
+        if not covers(e):
+            value = FloorMod(value, e.extent)
+        return value * e.scale
+    return e
+
+
+def covers(split: IterSplitExpr) -> bool:
+    """Whether the split takes all digits above its lower factor."""
+    if split.extent is split.source.extent:
+        return is_one(split.lower_factor)
+    return Analyzer().can_prove_equal(split.lower_factor * split.extent, split.source.extent)
+
+
+def is_one(e: Expr) -> bool:
+    return isinstance(e, IntImm) and e.value == 1

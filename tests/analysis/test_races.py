@@ -1,0 +1,205 @@
+"""check_races: parallel and vectorized loops whose iterations meet."""
+
+from __future__ import annotations
+
+import pytest
+
+from loopwright.analysis import ParallelRace, check_races
+from loopwright.script import tir as T
+
+
+def refused(function) -> ParallelRace:
+    with pytest.raises(ParallelRace) as caught:
+        check_races(function)
+    assert caught.value.code == "LW0823"
+    return caught.value
+
+
+def test_parallel_reduction():
+    @T.prim_func
+    def f(A: T.Buffer((4, 8), "float32"), C: T.Buffer((4,), "float32")):
+        for i in range(4):
+            for k in T.parallel(8):
+                with T.block("C"):
+                    vi, vk = T.axis.remap("SR", [i, k])
+                    with T.init():
+                        C[vi] = T.float32(0)
+                    C[vi] = C[vi] + A[vi, vk]
+
+    error = refused(f)
+    assert error.problem == "iterations k = 0 and k = 1 of the parallel loop k both touch C[0]"
+    assert error.why == (
+        'block "C" reads it at i = 0, k = 0, and block "C" writes it at i = 0, k = 1; '
+        "a parallel loop runs them in any order"
+    )
+    assert error.hint == "make the loop k serial, or give each of its iterations elements of its own"
+    assert "for k in T.parallel(8):" in str(error)
+
+
+def test_disjoint_writes():
+    @T.prim_func
+    def rows(A: T.Buffer((4, 8), "float32"), C: T.Buffer((4, 8), "float32")):
+        for i in T.parallel(4):
+            for j in range(8):
+                C[i, j] = C[i, j] + A[i, j]
+
+    @T.prim_func
+    def tiles(A: T.Buffer((12,), "float32"), C: T.Buffer((12,), "float32")):
+        for i in T.parallel(3):
+            for j in range(4):
+                C[i * 4 + j] = A[i * 4 + j]
+
+    @T.prim_func
+    def reads_are_free(A: T.Buffer((4,), "float32"), C: T.Buffer((4,), "float32")):
+        for i in T.parallel(4):
+            C[i] = A[0] + A[3 - i]
+
+    for function in (rows, tiles, reads_are_free):
+        check_races(function)
+
+
+def test_overlapping_tiles():
+    @T.prim_func
+    def f(A: T.Buffer((16,), "float32"), C: T.Buffer((16,), "float32")):
+        for i in T.parallel(3):
+            for j in range(5):
+                C[i * 4 + j] = A[i * 4 + j]
+
+    error = refused(f)
+    assert error.problem == "iterations i = 0 and i = 1 of the parallel loop i both touch C[4]"
+    assert error.fields["iterations"] == ({"i": 0, "j": 4}, {"i": 1, "j": 0})
+
+
+def test_reading_a_neighbour():
+    @T.prim_func
+    def f(A: T.Buffer((8,), "float32")):
+        for i in T.parallel(7):
+            A[i] = A[i + 1]
+
+    assert refused(f).problem == "iterations i = 0 and i = 1 of the parallel loop i both touch A[1]"
+
+
+def test_memory_allocated_inside_is_private():
+    @T.prim_func
+    def inside(A: T.Buffer((4,), "float32"), C: T.Buffer((4,), "float32")):
+        for i in T.parallel(4):
+            with T.block("outer"):
+                vi = T.axis.spatial(4, i)
+                X = T.alloc_buffer((1,), "float32")
+                X[0] = A[vi]
+                C[vi] = X[0]
+
+    @T.prim_func
+    def outside(A: T.Buffer((4,), "float32"), C: T.Buffer((4,), "float32")):
+        X = T.alloc_buffer((1,), "float32")
+        for i in T.parallel(4):
+            X[0] = A[i]
+            C[i] = X[0]
+
+    check_races(inside)
+    assert refused(outside).problem == "iterations i = 0 and i = 1 of the parallel loop i both touch X[0]"
+
+
+def test_fused_indices():
+    @T.prim_func
+    def whole(A: T.Buffer((4, 8), "float32"), C: T.Buffer((4, 8), "float32")):
+        for f in T.parallel(32):
+            C[f // 8, f % 8] = A[f // 8, f % 8]
+
+    @T.prim_func
+    def loses_the_row(A: T.Buffer((4, 8), "float32"), C: T.Buffer((8,), "float32")):
+        for f in T.parallel(32):
+            C[f % 8] = A[f // 8, f % 8]
+
+    check_races(whole)
+    assert refused(loses_the_row).problem == "iterations f = 0 and f = 8 of the parallel loop f both touch C[0]"
+
+
+def test_symbolic_sizes():
+    @T.prim_func
+    def f(a: T.handle, c: T.handle):
+        n = T.int32()
+        A = T.match_buffer(a, (n,), "float32")
+        C = T.match_buffer(c, (n,), "float32")
+        for i in T.parallel(n):
+            C[i // 2] = A[i]
+
+    error = refused(f)
+    assert error.problem == "iterations i = 0 and i = 1 of the parallel loop i both touch C[0]"
+    assert "at n = 2, i = 0" in error.why
+
+
+def test_conditions_keep_iterations_apart():
+    @T.prim_func
+    def f(A: T.Buffer((8,), "float32"), C: T.Buffer((1,), "float32")):
+        for i in T.parallel(8):
+            if i == 3:
+                C[0] = A[i]
+
+    check_races(f)
+
+
+def test_one_iteration_races_with_nobody():
+    @T.prim_func
+    def f(C: T.Buffer((1,), "float32")):
+        for i in T.parallel(1):
+            C[0] = C[0] + T.Cast("float32", i)
+
+    check_races(f)
+
+
+def test_what_depends_on_data_is_not_judged():
+    @T.prim_func
+    def f(I: T.Buffer((8,), "int32"), C: T.Buffer((8,), "float32")):
+        for i in T.parallel(8):
+            C[I[i]] = T.float32(1)
+
+    check_races(f)
+
+
+def test_vectorized_loops_run_in_lockstep():
+    @T.prim_func
+    def loads_come_first(A: T.Buffer((9,), "float32")):
+        for i in T.vectorized(8):
+            A[i] = A[i + 1]
+
+    @T.prim_func
+    def carried(A: T.Buffer((9,), "float32")):
+        for i in T.vectorized(8):
+            A[i + 1] = A[i]
+
+    @T.prim_func
+    def sum_of_lanes(A: T.Buffer((8,), "float32"), C: T.Buffer((1,), "float32")):
+        for i in T.vectorized(8):
+            C[0] = C[0] + A[i]
+
+    @T.prim_func
+    def two_statements(A: T.Buffer((8,), "float32"), X: T.Buffer((8,), "float32"), C: T.Buffer((8,), "float32")):
+        for i in T.vectorized(8):
+            X[i] = A[i]
+            C[i] = X[i]
+
+    @T.prim_func
+    def mirrored(A: T.Buffer((8,), "float32"), X: T.Buffer((8,), "float32"), C: T.Buffer((8,), "float32")):
+        for i in T.vectorized(8):
+            X[i] = A[i]
+            C[i] = X[7 - i]
+
+    check_races(loads_come_first)
+    check_races(two_statements)
+    error = refused(carried)
+    assert error.problem == "iterations i = 1 and i = 0 of the vectorized loop i both touch A[1]"
+    assert error.why.endswith("a vectorized loop runs them in lockstep, not one after the other")
+    assert "of the vectorized loop i both touch C[0]" in refused(sum_of_lanes).problem
+    assert "of the vectorized loop i both touch X[" in refused(mirrored).problem
+
+
+def test_nested_parallel_loops_are_judged_each():
+    @T.prim_func
+    def f(A: T.Buffer((4, 4), "float32"), C: T.Buffer((4, 4), "float32")):
+        for i in T.parallel(4):
+            for j in T.parallel(4):
+                C[i, j // 2] = A[i, j]
+
+    error = refused(f)
+    assert error.problem == "iterations j = 0 and j = 1 of the parallel loop j both touch C[0, 0]"
