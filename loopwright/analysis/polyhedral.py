@@ -88,35 +88,30 @@ class Polyhedra:
 
     # --- questions ----------------------------------------------------------------------------------------------
 
-    def smallest(self, dims: Sequence[str], constraints: Sequence[str], certain: bool = True) -> dict[str, int] | None:
-        """The first point where the constraints hold, sizes of arguments first; None when there is none.
+    def smallest(
+        self, dims: Sequence[str], constraints: Sequence[str], excluded: Sequence[str] = (), certain: bool = True
+    ) -> dict[str, int] | None:
+        """The first point where all the constraints and none of `excluded` hold, sizes of arguments first.
 
-        Unless `certain` is off, there must be one whatever the scalars are.
+        None when there is none; unless `certain` is off, there must be one whatever the scalars are.
         """
-        text = " and ".join([*self.known(), *constraints]) or "0 = 0"
+        known = self.known()
         with self.ask() as context:
             import islpy as isl
 
-            points = isl.Set.read_from_str(context, f"{{ [{', '.join([*self.ordered(), *dims])}] : {text} }}")
+            space = f"[{', '.join([*self.ordered(), *dims])}]"
+            points = isl.Set.read_from_str(
+                context, f"{{ {space} : {' and '.join([*known, *constraints]) or '0 = 0'} }}"
+            )
+            for text in excluded:
+                if points.is_empty():
+                    break
+                points = points.subtract(isl.Set.read_from_str(context, f"{{ {space} : {text} }}"))
             return self._first(points, dims, certain)
-
-    def smallest_of(self, points: Any, dims: Sequence[str]) -> dict[str, int] | None:
-        """The same for an isl set whose parameters are those of the program."""
-        known = " and ".join(self.known()) or "0 = 0"
-        names = self.ordered()
-        with self.ask() as context:
-            import islpy as isl
-
-            bounds = isl.Set.read_from_str(context, f"[{', '.join(names)}] -> {{ : {known} }}")
-            points = points.align_params(bounds.get_space()).intersect_params(bounds)
-            for place, name in enumerate(names):
-                at = points.find_dim_by_name(isl.dim_type.param, name)
-                points = points.move_dims(isl.dim_type.set, place, isl.dim_type.param, at, 1)
-            return self._first(points, dims, certain=True)
 
     @contextmanager
     def ask(self) -> Iterator[Any]:
-        """isl's context, with a fresh budget for one more question; Undecided when it is spent, or there were too many."""
+        """isl's context, with a fresh budget for one question; Undecided when it is spent, or there were too many."""
         self.questions += 1
         if self.questions > QUESTIONS:
             raise Undecided
@@ -156,9 +151,9 @@ class Polyhedra:
             if points.is_empty():
                 return None
         # Sizes as small as can be, scalars as near to nothing, then the first iteration.
-        natural = points
+        natural, zero = points, isl.Val(0, context=points.get_ctx())
         for k in range(sizes):
-            natural = natural.lower_bound_si(isl.dim_type.set, k, 0)
+            natural = natural.lower_bound_val(isl.dim_type.set, k, zero)
         points = points if natural.is_empty() else natural
         if natural.is_empty() or scalars:
             rest = len(names) - sizes
@@ -167,7 +162,7 @@ class Polyhedra:
             for k in range(sizes):
                 points = points.fix_val(isl.dim_type.set, k, chosen.get_coordinate_val(isl.dim_type.set, k))
             for k in range(sizes, sizes + scalars):
-                at_zero = points.fix_val(isl.dim_type.set, k, isl.Val(0, context=points.get_ctx()))
+                at_zero = points.fix_val(isl.dim_type.set, k, zero)
                 if at_zero.is_empty():
                     some = points.sample_point().get_coordinate_val(isl.dim_type.set, k)
                     at_zero = points.fix_val(isl.dim_type.set, k, some)

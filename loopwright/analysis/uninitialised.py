@@ -11,7 +11,7 @@ count as written. Memory that calls may touch, that has several names or that th
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from loopwright.analysis.accesses import Access, Program, accesses_of
 from loopwright.analysis.affine import Form
@@ -102,10 +102,11 @@ def check_initialised_in(program: Program) -> None:
         shape = tuple([program.affine.form(extent) for extent in accesses[0].cell[0].shape])
         open_reads = [read for read in reads if not any([_supplies(program, w, read, shape) for w in writes])]
         if open_reads and len(open_reads) + len(writes) <= FLOWS:
-            try:
-                _ask(program, open_reads, writes, shape)
-            except Undecided:
-                continue
+            for read in open_reads:
+                try:
+                    _ask(program, read, writes, shape)
+                except Undecided:
+                    continue
 
 
 # --- the lemmas ---------------------------------------------------------------------------------------------------
@@ -159,75 +160,49 @@ def _runs(program: Program, loop: Loop, write: Access) -> bool:
 # --- the exact test -----------------------------------------------------------------------------------------------
 
 
-def _ask(program: Program, reads: Sequence[Access], writes: Sequence[Access], shape: Sequence[Form | None]) -> None:
-    """Ask isl for a read that no write precedes; raise UninitialisedRead with it."""
+def _ask(program: Program, read: Access, writes: Sequence[Access], shape: Sequence[Form | None]) -> None:
+    """Ask isl for an iteration of `read` that no write precedes; raise UninitialisedRead with it."""
     polyhedra = program.polyhedra.begin()
-    everything = [*reads, *writes]
-    length = max([len(access.time) for access in everything])
-    names = {id(access): _names(access) for access in everything}
-    maps = {
-        id(access): _cells(program, access, f"a{k}", names[id(access)], shape) for k, access in enumerate(everything)
-    }
-    times = [_time(access, f"a{k}", names[id(access)], length) for k, access in enumerate(everything)]
-    header = f"[{', '.join(polyhedra.ordered())}] -> "
-
-    def union(texts: Sequence[str]) -> Any:
-        return isl.UnionMap.read_from_str(context, f"{header}{{ {'; '.join(texts)} }}")
-
-    with polyhedra.ask() as context:
-        import islpy as isl
-
-        flow = (
-            isl.UnionAccessInfo.from_sink(union([maps[id(read)] for read in reads]))
-            .set_must_source(union([maps[id(write)] for write in writes if write.is_must]))
-            .set_may_source(union([maps[id(write)] for write in writes if not write.is_must]))
-            .set_schedule_map(union(times))
-            .compute_flow()
-        )
-        missing = {item.get_tuple_name(): item for item in _sets(flow.get_must_no_source().domain())}
-    for k, read in enumerate(reads):
-        found = missing.get(f"a{k}")
-        if found is None:
-            continue
-        point = polyhedra.smallest_of(found, list(names[id(read)].values()))
-        if point is not None:
-            values = values_of(point, names[id(read)], polyhedra)
-            indices = [index.at(values) for index in read.cell[1] if index is not None]
-            raise UninitialisedRead(read, indices, values, _later(program, read, indices, values, writes))
+    names = {loop.var: f"i{k}" for k, loop in enumerate(read.loops)}
+    runs = polyhedra.domain(read.loops, read.guards, names)
+    for index, extent in zip(read.cell[1], shape, strict=True):
+        # Reads outside the buffer are left out: they are wrong for another reason.
+        if index is not None and extent is not None:
+            runs.append(f"0 <= {polyhedra.form(index, names)} < {polyhedra.form(extent, names)}")
+    earlier = [_precedes(program, write, read, names) for write in writes]
+    point = polyhedra.smallest(list(names.values()), runs, [text for text in earlier if text is not None])
+    if point is not None:
+        values = values_of(point, names, polyhedra)
+        indices = [index.at(values) for index in read.cell[1] if index is not None]
+        raise UninitialisedRead(read, indices, values, _later(program, read, indices, values, writes))
 
 
-def _names(access: Access) -> dict[Var, str]:
-    return {loop.var: f"i{k}" for k, loop in enumerate(access.loops)}
+def _precedes(program: Program, write: Access, read: Access, names: Mapping[Var, str]) -> str | None:
+    """The condition, as isl text, that `write` has touched the cell before `read` does; None when it never has.
 
-
-def _cells(program: Program, access: Access, name: str, names: Mapping[Var, str], shape: Sequence[Form | None]) -> str:
-    """`a0[i0, i1] -> [home…, index…] : domain`; an index that is not affine may be anything.
-
-    Reads outside the buffer are left out: they are wrong for another reason.
+    An index of the write that is not affine may be anything.
     """
     polyhedra = program.polyhedra
-    buffer, indices = access.cell
-    domain = polyhedra.domain(access.loops, access.guards, names)
-    home = [names[loop.var] for loop in program.homes[buffer.data]]
-    outputs = [f"o{k}" if index is None else polyhedra.form(index, names) for k, index in enumerate(indices)]
-    if not access.writes:
-        for text, extent in zip(outputs, shape, strict=True):
-            if extent is not None:
-                domain.append(f"0 <= {text} < {polyhedra.form(extent, names)}")
-    where = f" : {' and '.join(domain)}" if domain else ""
-    return f"{name}[{', '.join(names.values())}] -> cell[{', '.join([*home, *outputs])}]{where}"
-
-
-def _time(access: Access, name: str, names: Mapping[Var, str], length: int) -> str:
-    vector = [names[item] if isinstance(item, Var) else str(item) for item in access.time]
-    vector += ["0"] * (length - len(vector))
-    return f"{name}[{', '.join(names.values())}] -> [{', '.join(vector)}]"
-
-
-def _sets(union: Any) -> list[Any]:
-    found: list[Any] = []
-    union.foreach_set(found.append)
-    return found
+    own = {loop.var: f"w{k}" for k, loop in enumerate(write.loops)}
+    common = common_depth(write.instance, read.instance)
+    before = []
+    same: list[str] = []
+    for loop in write.loops[:common]:
+        before.append(" and ".join([*same, f"{own[loop.var]} < {names[loop.var]}"]))
+        same.append(f"{own[loop.var]} = {names[loop.var]}")
+    # In one iteration of the loops around both, the order is that of the text; a statement loads before it stores.
+    if write.instance.positions[common] < read.instance.positions[common]:
+        before.append(" and ".join(same) or "0 = 0")
+    if not before:
+        return None
+    constraints = polyhedra.domain(write.loops, write.guards, own)
+    constraints += [f"{own[loop.var]} = {names[loop.var]}" for loop in program.homes[read.cell[0].data]]
+    for mine, theirs in zip(write.cell[1], read.cell[1], strict=True):
+        if mine is not None and theirs is not None:
+            constraints.append(f"{polyhedra.form(mine, own)} = {polyhedra.form(theirs, names)}")
+    constraints.append(f"({' or '.join([f'({item})' for item in before])})")
+    text = " and ".join(constraints)
+    return f"exists ({', '.join(own.values())} : {text})" if own else text
 
 
 def _later(
@@ -240,7 +215,7 @@ def _later(
     for write in writes:
         if not write.is_must:
             continue
-        names = _names(write)
+        names = {loop.var: f"w{k}" for k, loop in enumerate(write.loops)}
         same = [f"{names[loop.var]} = {values[loop.var]}" for loop in home]
         for index, value in zip(write.cell[1], indices, strict=True):
             assert index is not None

@@ -362,7 +362,8 @@ class Simplifier:
         if type(b) is IntImm and b.value == 1:
             return self.form(a) if type(e) in (FloorDiv, Div) else LinearForm({}, 0)
         result = e if a is e.a and b is e.b else type(e)(a, b, span=e.span)
-        atom = self.intern(result)
+        # Not the name of the exact division: other facts may hold where that one is met.
+        atom = self.atoms.setdefault((Structure, self.structure.number(result)), result)
         self._plain[result] = atom
         return LinearForm({atom: 1}, 0)
 
@@ -437,7 +438,7 @@ class Simplifier:
         atom = self.atoms.get(name)
         if atom is None:
             atom = self.atoms[name] = e
-            if isinstance(e, (Min, Max)) and is_index(e.dtype):
+            if isinstance(e, (Min, Max)) and is_index(e.dtype) and not is_data(self, e):
                 self.parts[e] = self.form(e.a), self.form(e.b)
         return atom
 

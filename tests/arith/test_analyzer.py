@@ -93,7 +93,7 @@ def analyzer() -> Analyzer:
 )
 def test_simplify(analyzer: Analyzer, before: Expr, after: str | None) -> None:
     found = analyzer.simplify(before)
-    if after is not None and "-(-i" not in after and "Div" not in after:
+    if after is not None:
         assert _same_text(found, after), f"{found!r}"
     assert analyzer.simplify(found) is found
 
