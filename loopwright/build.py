@@ -110,7 +110,7 @@ def as_module(inputs: Any, args: Sequence[Any] | None = None, name: str = "main"
 
 
 def _entry_name(module: IRModule) -> str | None:
-    names = [function.name for _, function in module.functions_items()]
+    names = [str(function.attrs.get("global_symbol", name)) for name, function in module.functions_items()]
     if len(names) == 1:
         return names[0]
     return "main" if "main" in names else None

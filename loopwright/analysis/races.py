@@ -6,9 +6,10 @@ iterations in lockstep, each statement's loads before its stores: it is refused 
 one for two iterations that touch one cell with a write among them.
 
 A lemma settles the common case: in some dimension, the loop variable moves the index further than everything within
-the loop does. isl decides the rest. Refused is only what certainly conflicts: accesses whose index or condition
-depends on data (a scatter) are not judged, so a parallel loop around them is the author's responsibility.
-Loops bound to threads synchronise by barriers and are not judged here.
+the loop does; or several dimensions do so with its digits (`f // 8` and `f % 8` of a fused loop). isl decides the
+rest. Refused is only what certainly conflicts: accesses whose index or condition depends on data (a scatter) are not
+judged, so a parallel loop around them is the author's responsibility. Loops bound to threads synchronise by barriers
+and are not judged here.
 """
 
 from __future__ import annotations
@@ -102,40 +103,74 @@ def check_races_in(program: Program) -> None:
 
 
 def _disjoint(program: Program, loop: Loop, accesses: Sequence[Access]) -> bool:
-    """Whether some dimension tells any two iterations of `loop` apart, whatever runs within it."""
-    return any([_tells_apart(program, loop, accesses, axis) for axis in range(len(accesses[0].cell[1]))])
+    """Whether the dimensions tell any two iterations of `loop` apart, whatever runs within it."""
+    found = [_told_apart(program, loop, accesses, axis) for axis in range(len(accesses[0].cell[1]))]
+    return _determine([term for term in found if term is not None], loop, 1)
 
 
-def _tells_apart(program: Program, loop: Loop, accesses: Sequence[Access], axis: int) -> bool:
-    step: int | None = None
+def _told_apart(program: Program, loop: Loop, accesses: Sequence[Access], axis: int) -> Var | Part | None:
+    """The term of the loop variable (itself, or a digit of it) that must be equal where indices on `axis` are equal."""
+    chosen: tuple[Var | Part, int] | None = None
     around: Hashable = None
     low = high = 0
     for k, access in enumerate(accesses):
         index = access.cell[1][axis]
         assert index is not None
-        mine = index.terms.get(loop.var, 0)
         inner = {item.var for item in access.loops[access.loops.index(loop) + 1 :]}
+        mine: list[tuple[Var | Part, int]] = []
         inside: dict[Var | Part, int] = {}
         outside: list[tuple[Var | Part, int]] = []
         for term, c in index.terms.items():
-            if term is loop.var:
-                continue
-            if isinstance(term, Part) and loop.var in term.variables:
-                return False
-            if (term.variables & inner) if isinstance(term, Part) else term in inner:
+            variables = term.variables if isinstance(term, Part) else {term}
+            if loop.var in variables:
+                mine.append((term, c))
+            elif variables & inner:
                 inside[term] = c
             else:
                 outside.append((term, c))
+        if len(mine) != 1 or (isinstance(mine[0][0], Part) and len(mine[0][0].variables) > 1):
+            return None
         span = Form(inside, index.const)
         top, bottom = program.ranges.greatest(span, access.loops), program.ranges.greatest(span.negated(), access.loops)
-        if not mine or top is None or bottom is None:
-            return False
+        if top is None or bottom is None:
+            return None
         if k == 0:
-            step, around, low, high = mine, frozenset(outside), -bottom, top
-        elif step != mine or around != frozenset(outside):
-            return False
+            chosen, around, low, high = mine[0], frozenset(outside), -bottom, top
+        elif chosen is None or chosen[0] is not mine[0][0] or chosen[1] != mine[0][1] or around != frozenset(outside):
+            return None
         low, high = min(low, -bottom), max(high, top)
-    return step is not None and high - low < abs(step)
+    return chosen[0] if chosen is not None and high - low < abs(chosen[1]) else None
+
+
+def _determine(terms: Sequence[Var | Part], loop: Loop, divisor: int) -> bool:
+    """Whether the values of `terms` fix floor(loop / divisor): it, or its last digit and the rest, are among them."""
+    if divisor > 1 and loop.low is not None and loop.high is not None and not loop.low.terms and not loop.high.terms:
+        if loop.low.const >= 0 and loop.high.const < divisor:
+            return True
+    for term in terms:
+        if not isinstance(term, Part):
+            if divisor == 1:
+                return True
+        elif term.op == "floor" and term.divisor == divisor and _divided_by(term.args[0], loop) == 1:
+            return True
+        elif term.op == "mod" and _divided_by(term.args[0], loop) == divisor:
+            if _determine(terms, loop, divisor * term.divisor):
+                return True
+    return False
+
+
+def _divided_by(form: Form, loop: Loop) -> int | None:
+    """The divisor d when the form is floor(loop / d), 1 when it is the loop variable itself."""
+    if form.const or len(form.terms) != 1:
+        return None
+    ((term, k),) = form.terms.items()
+    if k != 1:
+        return None
+    if term is loop.var:
+        return 1
+    if isinstance(term, Part) and term.op == "floor" and _divided_by(term.args[0], loop) == 1:
+        return term.divisor
+    return None
 
 
 # --- the exact test -----------------------------------------------------------------------------------------------

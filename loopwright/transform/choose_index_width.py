@@ -184,7 +184,8 @@ class _ChooseIndexWidth(Rewriter):
             return expr.with_(condition=self.visit(expr.condition), true_value=chosen, false_value=other)
         if element is INT32:
             return None
-        return self.visit_Cast(expr) if isinstance(expr, Cast) else self.rebuild(expr)
+        visited: Expr = self.visit(expr)  # 64 bits already, but not so what it is computed from
+        return visited
 
     def _wraps(self, expr: Expr) -> bool:
         """Whether intervals show that the 32-bit value differs from the true one for some iteration."""

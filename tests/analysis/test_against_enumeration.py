@@ -224,3 +224,27 @@ def test_symbolic_sizes(made):
             assert (error.fields["loop"], error.fields["buffer"], error.fields["indices"]) in cases
         else:
             assert place(error) in sorted_places(cases)
+
+
+@st.composite
+def fused(draw):
+    """A parallel loop whose variable reaches the indices in digits, with a tile inside."""
+    loop, tile = Var("f", "int32"), Var("t", "int32")
+    numbers = st.integers(1, 5)
+
+    def digit():
+        a, b = draw(numbers), draw(numbers)
+        kind = draw(st.integers(0, 4))
+        return [loop, loop // a, loop % a, loop // a % b, (loop + 1) % a][kind]
+
+    indices = tuple([digit() * draw(numbers) + tile * draw(st.integers(0, 1)) for _ in range(draw(st.integers(1, 3)))])
+    buffer = decl_buffer((100,) * len(indices), name="C")
+    body = For(tile, const(0), const(draw(numbers)), ForKind.SERIAL, BufferStore(buffer, buffer[indices], indices))
+    low = const(draw(st.integers(0, 2)))
+    return PrimFunc([buffer], For(loop, low, const(draw(st.integers(1, 16))), ForKind.PARALLEL, body))
+
+
+@settings(max_examples=EXAMPLES)
+@given(fused())
+def test_fused_parallel_loops(function):
+    compare(function, Enumerate(function).found)

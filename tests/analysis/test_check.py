@@ -54,6 +54,13 @@ def test_every_function_of_a_module_is_checked():
         check_program(outside)
 
 
+@pytest.mark.parametrize(("limit", "value"), [("BUDGET", 1), ("QUESTIONS", 0)])
+def test_what_cannot_be_decided_passes(monkeypatch, limit, value):
+    monkeypatch.setattr(f"loopwright.analysis.polyhedral.{limit}", value)
+    for function in (early, outside):
+        check_program(function)
+
+
 def test_common_programs_need_no_isl():
     code = (
         "import sys; from loopwright import te; from loopwright.analysis import check_program\n"

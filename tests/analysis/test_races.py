@@ -111,7 +111,23 @@ def test_fused_indices():
         for f in T.parallel(32):
             C[f % 8] = A[f // 8, f % 8]
 
+    @T.prim_func
+    def three(A: T.Buffer((4, 8, 3), "float32"), C: T.Buffer((3, 16, 4), "float32")):
+        for f in T.parallel(96):
+            for j in range(2):
+                C[f % 3, f // 3 % 8 * 2 + j, f // 24] = A[f // 24, f // 3 % 8, f % 3]
+
+    @T.prim_func
+    def three_loses_one(A: T.Buffer((4, 8, 3), "float32"), C: T.Buffer((3, 16, 4), "float32")):
+        for f in T.parallel(96):
+            for j in range(2):
+                C[f % 3, f // 3 % 4 * 2 + j, f // 24] = A[f // 24, f // 3 % 8, f % 3]
+
     check_races(whole)
+    check_races(three)
+    assert refused(three_loses_one).problem == (
+        "iterations f = 0 and f = 12 of the parallel loop f both touch C[0, 0, 0]"
+    )
     assert refused(loses_the_row).problem == "iterations f = 0 and f = 8 of the parallel loop f both touch C[0]"
 
 

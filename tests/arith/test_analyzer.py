@@ -62,7 +62,7 @@ def analyzer() -> Analyzer:
         ((M // 4 % 3) * 4 + M % 4, "m % 12"),
         ((K * N + K) // N, "k"),
         ((J * N + K) % N, "k"),
-        (FloorMod(I, const(-4)), "-(-i % 4)"),
+        (FloorMod(I, const(-4)), "i * -1 % 4 * -1"),
         (Div(I, const(4)), "i // 4"),
         (Mod(I, const(4)), "i % 4"),
         (Div(I - 8, const(4)), "T.Div(i - 8, 4)"),

@@ -18,13 +18,12 @@ from typing import Final
 
 from loopwright import ir
 from loopwright.codegen.llvm.emitter import FunctionEmitter
-from loopwright.codegen.llvm.types import register_type
+from loopwright.codegen.llvm.types import BODY_PREFIX, quoted, register_type
 from loopwright.runtime.dlpack import dlpack_type
 from loopwright.runtime.dtype import INT64, DataType
 from loopwright.runtime.errors import NotBuilt
 
 ENTRY_PREFIX: Final = "__tvm_ffi_"
-BODY_PREFIX: Final = "lw."
 
 _KIND_NONE, _KIND_INT, _KIND_BOOL, _KIND_FLOAT, _KIND_POINTER, _KIND_DLTENSOR, _KIND_TENSOR = 0, 1, 2, 3, 4, 7, 70
 _TENSOR_HEADER = 24
@@ -396,12 +395,6 @@ def _accepted_dtypes(dtype: DataType) -> list[int]:
     if dtype.is_bool:
         words.append((1, 1, dtype.lanes))  # as older producers write it
     return [code | bits << 8 | lanes << 16 for code, bits, lanes in words]
-
-
-def quoted(symbol: str) -> str:
-    """A symbol as LLVM text; names outside the plain alphabet need quotes."""
-    plain = all(letter.isalnum() or letter in "._$-" for letter in symbol) and symbol.isascii()
-    return symbol if plain else f'"{symbol}"'
 
 
 def entry_signature(name: str) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from loopwright import ir
 from loopwright.codegen.llvm.types import mangled, register_type, splat, zero
-from loopwright.runtime.dtype import DataType
+from loopwright.runtime.dtype import INT64, DataType
 from loopwright.runtime.errors import InternalError
 
 if TYPE_CHECKING:
@@ -35,7 +35,9 @@ def emit_binary(emitter: FunctionEmitter, node: ir.BinaryExpr, a: str, b: str) -
     text = register_type(dtype)
     simple = _SIMPLE.get(cls)
     if simple is not None:
-        operation = simple[1] if dtype.is_float else simple[0] + emitter.no_wrap
+        # Indices are 64 bits wide by now; what is narrower under them is data, which may wrap around.
+        promise = emitter.no_wrap if dtype.element is INT64 else ""
+        operation = simple[1] if dtype.is_float else simple[0] + promise
         return emitter.b.value(f"{operation} {text} {a}, {b}")
     if cls is ir.Min or cls is ir.Max:
         return _extremum(emitter, cls is ir.Min, dtype, a, b)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from loopwright import ir
-from loopwright.codegen.llvm.types import mangled, register_type, splat, zero
+from loopwright.codegen.llvm.types import BODY_PREFIX, mangled, quoted, register_type, splat, zero
 from loopwright.codegen.math import has_body
 from loopwright.runtime.dtype import FLOAT64, INT32, DataType
 from loopwright.runtime.errors import InternalError, NotBuilt
@@ -235,17 +235,36 @@ def _call_packed(emitter: FunctionEmitter, call: ir.Call) -> str:
 
 
 def _call_function(emitter: FunctionEmitter, call: ir.Call) -> str:
-    """A function of the same module: pointers and scalars in, a status out."""
-    symbol = f"lw.{call.op.name}"
+    """A function of the same module: pointers and scalars in, a status out; `_ret` writes its value, if it has one."""
+    function = emitter.module.functions.get(call.op.name)
+    if function is None:
+        raise InternalError(f"the call of {call.op.name} names no function of the module", at=call)
+    if any([isinstance(extent, ir.Var) and extent not in function.params for extent in _sizes(function)]):
+        raise NotBuilt(f"calling {call.op.name}, whose buffers have symbolic shapes", "give its buffers constant shapes")
+    symbol = quoted(BODY_PREFIX + function.name)
     arguments = [f"{register_type(arg.dtype)} {emitter.value(arg)}" for arg in call.args]
-    status = emitter.b.value(f"call i32 @{symbol}({', '.join([*arguments, 'ptr null'])})")
+    slot = emitter.b.alloca("i64", 2, 8)
+    status = emitter.b.value(f"call i32 @{symbol}({', '.join([*arguments, f'ptr {slot}'])})")
     fine = emitter.b.value(f"icmp eq i32 {status}, 0")
     bad, good = emitter.b.label("bad"), emitter.b.label("good")
     emitter.b.branch(fine, good, bad)
     emitter.b.start(bad)
     emitter.leave(status)
     emitter.b.start(good)
-    return "0"
+    if call.dtype.kind in ("void", "handle"):
+        return "0"
+    wide = FLOAT64 if call.dtype.is_float else DataType("int64")
+    where = emitter.b.value(f"getelementptr inbounds i8, ptr {slot}, i64 8")
+    return emitter.cast(emitter.b.value(f"load {register_type(wide)}, ptr {where}"), wide, call.dtype)
+
+
+def _sizes(function: ir.PrimFunc) -> list[ir.Expr]:
+    """What the entry takes from the tensors themselves."""
+    return [
+        expr
+        for buffer in function.argument_buffers()
+        for expr in (*buffer.shape, *buffer.strides, buffer.elem_offset)
+    ]
 
 
 _LIBM: Final = frozenset(

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from loopwright import ir
-from loopwright.codegen.llvm.abi import BODY_PREFIX, EntryEmitter, entry_signature, quoted
+from loopwright.codegen.llvm.abi import EntryEmitter, entry_signature
 from loopwright.codegen.llvm.emitter import FunctionEmitter, body_types
 from loopwright.codegen.llvm.function_builder import FunctionBuilder
 from loopwright.codegen.llvm.module_text import ModuleText
-from loopwright.codegen.llvm.types import mangled, register_type, travels_as_bits
+from loopwright.codegen.llvm.types import BODY_PREFIX, mangled, quoted, register_type, travels_as_bits
 from loopwright.codegen.math import expand
 from loopwright.ir.deep import deep
 from loopwright.runtime.dtype import DataType
@@ -19,9 +19,21 @@ def emit_module(module: ir.IRModule, cpu: CpuDescription) -> str:
     """The LLVM text of every function of a lowered module, for that CPU."""
     text = ModuleText(cpu.triple)
     writer = _ModuleEmitter(text, cpu)
-    for _, function in module.functions_items():
+    functions = with_symbols(module)
+    text.functions = dict(functions.functions_items())
+    for _, function in functions.functions_items():
         writer.emit_function(function)
     return text.text()
+
+
+def with_symbols(module: ir.IRModule) -> ir.IRModule:
+    """The module with every function under a symbol: its `global_symbol`, or its name in the module."""
+    named = ir.IRModule(attrs=module.attrs)
+    for name, function in module.functions_items():
+        named[module.get_global_var(name)] = (
+            function if "global_symbol" in function.attrs else function.with_attr("global_symbol", name)
+        )
+    return named
 
 
 class _ModuleEmitter:

@@ -64,8 +64,11 @@ class FunctionEmitter(Visitor):
         return value
 
     def index(self, expr: ir.Expr) -> str:
-        """The value of an index: the arithmetic in it does not wrap."""
-        outer, self.no_wrap = self.no_wrap, " nsw"
+        """The value of an index: its sums and products do not wrap."""
+        return self._with_promise(expr, " nsw")
+
+    def _with_promise(self, expr: ir.Expr, promise: str) -> str:
+        outer, self.no_wrap = self.no_wrap, promise
         result = self.value(expr)
         self.no_wrap = outer
         return result
@@ -116,8 +119,10 @@ class FunctionEmitter(Visitor):
         return self.module.string(imm.value)
 
     def visit_BinaryExpr(self, node: ir.BinaryExpr) -> str:
-        a = self.value(node.a)
-        b = self.value(node.b)
+        # Below a remainder or a quotient anything may stand: a hash wraps around, and is a good index all the same.
+        promise = "" if isinstance(node, (ir.Div, ir.Mod, ir.FloorDiv, ir.FloorMod)) else self.no_wrap
+        a = self._with_promise(node.a, promise)
+        b = self._with_promise(node.b, promise)
         return emit_binary(self, node, a, b)
 
     def visit_CompareExpr(self, node: ir.CompareExpr) -> str:
@@ -164,9 +169,14 @@ class FunctionEmitter(Visitor):
         return self.b.value(f"select {register_type(condition_dtype)} {condition}, {text} {a}, {text} {b}")
 
     def choose(self, condition: ir.Expr, then: ir.Expr, otherwise: ir.Expr) -> str:
-        """if_then_else: only the chosen side runs, unless running both is free of effects and faults."""
+        """if_then_else: only the chosen side runs, unless running both is free of effects and faults.
+
+        A `likely` condition asks for a branch: the other side is there to be skipped.
+        """
         test = self.value(condition)
-        if condition.dtype.lanes > 1 or (is_speculatable(then) and is_speculatable(otherwise)):
+        is_likely = isinstance(condition, ir.Call) and condition.op.name == "tir.likely"
+        free = not is_likely and is_speculatable(then) and is_speculatable(otherwise)
+        if condition.dtype.lanes > 1 or free:
             return self.select(condition.dtype, test, then.dtype, self.value(then), self.value(otherwise))
         yes, no, end = self.b.label("then"), self.b.label("else"), self.b.label("chosen")
         self.b.branch(test, yes, no)
@@ -191,7 +201,10 @@ class FunctionEmitter(Visitor):
         return self.value(current)
 
     def visit_Call(self, call: ir.Call) -> str:
-        return emit_call(self, call)
+        outer, self.no_wrap = self.no_wrap, ""
+        result = emit_call(self, call)
+        self.no_wrap = outer
+        return result
 
     # --- vectors --------------------------------------------------------------------------------------------------
 

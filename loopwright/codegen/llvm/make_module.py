@@ -6,7 +6,7 @@ from time import perf_counter
 
 from loopwright import ir
 from loopwright.codegen.llvm.abi import ENTRY_PREFIX
-from loopwright.codegen.llvm.emit_module import emit_module, written_arguments
+from loopwright.codegen.llvm.emit_module import emit_module, with_symbols, written_arguments
 from loopwright.codegen.llvm.engine import Compiled, compile_text, load
 from loopwright.runtime import ffi, thread_pool
 from loopwright.runtime.module import Module
@@ -23,6 +23,7 @@ class CompiledModule(Module):
 def make_module(module: ir.IRModule, cpu: CpuDescription, entry_name: str | None = None) -> CompiledModule:
     """Compile every function of a lowered module for `cpu` and load the result."""
     start = perf_counter()
+    module = with_symbols(module)
     text = emit_module(module, cpu)
     emitted = perf_counter()
     compiled = compile_text(text, cpu)

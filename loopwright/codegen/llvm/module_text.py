@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from loopwright import ir
 from loopwright.codegen.llvm.types import c_string
 
 
@@ -14,6 +17,7 @@ class ModuleText:
             self.head.append(f'target triple = "{triple}"')
         if data_layout:
             self.head.append(f'target datalayout = "{data_layout}"')
+        self.functions: Mapping[str, ir.PrimFunc] = {}  # those of the same module, by the name that calls use
         self._declared: dict[str, str] = {}
         self._defined: set[str] = set()
         self._strings: dict[str, str] = {}

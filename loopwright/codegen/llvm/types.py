@@ -8,6 +8,8 @@ from typing import Final
 from loopwright.runtime.dtype import DataType
 from loopwright.runtime.errors import InternalError
 
+BODY_PREFIX: Final = "lw."  # of the symbols of function bodies, which are internal
+
 _FLOATS: Final = {16: "half", 32: "float", 64: "double"}
 
 
@@ -85,3 +87,9 @@ def c_string(text: str) -> str:
     data = text.encode() + b"\0"
     body = "".join(chr(byte) if 32 <= byte < 127 and byte not in (34, 92) else f"\\{byte:02X}" for byte in data)
     return f'[{len(data)} x i8] c"{body}"'
+
+
+def quoted(symbol: str) -> str:
+    """A symbol as LLVM text; names outside the plain alphabet need quotes."""
+    plain = all(letter.isalnum() or letter in "._$-" for letter in symbol) and symbol.isascii()
+    return symbol if plain else f'"{symbol}"'

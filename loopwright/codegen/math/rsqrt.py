@@ -1,4 +1,4 @@
-"""rsqrt: one over the square root, two correctly rounded steps: within 1 ulp of exact."""
+"""rsqrt: one over the square root, two correctly rounded steps, together within 1.5 ulp of exact."""
 
 from __future__ import annotations
 
