@@ -33,8 +33,13 @@ __all__ = [*_NAMES, *_MODULES]
 
 def __getattr__(name: str) -> Any:
     if name in _NAMES:
-        value = getattr(importlib.import_module(_NAMES[name]), name)
-    elif name in _MODULES:
+        module = importlib.import_module(_NAMES[name])
+        # All its names at once: importing loopwright.build made `build` the module, in place of the function.
+        for other, home in _NAMES.items():
+            if home == module.__name__:
+                globals()[other] = getattr(module, other)
+        return globals()[name]
+    if name in _MODULES:
         value = importlib.import_module(f"loopwright.{name}")
     else:
         raise AttributeError(f"module 'loopwright' has no attribute {name!r}")

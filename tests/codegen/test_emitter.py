@@ -14,7 +14,7 @@ from loopwright.ir import intrinsics
 from loopwright.runtime.errors import LoopwrightError
 from loopwright.script import ir as I
 from loopwright.script import tir as T
-from tests.agreement import assert_agreement
+from tests.agreement import assert_agreement, bits, is_nan
 
 INTS = [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
 FLOATS = ["float16", "bfloat16", "float32", "float64"]
@@ -44,29 +44,47 @@ def pairs(dtype: str) -> tuple[np.ndarray, np.ndarray]:
     return np.repeat(values, len(values)), np.tile(values, len(values))
 
 
-def elementwise(make: Make, inputs: Sequence[np.ndarray], dtypes: Sequence[str], lanes: int = 1) -> ir.PrimFunc:
-    """out[i] = make(A[i], B[i], …), for vectors of `lanes` elements when more than one."""
-    n = len(inputs[0])
-    buffers = [ir.decl_buffer((n,), dtype, name=name) for name, dtype in zip("ABCD", dtypes, strict=False)]
-    i = ir.Var("i")
-    index = i if lanes == 1 else ir.Ramp(i * lanes, 1, lanes)
-    value = make(*[ir.BufferLoad(buffer, [index]) for buffer in buffers])
-    out = ir.decl_buffer((n,), value.dtype.element, name="out")
-    store = ir.BufferStore(out, value, [index])
-    assert n % lanes == 0
-    return ir.PrimFunc([*buffers, out], ir.For(i, 0, n // lanes, ir.ForKind.SERIAL, store))
+def check_all(makes: Sequence[Make], inputs: Sequence[np.ndarray], dtype: str) -> list[np.ndarray]:
+    """outK[i] = makes[K](A[i], B[i], …): native code agrees with the evaluator, for scalars and for vectors of 4.
 
-
-def check_everywhere(make: Make, inputs: Sequence[np.ndarray], dtypes: Sequence[str]) -> np.ndarray:
-    """Scalars and vectors agree between the evaluator and native code; the result of the scalar program."""
+    The results of the scalars come back. One function holds all expressions: compiling is what takes the time.
+    """
     padding = -len(inputs[0]) % 4
     inputs = [np.concatenate([array, np.repeat(array[:1], padding)]) for array in inputs]
-    for lanes in (4, 1):
-        function = elementwise(make, inputs, dtypes, lanes)
-        out = np.zeros(len(inputs[0]), function.argument_buffers()[-1].dtype.numpy())
-        assert_agreement(function, [*inputs, out])
-    evaluate(function, *inputs, out)
-    return out[: len(out) - padding]
+    n = len(inputs[0])
+    buffers = [ir.decl_buffer((n,), dtype, name=name) for name in "ABCD"[: len(inputs)]]
+    outputs, loops = [], []
+    for lanes in (1, 4):
+        for make in makes:
+            i = ir.Var("i")
+            index = i if lanes == 1 else ir.Ramp(i * lanes, 1, lanes)
+            value = make(*[ir.BufferLoad(buffer, [index]) for buffer in buffers])
+            out = ir.decl_buffer((n,), value.dtype.element, name=f"out{len(outputs)}")
+            outputs.append(out)
+            loops.append(ir.For(i, 0, n // lanes, ir.ForKind.SERIAL, ir.BufferStore(out, value, [index])))
+    # Checking every pair of so many outputs for overlap would be most of the code.
+    function = ir.PrimFunc([*buffers, *outputs], ir.seq(loops), attrs={"tir.noalias": False})
+    wanted = [np.zeros(n, out.dtype.numpy()) for out in outputs]
+    evaluate(function, *inputs, *wanted)
+    got = [np.zeros(n, out.dtype.numpy()) for out in outputs]
+    lw.build(function)(*inputs, *got)
+    for number, (a, b) in enumerate(zip(got, wanted, strict=True)):
+        different = (bits(a) != bits(b)) & ~(is_nan(a) & is_nan(b))
+        if different.any():
+            k = int(np.argmax(different))
+            given = ", ".join(str(array[k]) for array in inputs)
+            raise AssertionError(f"{loops[number].body} on {dtype} {given}: native code {a[k]}, evaluator {b[k]}")
+    return [array[: n - padding] for array in wanted[: len(makes)]]
+
+
+def check(make: Make, inputs: Sequence[np.ndarray], dtype: str) -> np.ndarray:
+    """`check_all` of one expression."""
+    return check_all([make], inputs, dtype)[0]
+
+
+def convert(target: str) -> Make:
+    """A cast to `target`, with the lanes of its operand."""
+    return lambda x: ir.Cast(ir.DataType(target).with_lanes(x.dtype.lanes), x)
 
 
 # --- arithmetic ---
@@ -74,23 +92,24 @@ def check_everywhere(make: Make, inputs: Sequence[np.ndarray], dtypes: Sequence[
 
 @pytest.mark.parametrize("dtype", NUMBERS)
 def test_sums_products_and_extrema(dtype):
-    a, b = pairs(dtype)
-    for make in (
-        lambda x, y: x + y,
-        lambda x, y: x - y,
-        lambda x, y: x * y,
-        intrinsics.minimum,
-        intrinsics.maximum,
-    ):
-        check_everywhere(make, [a, b], [dtype, dtype])
+    makes = [lambda x, y: x + y, lambda x, y: x - y, lambda x, y: x * y, intrinsics.minimum, intrinsics.maximum]
+    check_all(makes, pairs(dtype), dtype)
 
 
 def test_integers_wrap_around():
-    top = np.array([127, -128, 100, -100], "int8")
-    out = check_everywhere(lambda x: x + x, [top], ["int8"])
+    out = check(lambda x: x + x, [np.array([127, -128, 100, -100], "int8")], "int8")
     assert out.tolist() == [-2, 0, -56, 56]
-    out = check_everywhere(lambda x: -x, [np.array([0, 1, 255, 128], "uint8")], ["uint8"])
+    out = check(lambda x: -x, [np.array([0, 1, 255, 128], "uint8")], "uint8")
     assert out.tolist() == [0, 255, 1, 128]
+
+
+DIVISIONS = [ir.Div, ir.Mod, ir.FloorDiv, ir.FloorMod]
+
+
+def divided(node: type, a: int, b: int) -> int:
+    """What a division gives, in exact integers."""
+    quotient = a // b if node in (ir.FloorDiv, ir.FloorMod) else int(np.sign(a) * np.sign(b)) * (abs(a) // abs(b))
+    return quotient if node in (ir.Div, ir.FloorDiv) else a - b * quotient
 
 
 @pytest.mark.parametrize("dtype", INTS)
@@ -98,62 +117,53 @@ def test_integer_division_of_all_signs(dtype):
     a, b = pairs(dtype)
     defined = (b != 0) & ~((a == np.iinfo(a.dtype).min) & (b.astype("int64") == -1))
     a, b = a[defined], b[defined]
-    for node in (ir.Div, ir.Mod, ir.FloorDiv, ir.FloorMod):
-        out = check_everywhere(node, [a, b], [dtype, dtype])
-        exact = [_divided(node, int(x), int(y)) for x, y in zip(a, b, strict=True)]
-        assert out.tolist() == exact
-
-
-def _divided(node: type, a: int, b: int) -> int:
-    quotient = a // b if node in (ir.FloorDiv, ir.FloorMod) else int(np.sign(a) * np.sign(b)) * (abs(a) // abs(b))
-    return quotient if node in (ir.Div, ir.FloorDiv) else a - b * quotient
+    for node, out in zip(DIVISIONS, check_all(DIVISIONS, [a, b], dtype), strict=True):
+        assert out.tolist() == [divided(node, int(x), int(y)) for x, y in zip(a, b, strict=True)]
 
 
 @pytest.mark.parametrize("dtype", ["int8", "int32", "int64", "uint8", "uint64"])
-@pytest.mark.parametrize("divisor", [1, 2, 3, 8, 64, -1, -3, -8])
-def test_integer_division_by_literals(dtype, divisor):
-    if divisor < 0 and dtype.startswith("u"):
-        return
+def test_integer_division_by_literals(dtype):
+    """Powers of two become shifts and masks."""
     values = edge_values(dtype)
-    if divisor == -1:
-        values = values[values != np.iinfo(values.dtype).min]
-    for node in (ir.Div, ir.Mod, ir.FloorDiv, ir.FloorMod):
-        out = check_everywhere(lambda x, node=node: _division(node, x, divisor), [values], [dtype])
-        assert out.tolist() == [_divided(node, int(x), divisor) for x in values]
-
-
-def _division(node: type, x: ir.Expr, divisor: int) -> ir.Expr:
-    literal = ir.const(divisor, x.dtype)
-    made: ir.Expr = node(x, literal)
-    return made
+    values = values[values != np.iinfo(dtype).min] if dtype.startswith("int") else values
+    divisors = [1, 2, 3, 8, 64] + ([-1, -3, -8] if dtype.startswith("int") else [])
+    cases = [(node, divisor) for node in DIVISIONS for divisor in divisors]
+    makes = [lambda x, node=node, d=d: node(x, ir.const(d, x.dtype)) for node, d in cases]
+    for (node, divisor), out in zip(cases, check_all(makes, [values], dtype), strict=True):
+        assert out.tolist() == [divided(node, int(x), divisor) for x in values]
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_float_division_and_remainders(dtype):
-    a, b = pairs(dtype)
-    for node in (ir.Div, ir.FloorDiv, ir.Mod, ir.FloorMod):
-        check_everywhere(node, [a, b], [dtype, dtype])
+    check_all([*DIVISIONS, intrinsics.fmod, intrinsics.copysign], pairs(dtype), dtype)
 
 
 @pytest.mark.parametrize("dtype", INTS)
 def test_shifts_count_modulo_the_width(dtype):
-    bits = ir.DataType(dtype).bits
+    width = ir.DataType(dtype).bits
     values = edge_values(dtype)
-    amounts = np.array([0, 1, bits - 1, bits, bits + 1, 2 * bits + 3], dtype)
+    amounts = np.array([0, 1, width - 1, width, width + 1, 2 * width + 3], dtype)
     a, b = np.repeat(values, len(amounts)), np.tile(amounts, len(values))
-    left = check_everywhere(lambda x, y: x << y, [a, b], [dtype, dtype])
-    np.testing.assert_array_equal(left, (a << (b % bits)).astype(dtype))
-    right = check_everywhere(lambda x, y: x >> y, [a, b], [dtype, dtype])
-    np.testing.assert_array_equal(right, (a >> (b % bits)).astype(dtype))
+    left, right = check_all([lambda x, y: x << y, lambda x, y: x >> y], [a, b], dtype)
+    np.testing.assert_array_equal(left, (a << (b % width)).astype(dtype))
+    np.testing.assert_array_equal(right, (a >> (b % width)).astype(dtype))
 
 
 @pytest.mark.parametrize("dtype", INTS)
 def test_bits(dtype):
-    a, b = pairs(dtype)
-    for make in (lambda x, y: x & y, lambda x, y: x | y, lambda x, y: x ^ y):
-        check_everywhere(make, [a, b], [dtype, dtype])
-    for make in (lambda x: ~x, intrinsics.popcount, intrinsics.clz, intrinsics.abs):
-        check_everywhere(make, [edge_values(dtype)], [dtype])
+    check_all(
+        [
+            lambda x, y: x & y,
+            lambda x, y: x | y,
+            lambda x, y: x ^ y,
+            lambda x, _: ~x,
+            lambda x, _: intrinsics.popcount(x),
+            lambda x, _: intrinsics.clz(x),
+            lambda x, _: intrinsics.abs(x),
+        ],
+        pairs(dtype),
+        dtype,
+    )
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
@@ -161,8 +171,8 @@ def test_extrema_with_nan_and_signed_zero(dtype):
     nan = float("nan")
     a = np.array([nan, 1.0, nan, 0.0, -0.0], "float64").astype(ir.DataType(dtype).numpy())
     b = np.array([1.0, nan, nan, -0.0, 0.0], "float64").astype(ir.DataType(dtype).numpy())
-    least = check_everywhere(intrinsics.minimum, [a, b], [dtype, dtype]).astype("float64")
-    most = check_everywhere(intrinsics.maximum, [a, b], [dtype, dtype]).astype("float64")
+    least, most = check_all([intrinsics.minimum, intrinsics.maximum], [a, b], dtype)
+    least, most = least.astype("float64"), most.astype("float64")
     assert np.isnan(least[:3]).all() and np.isnan(most[:3]).all()
     assert np.signbit(least[3:]).all() and not np.signbit(most[3:]).any()
 
@@ -171,26 +181,28 @@ def test_extrema_with_nan_and_signed_zero(dtype):
 
 
 @pytest.mark.parametrize("dtype", [*NUMBERS, "bool"])
-@pytest.mark.parametrize("node", [ir.EQ, ir.NE, ir.LT, ir.LE, ir.GT, ir.GE])
-def test_comparisons(dtype, node):
+def test_comparisons(dtype):
     a, b = pairs(dtype)
-    out = check_everywhere(node, [a, b], [dtype, dtype])
     python = {ir.EQ: np.equal, ir.NE: np.not_equal, ir.LT: np.less, ir.LE: np.less_equal}
     python |= {ir.GT: np.greater, ir.GE: np.greater_equal}
-    np.testing.assert_array_equal(out, python[node](a, b))
+    for node, out in zip(python, check_all(list(python), [a, b], dtype), strict=True):
+        with np.errstate(invalid="ignore"):
+            np.testing.assert_array_equal(out, python[node](a, b))
 
 
 def test_logic_on_truth_values():
     a, b = pairs("bool")
-    for make in (ir.And, ir.Or, lambda x, _: ir.Not(x), lambda x, y: ir.NE(x, y)):
-        check_everywhere(make, [a, b], ["bool", "bool"])
+    both, either, neither, differ = check_all([ir.And, ir.Or, lambda x, _: ir.Not(x), ir.NE], [a, b], "bool")
+    assert both.tolist() == [False, False, False, True]
+    assert either.tolist() == [False, True, True, True]
+    assert neither.tolist() == [True, True, False, False]
+    assert differ.tolist() == [False, True, True, False]
 
 
 @pytest.mark.parametrize("dtype", [*NUMBERS, "bool"])
 def test_select_and_if_then_else(dtype):
-    a, b = pairs(dtype)
-    for choose in (intrinsics.select, intrinsics.if_then_else):
-        check_everywhere(lambda x, y, choose=choose: choose(ir.LT(x, y), x, y), [a, b], [dtype, dtype])
+    chooses = [intrinsics.select, intrinsics.if_then_else]
+    check_all([lambda x, y, choose=choose: choose(ir.LT(x, y), x, y) for choose in chooses], pairs(dtype), dtype)
 
 
 # --- casts ---
@@ -198,61 +210,38 @@ def test_select_and_if_then_else(dtype):
 
 @pytest.mark.parametrize("source", [*NUMBERS, "bool"])
 def test_casts_to_every_type(source):
-    values = edge_values(source)
-    for target in (*NUMBERS, "bool", "e4m3_float8", "e5m2_float8"):
-        if target != source:
-            check_everywhere(lambda x, target=target: ir.Cast(ir.DataType(target).with_lanes(x.dtype.lanes), x), [values], [source])
+    targets = [target for target in (*NUMBERS, "bool", "e4m3_float8", "e5m2_float8") if target != source]
+    check_all([convert(target) for target in targets], [edge_values(source)], source)
 
 
-@pytest.mark.parametrize("target", ["int8", "uint8", "int32", "uint32", "int64", "uint64"])
 @pytest.mark.parametrize("source", FLOATS)
-def test_floats_saturate_to_integers(source, target):
+def test_floats_saturate_to_integers(source):
     values = np.array([np.nan, np.inf, -np.inf, 1e4, -1e4, 2.9, -2.9], "float64").astype(ir.DataType(source).numpy())
-    out = check_everywhere(lambda x: ir.Cast(ir.DataType(target).with_lanes(x.dtype.lanes), x), [values], [source])
-    kind = ir.DataType(target)
     big = int(values.astype("float64")[3])
-    expected = [0, kind.highest, kind.lowest, min(big, kind.highest), max(-big, kind.lowest), 2, max(-2, kind.lowest)]
-    assert out.tolist() == expected
+    for target, out in zip(INTS, check_all([convert(target) for target in INTS], [values], source), strict=True):
+        low, high = ir.DataType(target).lowest, ir.DataType(target).highest
+        assert out.tolist() == [0, high, low, min(big, high), max(-big, low), 2, max(-2, low)]
 
 
 def test_reinterpret_keeps_the_bits():
-    out = check_everywhere(
-        lambda x: intrinsics.reinterpret(ir.DataType("float32").with_lanes(x.dtype.lanes), x),
-        [np.array([0x3F800000, 0x80000000, 0x7F800000, 1], "uint32")],
-        ["uint32"],
-    )
-    assert out.view("uint32").tolist() == [0x3F800000, 0x80000000, 0x7F800000, 1]
+    values = np.array([0x3F800000, 0x80000000, 0x7F800000, 1], "uint32")
+    out = check(lambda x: intrinsics.reinterpret(ir.DataType("float32").with_lanes(x.dtype.lanes), x), [values], "uint32")
+    assert out.view("uint32").tolist() == values.tolist()
 
 
-@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+@pytest.mark.parametrize("dtype", FLOATS)
 def test_rounding_and_sign_functions(dtype):
-    values = edge_values(dtype)
-    for make in (
-        intrinsics.floor,
-        intrinsics.ceil,
-        intrinsics.trunc,
-        intrinsics.round,
-        intrinsics.nearbyint,
-        intrinsics.abs,
-        intrinsics.sqrt,
-        intrinsics.isnan,
-        intrinsics.isinf,
-        intrinsics.isfinite,
-        lambda x: -x,
-    ):
-        check_everywhere(make, [values], [dtype])
-    a, b = pairs(dtype)
-    check_everywhere(intrinsics.copysign, [a, b], [dtype, dtype])
-    check_everywhere(intrinsics.fmod, [a, b], [dtype, dtype])
+    names = "floor ceil trunc round nearbyint abs sqrt isnan isinf isfinite".split()
+    makes = [getattr(intrinsics, name) for name in names]
+    check_all([*makes, lambda x: -x], [edge_values(dtype)], dtype)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_fma_rounds_once(dtype):
-    eps = np.finfo(dtype).eps
-    x = np.array([1 + eps, 1 - eps, 1 + eps, np.inf], dtype)
-    z = np.array([-1, -1, 1, np.nan], dtype)
-    out = check_everywhere(lambda a, b: intrinsics.fma(a, a, b), [x, z], [dtype, dtype])
-    assert out[0] == 2 * eps + eps * eps if dtype == "float32" else out[0] > 2 * eps
+    eps = float(np.finfo(dtype).eps)
+    x, z = np.array([1 + eps, 1 - eps, 1 + eps, np.inf], dtype), np.array([-1, -1, 1, np.nan], dtype)
+    out = check(lambda a, b: intrinsics.fma(a, a, b), [x, z], dtype)
+    assert out[0] == 2 * eps + eps * eps  # the product alone would lose its last bit
 
 
 # --- loads and stores ---
@@ -290,12 +279,11 @@ def test_logic_guards_a_load_outside(word):
 
 
 def test_a_guarded_division_does_not_fault():
-    values = np.array([0, 1, 7, -3], "int32")
-    out = check_everywhere(
-        lambda x: intrinsics.if_then_else(ir.NE(x, ir.const(0)), ir.Div(ir.const(10), x), ir.const(-1)) if x.dtype.lanes == 1 else x,
-        [values],
-        ["int32"],
-    )
+    def make(x: ir.Expr) -> ir.Expr:
+        zero, ten, other = (ir.const(value, x.dtype) for value in (0, 10, -1))
+        return intrinsics.if_then_else(ir.NE(x, zero), ir.Div(ten, x), other) if x.dtype.lanes == 1 else x
+
+    out = check(make, [np.array([0, 1, 7, -3], "int32")], "int32")
     assert out.tolist() == [-1, 10, 1, -3]
 
 
@@ -387,27 +375,28 @@ def test_any_byte_but_zero_is_true_and_stores_write_one():
 
 
 def test_let_expressions_and_statements():
+    x = ir.Var("x", "int32")
+
     @T.prim_func
     def func(A: T.Buffer((8,), "int32"), B: T.Buffer((8,), "int32")):
         for i in range(8):
             twice = A[i] * 2
             A[i] = 7
-            B[i] = twice + T.Let(x * x, where={(x := T.var("int32")): twice - 1}) if False else twice
+            B[i] = twice + T.Let(x * x, where={x: twice - 1})
 
     assert_agreement(func, [np.arange(8, dtype="int32"), np.zeros(8, "int32")])
+    b = np.zeros(8, "int32")
+    lw.build(func)(np.arange(8, dtype="int32"), b)
+    assert b.tolist() == [2 * a + (2 * a - 1) ** 2 for a in range(8)]  # the let keeps what A held
 
 
 def test_a_let_expression_may_be_shared():
-    x = ir.Var("x", "int32")
-    value = np.array([1, -5, 1 << 20, 3], "int32")
-
     def make(load: ir.Expr) -> ir.Expr:
         var = ir.Var("x", load.dtype)
         once = ir.Let(var, load * load, var + var)
         return intrinsics.if_then_else(load > 0, once, ir.const(0, load.dtype)) + once if load.dtype.lanes == 1 else once
 
-    assert x.dtype == "int32"
-    check_everywhere(make, [value], ["int32"])
+    assert check(make, [np.array([1, -5, 1 << 20, 3], "int32")], "int32").tolist() == [4, 50, 0, 36]
 
 
 def test_while():
@@ -426,12 +415,14 @@ def test_while():
 def test_allocations_on_the_stack_and_in_the_workspace(size):
     @T.prim_func
     def func(A: T.Buffer((size,), "float32"), B: T.Buffer((size,), "float32")):
-        for _ in range(2):
-            C = T.alloc_buffer((size,), "float32")
-            for i in range(size):
-                C[i] = A[i] + T.float32(1)
-            for i in range(size):
-                B[i] = C[size - 1 - i]
+        for r in range(2):
+            with T.block("round"):
+                v = T.axis.opaque(2, r)
+                C = T.alloc_buffer((size,), "float32")
+                for i in range(size):
+                    C[i] = A[i] + T.float32(1)
+                for i in range(size):
+                    B[i] = C[size - 1 - i]
 
     a, b = np.arange(size, dtype="float32"), np.zeros(size, "float32")
     module = lw.build(func)
@@ -614,14 +605,14 @@ def test_an_error_in_a_called_function_reaches_the_caller():
     assert b.tolist() == [1, 1, 1, 0]
 
 
-@pytest.mark.parametrize("name", ["sqrt", "fabs", "cbrt"])
+@pytest.mark.parametrize("name", ["sqrt", "fabs", "rint"])
 def test_functions_of_the_c_library(name):
     @T.prim_func
     def func(A: T.Buffer((4,), "float64"), B: T.Buffer((4,), "float64")):
         for i in range(4):
             B[i] = T.call_pure_extern("float64", name, A[i])
 
-    a, b = np.array([0.0, 1.0, 2.0, 27.0]), np.zeros(4)
+    a, b = np.array([0.0, 1.5, 2.0, 27.25]), np.zeros(4)
     lw.build(func)(a, b)
     np.testing.assert_array_equal(b, getattr(np, name)(a))
 

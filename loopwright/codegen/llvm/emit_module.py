@@ -68,6 +68,8 @@ class _ModuleEmitter:
         builder = FunctionBuilder(self.module, signature, "nounwind ")
         emitter = self._emitter(builder)
         emitter.values = values
+        if no_alias:
+            emitter.apart = {buffer.data for buffer in function.argument_buffers()}
         emitter.run(function.body)
         if builder.open:
             builder.ret("i32 0")

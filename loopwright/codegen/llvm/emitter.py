@@ -44,6 +44,7 @@ class FunctionEmitter(Visitor):
         self.b = builder
         self.target = target
         self.values: dict[ir.Var, str] = {}
+        self.apart: set[ir.Var] = set()  # pointers to memory that no other pointer reaches
         self.no_wrap = ""  # " nsw" within index arithmetic, which never overflows
         self.workspaces: list[str] = []  # live heap memory, to be freed on the way out
         self.in_parallel = False
@@ -434,6 +435,7 @@ class FunctionEmitter(Visitor):
         bytes_each = statement.dtype.nbytes * statement.dtype.lanes
         if 0 <= size * bytes_each <= STACK_LIMIT_BYTES and size >= 0:
             self.values[statement.buffer_var] = self.b.alloca(element, max(size, 1), ALIGNMENT)
+            self.apart.add(statement.buffer_var)
             self.run(statement.body)
             return
         count = self.index(self._product(statement.extents))
@@ -447,6 +449,7 @@ class FunctionEmitter(Visitor):
         )
         self.fail_unless(present, "WorkspaceExhausted", text)
         self.values[statement.buffer_var] = pointer
+        self.apart.add(statement.buffer_var)
         self.workspaces.append(pointer)
         self.run(statement.body)
         self.workspaces.pop()
@@ -464,6 +467,7 @@ class FunctionEmitter(Visitor):
         body = "".join(f"\\{byte:02X}" for byte in data)
         symbol = self.module.constant("const", f'[{len(data)} x i8] c"{body}"', ALIGNMENT)
         self.values[statement.buffer_var] = symbol
+        self.apart.add(statement.buffer_var)
         self.run(statement.body)
 
 

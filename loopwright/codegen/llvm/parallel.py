@@ -8,6 +8,7 @@ their no-alias facts, which a load from memory would lose.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from loopwright import ir
@@ -23,7 +24,7 @@ def emit_parallel(emitter: FunctionEmitter, loop: ir.For) -> None:
     low = emitter.index(loop.min)
     high = emitter.index(loop.min + loop.extent)
     captured = _captured(loop.body, emitter)
-    chunk = emitter.module.unique(f"parallel.{loop.loop_var.name}")
+    chunk = emitter.module.unique("parallel." + re.sub(r"\W", "_", loop.loop_var.name, flags=re.ASCII))
     _emit_chunk(emitter, loop, captured, chunk)
     _emit_stub(emitter, captured, chunk)
 
@@ -64,12 +65,15 @@ def _captured(body: ir.Stmt, emitter: FunctionEmitter) -> list[ir.Var]:
 
 def _emit_chunk(emitter: FunctionEmitter, loop: ir.For, captured: list[ir.Var], name: str) -> None:
     parameters = ["i64 %begin, i64 %end"]
+    # One pointer of unknown origin may reach the memory of any other.
+    apart = all([var in emitter.apart for var in captured if var.dtype.kind == "handle"])
     for position, var in enumerate(captured):
-        attributes = " noalias" if var.dtype.kind == "handle" else ""
+        attributes = " noalias" if apart and var.dtype.kind == "handle" else ""
         parameters.append(f"{register_type(var.dtype)}{attributes} %c{position}")
     builder = FunctionBuilder(emitter.module, f"internal i32 @{name}({', '.join(parameters)})", "noinline nounwind ")
     inner = type(emitter)(emitter.module, builder, emitter.target, emitter._bodies)
     inner.in_parallel = True
+    inner.apart = set(emitter.apart)
     inner.values = {var: f"%c{position}" for position, var in enumerate(captured)}
     int64 = ir.DataType("int64")
     low, high = (inner.cast(bound, int64, loop.loop_var.dtype) for bound in ("%begin", "%end"))

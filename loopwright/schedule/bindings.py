@@ -1,0 +1,90 @@
+"""Bindings: what loop transformations do to the blocks below: substitute loop variables, simplify, add guards."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from loopwright.arith import Analyzer
+from loopwright.ir import (
+    BlockRealize,
+    Expr,
+    For,
+    IfThenElse,
+    IntImm,
+    Range,
+    Rewriter,
+    SeqStmt,
+    Stmt,
+    Var,
+    const,
+    deep,
+    logical_and,
+    seq,
+    substitute,
+)
+
+
+@deep
+def rebind(body: Stmt, values: Mapping[Var, Expr], around: Sequence[For]) -> Stmt:
+    """`body` with loop variables replaced; bindings and predicates simplified under the loops `around` it."""
+    facts = Analyzer()
+    for loop in around:
+        facts.bind(loop.loop_var, Range.from_min_extent(loop.min, loop.extent))
+    result: Stmt = _Simplify(facts).visit(substitute(body, values))
+    return result
+
+
+class _Simplify(Rewriter):
+    def __init__(self, facts: Analyzer) -> None:
+        self.facts = facts
+
+    def visit_For(self, loop: For) -> Stmt:
+        low, extent = self.facts.simplify(loop.min), self.facts.simplify(loop.extent)
+        with self.facts.bound(loop.loop_var, Range.from_min_extent(low, extent), inline=False):
+            return loop.with_(min=low, extent=extent, body=self.visit(loop.body))
+
+    def visit_BlockRealize(self, realize: BlockRealize) -> Stmt:
+        values = tuple([self.facts.simplify(value) for value in realize.iter_values])
+        predicate = self.facts.simplify(realize.predicate)
+        return realize.with_(iter_values=values, predicate=predicate)
+
+
+@deep
+def guard_blocks(body: Stmt, condition: Expr) -> Stmt:
+    """`body` with every outermost block (and every plain statement) run only where `condition` holds."""
+    if isinstance(condition, IntImm) and condition.value:
+        return body
+    result: Stmt = _Guard(condition).visit(body)
+    return result
+
+
+class _Guard(Rewriter):
+    def __init__(self, condition: Expr) -> None:
+        self.condition = condition
+
+    def visit_BlockRealize(self, realize: BlockRealize) -> Stmt:
+        return realize.with_(predicate=logical_and(realize.predicate, self.condition))
+
+    def visit_For(self, loop: For) -> Stmt:
+        return loop.with_(body=self.visit(loop.body))
+
+    def visit_SeqStmt(self, statements: SeqStmt) -> Stmt:
+        return seq([self.visit(statement) for statement in statements.seq])
+
+    def visit_Stmt(self, statement: Stmt) -> Stmt:
+        return IfThenElse(self.condition, statement)
+
+
+def nest(loops: Sequence[For], body: Stmt) -> Stmt:
+    """`body` inside copies of `loops`, the first outermost."""
+    for loop in reversed(loops):
+        body = loop.with_(body=body)
+    return body
+
+
+def is_true(predicate: Expr) -> bool:
+    """Whether a predicate is the literal True."""
+    return isinstance(predicate, IntImm) and bool(predicate.value)
+
+
+TRUE = const(True)

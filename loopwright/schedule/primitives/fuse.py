@@ -1,0 +1,55 @@
+"""fuse: a nest of loops becomes one loop.
+
+    for i, j in T.grid(4, 5):               →    for i_j_fused in range(20):
+        with T.block("B"):                           with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])          vi = T.axis.spatial(4, i_j_fused // 5)
+            …                                            vj = T.axis.spatial(5, i_j_fused % 5)
+
+Every iteration runs once, in the same order, so there is nothing to prove. A data loop and a reduce loop may be fused:
+where the init of the reduction runs is part of the program's meaning, not of the loops' shape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from loopwright.arith import Analyzer
+from loopwright.ir import Expr, For, ForKind, Var, const, uses_var
+from loopwright.schedule.bindings import nest, rebind
+from loopwright.schedule.errors import BadStepArgument, NotSupported
+from loopwright.schedule.primitives.split import check_plain
+from loopwright.schedule.step import LoopResult, Proof, Step
+from loopwright.schedule.view import View
+
+
+def fuse(view: View, loops: Sequence[For], preserve_unit_iters: bool = True) -> Step:
+    """Fuse loops that stand directly in one another, outermost first."""
+    if not loops:
+        raise BadStepArgument("fuse", "no loops are given")
+    for loop in loops:
+        check_plain("fuse", loop)
+    for outer, inner in zip(loops, loops[1:], strict=False):
+        if outer.body is not inner:
+            names = f"{inner.loop_var.name} is not the only statement in loop {outer.loop_var.name}"
+            raise NotSupported("fuse", names, outer, "fuse loops that stand directly in one another, outermost first")
+        outer_var = outer.loop_var
+        if uses_var(inner.extent, lambda var, outer_var=outer_var: var is outer_var):  # type: ignore[misc]
+            problem = f"the extent of loop {inner.loop_var.name} depends on {outer_var.name}"
+            raise NotSupported("fuse", problem, inner)
+
+    total: Expr = loops[0].extent
+    for loop in loops[1:]:
+        total = total * loop.extent
+    total = Analyzer().simplify(total)
+    fused = Var("_".join(loop.loop_var.name for loop in loops) + "_fused", total.dtype)
+    values: dict[Var, Expr] = {}
+    rest: Expr = fused
+    for loop in reversed(loops[1:]):
+        values[loop.loop_var] = rest % loop.extent
+        rest = rest // loop.extent
+    values[loops[0].loop_var] = rest
+    new = For(fused, const(0, fused.dtype), total, ForKind.SERIAL, loops[-1].body)
+    path = view.loop_path(loops[0].loop_var)
+    body = rebind(loops[-1].body, values, [*view.all_loops_above(path[:-1]), new])
+    after = view.replaced(path, nest([new], body))
+    return Step(after, Proof.ORDER_KEPT, results=[LoopResult(fused)], at=loops[0])

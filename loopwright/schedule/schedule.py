@@ -1,0 +1,446 @@
+"""Schedule: the engine. It finds what a step is about, has the primitive build it, proves it, applies it, records it.
+
+A method of `Schedule` is thin: the work is in `primitives/`, one file each. On an error the old version stands.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from loopwright.ir import Block, Buffer, For, ForKind, IRModule, PrimFunc, Var
+from loopwright.ir.verifier import verify
+from loopwright.runtime.errors import caller
+from loopwright.schedule.errors import (
+    BadStepArgument,
+    HandleGone,
+    NotProved,
+    ScheduleError,
+    WouldChangeValues,
+    WouldRace,
+)
+from loopwright.schedule.handles import BlockRV, ExprRV, LoopRV
+from loopwright.schedule.primitives import PRIMITIVES
+from loopwright.schedule.proof import Mismatch, find_mismatch, find_race
+from loopwright.schedule.step import BlockResult, LoopResult, Proof, Result, Step
+from loopwright.schedule.trace import Instruction, Trace, handles_in
+from loopwright.schedule.view import View
+
+_CONCURRENT = (ForKind.PARALLEL, ForKind.VECTORIZED, ForKind.THREAD_BINDING)
+
+
+class Schedule:
+    """A program and the steps done to it. Every step is proved to keep every value, or refused with a witness."""
+
+    def __init__(
+        self,
+        mod: PrimFunc | IRModule,
+        *,
+        seed: int | None = None,
+        debug_mask: str | int = "none",
+        error_render_level: str = "detail",
+        enable_check: bool = True,
+    ) -> None:
+        """`enable_check=False` skips the proofs and marks the schedule unproved (`is_proved`)."""
+        if isinstance(mod, PrimFunc):
+            mod = IRModule({"main": mod})
+        if not isinstance(mod, IRModule):
+            raise BadStepArgument("Schedule", f"expected a PrimFunc or an IRModule, got {type(mod).__name__}")
+        verify(mod)
+        self._views = {name: View(function) for name, function in mod.functions_items()}
+        self._globals = {var.name: var for var in mod.get_global_vars()}
+        self._attrs = mod.attrs
+        self._history: list[tuple[dict[str, View], int]] = []
+        self._random = random.Random(seed)
+        self.enable_check = enable_check
+        self.is_proved = enable_check
+        self.trace = Trace()
+        self._function: str | None = "main" if "main" in self._views else None
+        if len(self._views) == 1:
+            self._function = next(iter(self._views))
+
+    # --- state ----------------------------------------------------------------------------------------------------
+
+    @property
+    def mod(self) -> IRModule:
+        """The program as it is now."""
+        functions = {self._globals[name]: view.function for name, view in self._views.items()}
+        return IRModule(functions, attrs=self._attrs)  # type: ignore[arg-type]
+
+    @property
+    def func_working_on(self) -> Any:
+        """The function that names are looked up in."""
+        return None if self._function is None else self._globals[self._function]
+
+    def work_on(self, func_name: str) -> None:
+        """Look blocks up in that function from now on."""
+        if func_name not in self._views:
+            raise BadStepArgument("work_on", f"there is no function {func_name!r}; there are {', '.join(self._views)}")
+        self._function = func_name
+
+    def copy(self) -> Schedule:
+        """A schedule that goes its own way from here; handles work on both."""
+        new = object.__new__(Schedule)
+        new.__dict__.update(self.__dict__)
+        new._views = dict(self._views)
+        new._history = list(self._history)
+        new.trace = self.trace.copy()
+        new._random = random.Random(self._random.random())
+        return new
+
+    def undo(self) -> None:
+        """Take the last step that changed the program back, with the questions asked since."""
+        if not self._history:
+            raise BadStepArgument("undo", "there is no step to take back")
+        self._views, length = self._history.pop()
+        while len(self.trace.insts) > length:
+            self.trace.pop()
+
+    def seed(self, seed: int) -> None:
+        """Start the random numbers of sampling anew."""
+        self._random = random.Random(seed)
+
+    def fork_seed(self) -> int:
+        """A seed for another schedule."""
+        return self._random.randint(1, 2**31 - 1)
+
+    def get(self, handle: BlockRV | LoopRV | ExprRV) -> Block | For | int:
+        """What a handle stands for now."""
+        if isinstance(handle, ExprRV):
+            return int(handle)
+        view = self._view_of([handle])
+        return view.loop(handle.var) if isinstance(handle, LoopRV) else view.realize(handle.key).block
+
+    def show(self, *args: Any, **options: Any) -> None:
+        """Print the program and the steps."""
+        self.mod.show(*args, **options)
+        self.trace.show()
+
+    def view(self, func_name: str | None = None) -> View:
+        """The current version of a function, for primitives and analyses."""
+        name = func_name or self._function
+        if name is None:
+            raise BadStepArgument("schedule", "the module has several functions", hint='say which: sch.work_on("name")')
+        if name not in self._views:
+            raise BadStepArgument("schedule", f"there is no function {name!r}; there are {', '.join(self._views)}")
+        return self._views[name]
+
+    # --- questions ------------------------------------------------------------------------------------------------
+
+    def get_block(self, name: str, func_name: str | None = None) -> BlockRV:
+        """The block called `name`."""
+        return self._do("GetBlock", {}, name=name, func_name=func_name or self._function)
+
+    def get_loops(self, block: BlockRV | str) -> list[LoopRV]:
+        """The loops between a block and the block around it, outermost first."""
+        return self._do("GetLoops", {"block": self._block(block)})
+
+    def get_child_blocks(self, block_or_loop: BlockRV | LoopRV) -> list[BlockRV]:
+        """The nearest blocks inside, in program order."""
+        return self._do("GetChildBlocks", {"block_or_loop": block_or_loop})
+
+    def get_producers(self, block: BlockRV | str) -> list[BlockRV]:
+        """The blocks of the same scope that write what this one reads."""
+        return self._do("GetProducers", {"block": self._block(block)})
+
+    def get_consumers(self, block: BlockRV | str) -> list[BlockRV]:
+        """The blocks of the same scope that read what this one writes."""
+        return self._do("GetConsumers", {"block": self._block(block)})
+
+    def get_output_blocks(self, scope_block: BlockRV | str) -> list[BlockRV]:
+        """The blocks inside that write a buffer from outside."""
+        return self._do("GetOutputBlocks", {"scope_block": self._block(scope_block)})
+
+    # --- loops ----------------------------------------------------------------------------------------------------
+
+    def split(
+        self,
+        loop: LoopRV,
+        factors: Sequence[int | ExprRV | None],
+        preserve_unit_iters: bool = True,
+        tail: str = "guard",
+    ) -> list[LoopRV]:
+        """One loop becomes a nest, outermost first; one factor may be None. `tail`: "guard" or "peel" what is left."""
+        inputs = {"loop": loop, "factors": list(factors)}
+        return self._do("Split", inputs, preserve_unit_iters=preserve_unit_iters, tail=tail)
+
+    def fuse(self, *loops: LoopRV, preserve_unit_iters: bool = True) -> LoopRV:
+        """A nest becomes one loop; the iterations run in the same order."""
+        return self._do("Fuse", {"loops": list(loops)}, preserve_unit_iters=preserve_unit_iters)
+
+    def reorder(self, *ordered_loops: LoopRV) -> None:
+        """The loops of a nest in another order; loops not named stay where they are."""
+        return self._do("Reorder", {"ordered_loops": list(ordered_loops)})
+
+    def merge(self, *loops: LoopRV) -> LoopRV:
+        """Sibling nests become one, their bodies one after the other in each iteration."""
+        return self._do("Merge", {"loops": list(loops)})
+
+    def fission(self, loop: LoopRV, index: int = 1) -> list[LoopRV]:
+        """A loop over several statements becomes two: one over the first `index`, one over the rest."""
+        return self._do("Fission", {"loop": loop}, index=index)
+
+    def add_unit_loop(self, block_or_loop: BlockRV | LoopRV) -> LoopRV:
+        """A loop of one iteration around a block or loop."""
+        return self._do("AddUnitLoop", {"block_or_loop": block_or_loop})
+
+    def parallel(self, loop: LoopRV) -> None:
+        """The iterations run on threads; proved that no two touch one cell with a write among them."""
+        return self._do("Parallel", {"loop": loop})
+
+    def vectorize(self, loop: LoopRV) -> None:
+        """The iterations run as lanes in lockstep; proved that this keeps every value."""
+        return self._do("Vectorize", {"loop": loop})
+
+    def unroll(self, loop: LoopRV) -> None:
+        """The iterations are written out one after the other."""
+        return self._do("Unroll", {"loop": loop})
+
+    def bind(self, loop: LoopRV, thread_axis: str) -> None:
+        """The iterations run on the threads of an axis such as "threadIdx.x"."""
+        return self._do("Bind", {"loop": loop}, thread_axis=thread_axis)
+
+    # --- moving computation ---------------------------------------------------------------------------------------
+
+    def compute_at(
+        self, block: BlockRV | str, loop: LoopRV, preserve_unit_loops: bool = False, index: int = -1
+    ) -> None:
+        """A producer moves under a consumer's loop and computes there what one iteration needs."""
+        inputs = {"block": self._block(block), "loop": loop}
+        return self._do("ComputeAt", inputs, preserve_unit_loops=preserve_unit_loops, index=index)
+
+    def reverse_compute_at(
+        self, block: BlockRV | str, loop: LoopRV, preserve_unit_loops: bool = False, index: int = -1
+    ) -> None:
+        """A consumer moves under a producer's loop and uses up there what one iteration made."""
+        inputs = {"block": self._block(block), "loop": loop}
+        return self._do("ReverseComputeAt", inputs, preserve_unit_loops=preserve_unit_loops, index=index)
+
+    def compute_inline(self, block: BlockRV | str) -> None:
+        """A block's value is computed where it is read, and the block is gone."""
+        return self._do("ComputeInline", {"block": self._block(block)})
+
+    def reverse_compute_inline(self, block: BlockRV | str) -> None:
+        """A block is folded into the block that makes what it reads."""
+        return self._do("ReverseComputeInline", {"block": self._block(block)})
+
+    def decompose_reduction(self, block: BlockRV | str, loop: LoopRV) -> BlockRV:
+        """A reduction's init becomes a block of its own, before `loop`; the old handle stays with the updates."""
+        return self._do("DecomposeReduction", {"block": self._block(block), "loop": loop})
+
+    # --- memory ---------------------------------------------------------------------------------------------------
+
+    def cache_read(
+        self,
+        block: BlockRV | str,
+        read_buffer_index: int | str | Buffer,
+        storage_scope: str,
+        consumer_blocks: Sequence[BlockRV | str] | None = None,
+    ) -> BlockRV:
+        """A copy of what a block reads, made before it; the block (or the listed ones) reads the copy."""
+        consumers = None if consumer_blocks is None else [self._block(consumer) for consumer in consumer_blocks]
+        inputs = {"block": self._block(block), "consumer_blocks": consumers}
+        return self._do("CacheRead", inputs, read_buffer_index=read_buffer_index, storage_scope=storage_scope)
+
+    def cache_write(
+        self,
+        block: BlockRV | str,
+        write_buffer_index: int | str | Buffer,
+        storage_scope: str,
+        consumer_blocks: Sequence[BlockRV | str] | None = None,
+    ) -> BlockRV:
+        """A block writes a new buffer, which is copied out after it."""
+        consumers = None if consumer_blocks is None else [self._block(consumer) for consumer in consumer_blocks]
+        inputs = {"block": self._block(block), "consumer_blocks": consumers}
+        return self._do("CacheWrite", inputs, write_buffer_index=write_buffer_index, storage_scope=storage_scope)
+
+    def stage(
+        self,
+        block: BlockRV | str,
+        loop: LoopRV,
+        buffer: int | str | Buffer,
+        storage_scope: str = "global",
+        layout: Callable[..., Any] | None = None,
+    ) -> BlockRV:
+        """The window of `buffer` that one iteration of `loop` reads is copied at the loop, perhaps in another layout."""
+        inputs = {"block": self._block(block), "loop": loop}
+        return self._do("Stage", inputs, buffer=buffer, storage_scope=storage_scope, layout=layout)
+
+    def transform_layout(
+        self,
+        block: BlockRV | str,
+        buffer: tuple[str, int] | str | Buffer,
+        index_map: Callable[..., Any],
+        pad_value: Any = None,
+    ) -> None:
+        """A buffer is stored in another layout, everywhere it is used."""
+        inputs = {"block": self._block(block)}
+        return self._do("TransformLayout", inputs, buffer=buffer, index_map=index_map, pad_value=pad_value)
+
+    def set_scope(self, block: BlockRV | str, buffer_index: int | str | Buffer, storage_scope: str) -> None:
+        """A buffer that the block writes lives in another kind of memory."""
+        return self._do(
+            "SetScope", {"block": self._block(block)}, buffer_index=buffer_index, storage_scope=storage_scope
+        )
+
+    def storage_align(self, block: BlockRV | str, buffer_index: int, axis: int, factor: int, offset: int) -> None:
+        """The stride of a dimension becomes `offset` modulo `factor`."""
+        return self._do(
+            "StorageAlign",
+            {"block": self._block(block)},
+            buffer_index=buffer_index,
+            axis=axis,
+            factor=factor,
+            offset=offset,
+        )
+
+    def lift_alloc(self, block: BlockRV | str, buffer: int | str | Buffer, levels: int = 1) -> None:
+        """A buffer the block writes is allocated further out: `levels` loops up."""
+        return self._do("LiftAlloc", {"block": self._block(block)}, buffer=buffer, levels=levels)
+
+    def sink_alloc(self, block: BlockRV | str, buffer: int | str | Buffer) -> None:
+        """A buffer the block writes is allocated as far in as its values allow."""
+        return self._do("SinkAlloc", {"block": self._block(block)}, buffer=buffer)
+
+    def prefetch(self, block: BlockRV | str, loop: LoopRV, buffer: int | str | Buffer, distance: int = 1) -> None:
+        """Each iteration of `loop` asks for what the block reads `distance` iterations later."""
+        return self._do("Prefetch", {"block": self._block(block), "loop": loop}, buffer=buffer, distance=distance)
+
+    # --- notes and samples ----------------------------------------------------------------------------------------
+
+    def annotate(self, block_or_loop: BlockRV | LoopRV, ann_key: str, ann_val: Any) -> None:
+        """A note on a block or loop; an existing one with that key stays."""
+        return self._do("Annotate", {"block_or_loop": block_or_loop}, ann_key=ann_key, ann_val=ann_val)
+
+    def unannotate(self, block_or_loop: BlockRV | LoopRV, ann_key: str) -> None:
+        """Take a note away."""
+        return self._do("Unannotate", {"block_or_loop": block_or_loop}, ann_key=ann_key)
+
+    def sample_perfect_tile(
+        self, loop: LoopRV, n: int, max_innermost_factor: int = 16, decision: Sequence[int] | None = None
+    ) -> list[ExprRV]:
+        """`n` factors whose product is the extent of the loop, the last at most `max_innermost_factor` (-1: any)."""
+        attrs = {"n": n, "max_innermost_factor": max_innermost_factor}
+        return self.run_instruction("SamplePerfectTile", {"loop": loop}, attrs, decision)
+
+    def sample_categorical(
+        self, candidates: Sequence[int], probs: Sequence[float], decision: int | None = None
+    ) -> ExprRV:
+        """One of the candidates by its probability; `decision` is its position."""
+        attrs = {"candidates": list(candidates), "probs": list(probs)}
+        made: ExprRV = self.run_instruction("SampleCategorical", {}, attrs, decision)[0]
+        return made
+
+    # --- the engine -----------------------------------------------------------------------------------------------
+
+    def run_instruction(
+        self, kind: str, inputs: Mapping[str, Any], attrs: Mapping[str, Any], decision: Any = None
+    ) -> list[Any]:
+        """Do one step by its kind; the handles it gives."""
+        primitive = PRIMITIVES[kind]
+        try:
+            view, name = self._locate(inputs, attrs)
+            arguments = {key: self._resolved(view, value) for key, value in inputs.items()}
+            arguments.update(attrs)
+            if primitive.is_query:
+                results = primitive.function(view, **arguments)
+                several = primitive.gives_list
+            elif primitive.is_sample:
+                results, decision = primitive.function(view, self._random, decision=decision, **arguments)
+                several = primitive.gives_list
+            else:
+                step = primitive.function(view, **arguments)
+                self._prove(primitive.method, view, step)
+                self._history.append((dict(self._views), len(self.trace.insts)))
+                self._views[name] = View(step.after)
+                results, several = step.results, step.several
+        except ScheduleError as error:
+            error.steps = tuple(inst.method for inst in self.trace.insts if not PRIMITIVES[inst.kind].is_query)
+            raise
+        handles = [self._handle(result) for result in results]
+        line = caller()
+        inst = Instruction(kind, dict(inputs), dict(attrs), handles, several, primitive.method, str(line or ""))
+        self.trace.append(inst, decision)
+        return handles
+
+    def _do(self, kind: str, inputs: Mapping[str, Any], **attrs: Any) -> Any:
+        """A step as a method call: one handle, a list, or nothing."""
+        handles = self.run_instruction(kind, inputs, attrs)
+        if self.trace.insts[-1].several:
+            return handles
+        return handles[0] if handles else None
+
+    def _locate(self, inputs: Mapping[str, Any], attrs: Mapping[str, Any]) -> tuple[View, str]:
+        handles = handles_in(inputs.values())
+        if not handles:
+            name = attrs.get("func_name") or self._function
+            return self.view(name), str(name)
+        view = self._view_of(handles)
+        return view, next(name for name, other in self._views.items() if other is view)
+
+    def _view_of(self, handles: Sequence[BlockRV | LoopRV | ExprRV]) -> View:
+        handle = handles[0]
+        for view in self._views.values():
+            if isinstance(handle, LoopRV) and handle.var in view.index.loops:
+                return view
+            if isinstance(handle, BlockRV) and handle.key in view.index.blocks:
+                return view
+        raise HandleGone(f"{'loop' if isinstance(handle, LoopRV) else 'block'} {getattr(handle, 'name', handle)}")
+
+    def _resolved(self, view: View, value: Any) -> Any:
+        """Handles become the nodes they stand for."""
+        if isinstance(value, LoopRV):
+            return view.loop(value.var)
+        if isinstance(value, BlockRV):
+            return view.realize(value.key)
+        if isinstance(value, ExprRV):
+            return int(value)
+        if isinstance(value, (list, tuple)):
+            return [self._resolved(view, item) for item in value]
+        return value
+
+    def _block(self, block: BlockRV | str) -> BlockRV:
+        """A block given by handle or by name."""
+        if isinstance(block, str):
+            found: BlockRV = self._do("GetBlock", {}, name=block, func_name=self._function)
+            return found
+        return block
+
+    def _handle(self, result: Result) -> Any:
+        if isinstance(result, LoopResult):
+            return LoopRV(result.var)
+        if isinstance(result, BlockResult):
+            key = result.key
+            for view in self._views.values():
+                if key in view.index.blocks:
+                    return BlockRV(key, view.realize(key).block.name_hint)
+            return BlockRV(key, str(key))
+        return ExprRV(result)
+
+    def _prove(self, method: str, view: View, step: Step) -> None:
+        verify(step.after)
+        if not self.enable_check:
+            return
+        if step.proof is Proof.VALUES:
+            found = find_mismatch(view.function, step.after, step.origins, step.buffers)
+            if isinstance(found, Mismatch):
+                raise WouldChangeValues(method, found, step.at)
+            if found is not None:
+                raise NotProved(method, found.reason, step.at)
+        after = View(step.after)
+        for var in self._to_check_for_races(view, after, step):
+            race = find_race(step.after, var)
+            if race is not None:
+                raise WouldRace(f"{method}: loop {var.name}", race.why, after.loop(var))
+
+    def _to_check_for_races(self, before: View, after: View, step: Step) -> list[Var]:
+        """Loops whose iterations run at the same time, and under which something is new."""
+        found = list(step.concurrent)
+        for var, path in after.index.loops.items():
+            loop = path[-1]
+            assert isinstance(loop, For)
+            old = before.index.loops.get(var)
+            if loop.kind in _CONCURRENT and var not in found and (old is None or old[-1] is not loop):
+                found.append(var)
+        return found

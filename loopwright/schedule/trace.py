@@ -1,0 +1,202 @@
+"""Trace: the steps of a schedule as data. It prints as Python, travels as JSON, and replays on a fresh schedule."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from loopwright.schedule.errors import BadStepArgument
+from loopwright.schedule.handles import BlockRV, ExprRV, LoopRV
+
+if TYPE_CHECKING:
+    from loopwright.schedule.schedule import Schedule
+
+Handle = BlockRV | LoopRV | ExprRV
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """One step: its kind, what it was applied to, its settings, and the handles it gave."""
+
+    kind: str
+    inputs: Mapping[str, Any]
+    attrs: Mapping[str, Any]
+    outputs: Sequence[Handle]
+    several: bool = False  # the outputs came as a list
+    method: str = ""
+    where: str = ""  # the user's file and line
+
+
+@dataclass
+class Trace:
+    """The steps in order; `decisions` holds what was sampled, by the position of the step."""
+
+    insts: list[Instruction] = field(default_factory=list)
+    decisions: dict[int, Any] = field(default_factory=dict)
+
+    def append(self, inst: Instruction, decision: Any = None) -> None:
+        if decision is not None:
+            self.decisions[len(self.insts)] = decision
+        self.insts.append(inst)
+
+    def pop(self) -> Instruction | None:
+        """Take the last step back; None when there is none."""
+        if not self.insts:
+            return None
+        self.decisions.pop(len(self.insts) - 1, None)
+        return self.insts.pop()
+
+    def copy(self) -> Trace:
+        return Trace(list(self.insts), dict(self.decisions))
+
+    def get_decision(self, inst: Instruction) -> Any:
+        """What was sampled at that step, or None."""
+        return self.decisions.get(next(k for k, other in enumerate(self.insts) if other is inst))
+
+    def with_decision(self, inst: Instruction, decision: Any, remove_postproc: bool = False) -> Trace:
+        """The same steps with another decision at one of them."""
+        new = self.copy()
+        new.decisions[next(k for k, other in enumerate(self.insts) if other is inst)] = decision
+        return new
+
+    # --- text -----------------------------------------------------------------------------------------------------
+
+    def as_python(self, remove_postproc: bool = False) -> list[str]:
+        """One line of Python a step."""
+        names = _Names()
+        lines = []
+        for position, inst in enumerate(self.insts):
+            arguments = {**inst.inputs, **inst.attrs}
+            if position in self.decisions:
+                arguments["decision"] = self.decisions[position]
+            call = f"sch.{inst.method}({', '.join(_argument(names, *item) for item in arguments.items())})"
+            outputs = ", ".join(names.define(handle) for handle in inst.outputs)
+            if inst.several and len(inst.outputs) == 1:
+                outputs += ","
+            lines.append(f"{outputs} = {call}" if outputs else call)
+        return lines
+
+    def __str__(self) -> str:
+        lines = ["# from loopwright import tir", "def apply_trace(sch: tir.Schedule) -> None:"]
+        body = self.as_python() or ["pass"]
+        return "\n".join([*lines, *["  " + line for line in body]])
+
+    def show(self, style: str | None = None, black_format: bool = False) -> None:
+        """Print the steps, highlighted where that is possible."""
+        from loopwright.script.highlight import highlight
+
+        print(highlight(str(self), style))  # noqa: T201
+
+    def as_json(self, remove_postproc: bool = False) -> list[Any]:
+        """The steps as plain data: [[kind, inputs, attributes, outputs], …] and [[position, decision], …]."""
+        names = _Names()
+        steps = []
+        for inst in self.insts:
+            inputs = [names.data(value) for value in inst.inputs.values()]
+            attrs = [names.data(value) for value in inst.attrs.values()]
+            steps.append([inst.kind, inputs, attrs, [names.define(handle) for handle in inst.outputs]])
+        return [steps, [[position, decision] for position, decision in sorted(self.decisions.items())]]
+
+    def apply_to_schedule(
+        self,
+        sch: Schedule,
+        remove_postproc: bool = False,
+        decision_provider: Callable[[Instruction, list[Any], list[Any], Any], Any] | None = None,
+    ) -> None:
+        """Do all the steps on another schedule."""
+        known: dict[int, Any] = {}
+        for position, inst in enumerate(self.insts):
+            inputs = {name: _translated(value, known) for name, value in inst.inputs.items()}
+            decision = self.decisions.get(position)
+            if decision_provider is not None:
+                decision = decision_provider(inst, list(inputs.values()), list(inst.attrs.values()), decision)
+            outputs = sch.run_instruction(inst.kind, inputs, inst.attrs, decision)
+            for old, new in zip(inst.outputs, outputs, strict=True):
+                known[id(old)] = new
+
+    @staticmethod
+    def apply_json_to_schedule(data: str | Sequence[Any], sch: Schedule) -> None:
+        """Do the steps of `as_json` on a schedule."""
+        from loopwright.schedule.primitives import PRIMITIVES
+
+        loaded = json.loads(data) if isinstance(data, str) else data
+        try:
+            steps, decisions = loaded
+            chosen = dict(decisions)
+        except (TypeError, ValueError):
+            raise BadStepArgument("apply_json_to_schedule", "the text is not [steps, decisions]") from None
+        known: dict[str, Any] = {}
+        for position, step in enumerate(steps):
+            if not (isinstance(step, (list, tuple)) and len(step) == 4 and step[0] in PRIMITIVES):
+                raise BadStepArgument("apply_json_to_schedule", f"entry {position} is no step: {step!r}")
+            kind, inputs, attrs, outputs = step
+            primitive = PRIMITIVES[kind]
+            given = dict(zip(primitive.inputs, [_from_data(value, known) for value in inputs], strict=False))
+            settings = dict(zip(primitive.attrs, [_from_data(value, known) for value in attrs], strict=False))
+            made = sch.run_instruction(kind, given, settings, chosen.get(position))
+            known.update(zip(outputs, made, strict=True))
+
+
+def _argument(names: _Names, name: str, value: Any) -> str:
+    """An argument by keyword; the loops of fuse, reorder and merge stand one by one."""
+    if name in ("loops", "ordered_loops"):
+        return ", ".join(names.text(item) for item in value)
+    return f"{name}={names.text(value)}"
+
+
+class _Names:
+    """b0, l1, v2: handles numbered in the order they are made."""
+
+    def __init__(self) -> None:
+        self.names: dict[int, str] = {}
+
+    def define(self, handle: Handle) -> str:
+        letter = "b" if isinstance(handle, BlockRV) else "l" if isinstance(handle, LoopRV) else "v"
+        return self.names.setdefault(id(handle), f"{letter}{len(self.names)}")
+
+    def text(self, value: Any) -> str:
+        if isinstance(value, (BlockRV, LoopRV, ExprRV)):
+            return self.names.get(id(value)) or (repr(int(value)) if isinstance(value, ExprRV) else self.define(value))
+        if isinstance(value, (list, tuple)):
+            return f"[{', '.join(self.text(item) for item in value)}]"
+        return repr(value)
+
+    def data(self, value: Any) -> Any:
+        if isinstance(value, (BlockRV, LoopRV, ExprRV)):
+            return self.text(value)
+        if isinstance(value, (list, tuple)):
+            return [self.data(item) for item in value]
+        if isinstance(value, str):
+            return json.dumps(value)  # quoted inside, so that it is no handle
+        if isinstance(value, Mapping):
+            return {key: self.data(item) for key, item in value.items()}
+        return value
+
+
+def _translated(value: Any, known: Mapping[int, Any]) -> Any:
+    if isinstance(value, (list, tuple)):
+        return [_translated(item, known) for item in value]
+    return known.get(id(value), value)
+
+
+def _from_data(value: Any, known: Mapping[str, Any]) -> Any:
+    if isinstance(value, str):
+        return json.loads(value) if value.startswith('"') else known[value]
+    if isinstance(value, list):
+        return [_from_data(item, known) for item in value]
+    if isinstance(value, dict):
+        return {key: _from_data(item, known) for key, item in value.items()}
+    return value
+
+
+def handles_in(values: Iterable[Any]) -> list[Handle]:
+    """Every handle among the values, lists entered."""
+    found: list[Handle] = []
+    for value in values:
+        if isinstance(value, (BlockRV, LoopRV)):
+            found.append(value)
+        elif isinstance(value, (list, tuple)):
+            found += handles_in(value)
+    return found

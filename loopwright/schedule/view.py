@@ -1,0 +1,195 @@
+"""View: one version of a function, with an index from loops and blocks to where they are.
+
+Nodes have no parent links (they go stale); the index maps each loop variable and each block to its path from the root,
+and is made when first asked for. Versions are immutable and share everything a step did not touch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+
+from loopwright.ir import (
+    Block,
+    BlockRealize,
+    Buffer,
+    For,
+    IntImm,
+    PrimFunc,
+    SeqStmt,
+    Stmt,
+    Var,
+    Visitor,
+    deep,
+    no_op,
+    seq,
+)
+from loopwright.schedule.errors import HandleGone, NotSupported
+from loopwright.schedule.handles import BlockKey, block_key
+
+Path = tuple[Stmt, ...]
+
+
+class _Index(Visitor):
+    def __init__(self) -> None:
+        self.path: list[Stmt] = []
+        self.loops: dict[Var, Path] = {}
+        self.blocks: dict[BlockKey, Path] = {}
+
+    def visit_Stmt(self, statement: Stmt) -> None:
+        self.path.append(statement)
+        if isinstance(statement, For):
+            self.loops[statement.loop_var] = tuple(self.path)
+        elif isinstance(statement, BlockRealize):
+            self.blocks[block_key(statement.block)] = tuple(self.path)
+        statement.each_child(self.visit)
+        self.path.pop()
+
+    def visit_Expr(self, _: object) -> None:
+        """Expressions hold no statements."""
+
+    visit_Buffer = visit_BufferRegion = visit_MatchBufferRegion = visit_IterVar = visit_Range = visit_Expr
+
+
+class View:
+    """A version of the function being scheduled."""
+
+    def __init__(self, function: PrimFunc) -> None:
+        self.function = function
+
+    @cached_property
+    @deep
+    def index(self) -> _Index:
+        index = _Index()
+        index.visit(self.function.body)
+        return index
+
+    # --- finding --------------------------------------------------------------------------------------------------
+
+    def loop_path(self, var: Var) -> Path:
+        """The statements from the root down to the loop."""
+        path = self.index.loops.get(var)
+        if path is None:
+            raise HandleGone(f"loop {var.name}")
+        return path
+
+    def block_path(self, key: BlockKey) -> Path:
+        """The statements from the root down to the block's realize."""
+        path = self.index.blocks.get(key)
+        if path is None:
+            raise HandleGone(f"block {key.name if isinstance(key, Var) else key}")
+        return path
+
+    def loop(self, var: Var) -> For:
+        """The loop that counts with `var`."""
+        loop = self.loop_path(var)[-1]
+        assert isinstance(loop, For)
+        return loop
+
+    def realize(self, key: BlockKey) -> BlockRealize:
+        """The block with its bindings."""
+        realize = self.block_path(key)[-1]
+        assert isinstance(realize, BlockRealize)
+        return realize
+
+    def loops_of(self, key: BlockKey) -> list[For]:
+        """The loops between a block and the block around it, outermost first."""
+        return _loops_since_block(self.block_path(key)[:-1])
+
+    def loops_to(self, var: Var) -> list[For]:
+        """The loops from the block around down to the loop itself, outermost first."""
+        return _loops_since_block(self.loop_path(var))
+
+    def all_loops_above(self, path: Path) -> list[For]:
+        """Every loop on a path, through blocks as well."""
+        return [statement for statement in path if isinstance(statement, For)]
+
+    def scope_of(self, path: Path) -> BlockRealize:
+        """The innermost block strictly around the end of a path."""
+        for statement in reversed(path[:-1]):
+            if isinstance(statement, BlockRealize):
+                return statement
+        raise NotSupported("schedule", "the statement is in no block", path[-1])
+
+    def blocks_below(self, root: Stmt) -> list[BlockRealize]:
+        """The blocks under `root`, in program order, not entering blocks."""
+        found: list[BlockRealize] = []
+        _collect_blocks(root, found)
+        return found
+
+    @property
+    def root(self) -> BlockRealize:
+        """The outermost block."""
+        body = self.function.body
+        if not isinstance(body, BlockRealize):
+            raise NotSupported("schedule", "the function's body is not a block", body, "write it with blocks, or with te")
+        return body
+
+    def block_names(self) -> list[str]:
+        """The name of every block."""
+        return [path[-1].block.name_hint for path in self.index.blocks.values() if isinstance(path[-1], BlockRealize)]
+
+    def fresh_block_name(self, stem: str) -> str:
+        """`stem`, with a number where a block has that name already."""
+        taken, name, count = set(self.block_names()), stem, 1
+        while name in taken:
+            name, count = f"{stem}_{count}", count + 1
+        return name
+
+    # --- changing -------------------------------------------------------------------------------------------------
+
+    def replaced(self, path: Path, new: Stmt | None) -> PrimFunc:
+        """The function with the statement at the end of `path` replaced, or taken out when `new` is None."""
+        old, current = path[-1], new
+        for parent in reversed(path[:-1]):
+            current = _with_child(parent, old, current)
+            old = parent
+        return self.function.with_(body=current if current is not None else no_op())
+
+    def with_root_buffers(self, function: PrimFunc, added: Sequence[Buffer], removed: Iterable[Buffer] = ()) -> PrimFunc:
+        """`function` with buffers allocated in its root block, and others no longer."""
+        body = function.body
+        assert isinstance(body, BlockRealize)
+        gone = set(removed)
+        kept = tuple([buffer for buffer in body.block.alloc_buffers if buffer not in gone])
+        return function.with_(body=body.with_(block=body.block.with_(alloc_buffers=(*kept, *added))))
+
+
+def const_extent(step: str, loop: For) -> int:
+    """The number of iterations of a loop that must be constant."""
+    if not isinstance(loop.extent, IntImm):
+        raise NotSupported(step, f"loop {loop.loop_var.name} has extent {loop.extent}, which is no constant", loop)
+    return loop.extent.value
+
+
+def _loops_since_block(path: Path) -> list[For]:
+    loops: list[For] = []
+    for statement in path:
+        if isinstance(statement, BlockRealize):
+            loops = []
+        elif isinstance(statement, For):
+            loops.append(statement)
+    return loops
+
+
+def _collect_blocks(statement: Stmt, found: list[BlockRealize]) -> None:
+    if isinstance(statement, BlockRealize):
+        found.append(statement)
+        return
+    for child in statement.children():
+        if isinstance(child, Stmt):
+            _collect_blocks(child, found)
+
+
+def _with_child(parent: Stmt, old: Stmt, new: Stmt | None) -> Stmt | None:
+    if isinstance(parent, SeqStmt):
+        rest = [new if child is old else child for child in parent.seq]
+        kept = [child for child in rest if child is not None]
+        return seq(kept) if kept else None
+    if new is None:
+        # A loop, condition or allocation around nothing does nothing; a block stays, with an empty body.
+        if not isinstance(parent, Block):
+            return None
+        new = no_op()
+    replacement = new
+    return parent.rebuild(lambda child: replacement if child is old else child)

@@ -1,0 +1,492 @@
+"""Bugs that native code once had, each held by the smallest program that showed it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import loopwright as lw
+from loopwright import ir
+from loopwright.evaluator import evaluate
+from loopwright.ir import intrinsics
+from loopwright.runtime import call_errors
+from loopwright.runtime.errors import LoopwrightError
+from tests.agreement import assert_agreement
+
+SERIAL, PARALLEL, UNROLLED = ir.ForKind.SERIAL, ir.ForKind.PARALLEL, ir.ForKind.UNROLLED
+
+
+def loop(n, body, kind=SERIAL, dtype="int32"):
+    """for i in range(n): body(i)"""
+    i = ir.Var("i", dtype)
+    return ir.For(i, ir.const(0, dtype), ir.const(n, dtype), kind, body(i))
+
+
+def run_apart(program: str) -> subprocess.CompletedProcess[str]:
+    """Run a program in a process of its own: it may crash, or write where it should not."""
+    source = "import numpy as np\nimport loopwright as lw\nfrom loopwright import ir\n" + textwrap.dedent(program)
+    return subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, timeout=120, check=False)
+
+
+# --- expressions --------------------------------------------------------------------------------------------------
+
+
+def test_one_variable_bound_by_two_lets_has_both_values():
+    A, B = ir.decl_buffer(4, "int32", "A"), ir.decl_buffer(4, "int32", "B")
+    x = ir.Var("x")
+    shared = x + 1
+
+    def body(i):
+        first = ir.Let(x, A[i], shared * x)
+        second = ir.Let(x, A[i] + 10, shared * x)
+        return ir.BufferStore(B, first - second, [i])
+
+    assert_agreement(ir.PrimFunc([A, B], loop(4, body)), [np.arange(4, dtype="int32"), np.zeros(4, "int32")])
+
+
+def test_a_let_in_a_branch_does_not_reach_into_a_parallel_loop():
+    A, B, C = (ir.decl_buffer(4, "int32", name) for name in "ABC")
+    x = ir.Var("x")
+    i = ir.Var("i")
+    let = ir.Let(x, i * 3, x * x)
+    value = intrinsics.if_then_else(A[i] > 1, ir.Let(x, A[i], x * x + A[x]), 7)
+    j = ir.Var("j")
+    body = ir.seq(
+        [
+            ir.For(i, 0, 4, SERIAL, ir.BufferStore(B, value, [i])),
+            ir.For(j, 0, 4, PARALLEL, ir.BufferStore(C, ir.substitute(let, {i: j}), [j])),
+        ]
+    )
+    function = ir.PrimFunc([A, B, C], body)
+    assert_agreement(function, [np.array([0, 1, 2, 3], "int32"), np.zeros(4, "int32"), np.zeros(4, "int32")])
+
+
+def test_the_64_bit_condition_of_an_index_may_wrap():
+    A, X, B = ir.decl_buffer(8, "int32", "A"), ir.decl_buffer(4, "int64", "X"), ir.decl_buffer(4, "int32", "B")
+
+    def body(i):
+        wrapped = X[i] + 1
+        return ir.BufferStore(B, A[intrinsics.select(wrapped > X[i], 1, 2)], [i])
+
+    x = np.array([0, 2**63 - 1, -5, 2**63 - 1], "int64")
+    function = ir.PrimFunc([A, X, B], loop(4, body))
+    assert_agreement(function, [np.arange(8, dtype="int32"), x, np.zeros(4, "int32")])
+
+
+def test_64_bit_data_in_an_index_may_wrap_before_it_is_cut():
+    A, X, B = ir.decl_buffer(8, "int32", "A"), ir.decl_buffer(4, "int64", "X"), ir.decl_buffer(4, "int32", "B")
+
+    def body(i):
+        narrow = ((X[i] + 2) < X[i]).astype("int32") + (X[i] * 3).astype("int8").astype("int32") * 0
+        return ir.BufferStore(B, A[narrow], [i])
+
+    x = np.array([0, 2**63 - 1, -5, 2**63 - 2], "int64")
+    function = ir.PrimFunc([A, X, B], loop(4, body))
+    assert_agreement(function, [np.arange(8, dtype="int32"), x, np.zeros(4, "int32")])
+
+
+def test_a_shift_by_a_wide_literal_counts_modulo_the_width():
+    A, B = ir.decl_buffer(4, "int32", "A"), ir.decl_buffer(4, "int32", "B")
+    function = ir.PrimFunc(
+        [A, B],
+        loop(4, lambda i: ir.BufferStore(B, intrinsics.call_intrin("int32", "tir.shift_left", A[i], 33), [i])),
+    )
+    assert_agreement(function, [np.arange(4, dtype="int32"), np.zeros(4, "int32")])
+
+
+def test_a_vector_ramp_of_data_wraps():
+    B = ir.decl_buffer(8, "int8", "B")
+    ramp = ir.Ramp(ir.const(100, "int8"), ir.const(50, "int8"), 8)
+    function = ir.PrimFunc([B], ir.BufferStore(B, ramp, [ir.Ramp(0, 1, 8)]))
+    assert_agreement(function, [np.zeros(8, "int8")])
+
+
+def test_comparing_bfloat16_without_its_pass_is_an_internal_error():
+    A, B = ir.decl_buffer(4, "bfloat16", "A"), ir.decl_buffer(4, "bool", "B")
+    function = ir.PrimFunc([A, B], loop(4, lambda i: ir.BufferStore(B, A[i] < A[0], [i])))
+    with lw.transform.PassContext(disabled_pass=["legalize_low_precision"]):
+        with pytest.raises(LoopwrightError, match="bfloat16 reached code generation"):
+            lw.build(function)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "e4m3_float8", "e5m2_float8", "float32", "float64"])
+@pytest.mark.parametrize("lanes", [1, 4])
+def test_nextafter_steps_in_its_own_type(dtype, lanes):
+    number = ir.DataType(dtype).numpy()
+    bits = number.itemsize * 8
+    if bits == 8:
+        values = np.arange(256, dtype="uint8").view(number)
+        a, b = np.repeat(values, 256), np.tile(values, 256)
+    else:
+        some = np.random.default_rng(0).integers(0, 1 << bits, 60, dtype=f"uint{bits}").view(number)
+        tiny = np.array([0, 1, 2], f"uint{bits}").view(number)
+        one = np.array([1.0, 2.0, ml_dtypes.finfo(number).max, np.inf, np.nan], number)
+        values = np.concatenate([some, tiny, -tiny, one, -one])
+        a, b = np.repeat(values, len(values)), np.tile(values, len(values))
+    n = len(a) // 4 * 4
+    a, b = a[:n], b[:n]
+    A, B, C = (ir.decl_buffer(n, dtype, name) for name in "ABC")
+
+    def body(i):
+        index = i if lanes == 1 else ir.Ramp(i * lanes, 1, lanes)
+        value = intrinsics.nextafter(ir.BufferLoad(A, [index]), ir.BufferLoad(B, [index]))
+        return ir.BufferStore(C, value, [index])
+
+    got = np.zeros(n, number)
+    lw.build(ir.PrimFunc([A, B, C], loop(n // lanes, body)))(a, b, got)
+    wanted = np.nextafter(a, b)
+    same = (got.view(f"u{bits // 8}") == wanted.view(f"u{bits // 8}")) | (np.isnan(got) & np.isnan(wanted))
+    assert same.all(), (a[~same][:4], b[~same][:4], got[~same][:4], wanted[~same][:4])
+
+
+# --- memory -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", [4, 5000])
+def test_vectors_of_three_lie_side_by_side(n):
+    A, B, C = (ir.decl_buffer(n, "float32x3", name) for name in "ABC")
+    i, j = ir.Var("i"), ir.Var("j")
+    body = ir.seq(
+        [
+            ir.For(i, 0, n, SERIAL, ir.BufferStore(C, A[i] + A[i], [i])),
+            ir.For(j, 0, n, SERIAL, ir.BufferStore(B, C[j] + A[j], [j])),
+        ]
+    )
+    inner = ir.Allocate(C.data, "float32x3", [ir.const(n)], ir.const(True), ir.DeclBuffer(C, body))
+    module = lw.build(ir.PrimFunc([A, B], inner))
+    ll = module.get_source("llvm")
+    assert "getelementptr inbounds <3 x float>" not in ll and "alloca [4 x <3 x float>]" not in ll
+
+
+@pytest.mark.parametrize("dtype", ["int4", "uint4", "int1"])
+def test_small_integers_take_a_byte_each(dtype):
+    A, B = ir.decl_buffer(8, "int8", "A"), ir.decl_buffer(8, "int32", "B")
+    T = ir.decl_buffer(8, dtype, "T")
+    i = ir.Var("i")
+    whole = ir.Ramp(0, 1, 8)
+    body = ir.seq(
+        [
+            ir.BufferStore(T, A[whole].astype(f"{dtype}x8"), [whole]),
+            ir.For(i, 0, 8, SERIAL, ir.BufferStore(B, T[i].astype("int32"), [i])),
+        ]
+    )
+    function = ir.PrimFunc([A, B], ir.Allocate(T.data, dtype, [ir.const(8)], ir.const(True), ir.DeclBuffer(T, body)))
+    assert_agreement(function, [np.array([0, 1, 7, 8, 15, -1, -8, 3], "int8"), np.zeros(8, "int32")])
+
+
+def test_many_small_buffers_do_not_overflow_the_stack():
+    done = run_apart(
+        """
+        A = ir.decl_buffer(4096, "float32", "A")
+        body, previous = [], A
+        i = ir.Var("i")
+        statement = None
+        buffers = [ir.decl_buffer(4096, "float32", f"t{k}") for k in range(700)]
+        chain = [A, *buffers, A]
+        steps = []
+        for source, target in zip(chain, chain[1:]):
+            i = ir.Var("i")
+            steps.append(ir.For(i, 0, 4096, ir.ForKind.SERIAL, ir.BufferStore(target, source[i] + 1.0, [i])))
+        body = ir.seq(steps)
+        for buffer in buffers:
+            body = ir.Allocate(buffer.data, "float32", [ir.const(4096)], ir.const(True), ir.DeclBuffer(buffer, body))
+        a = np.zeros(4096, "float32")
+        lw.build(ir.PrimFunc([A], body))(a)
+        assert (a == 701).all()
+        """
+    )
+    assert done.returncode == 0, done.stderr[-500:]
+
+
+def test_the_size_of_a_buffer_that_overflows_is_an_error():
+    done = run_apart(
+        """
+        n = ir.Var("n", "int64")
+        A = ir.decl_buffer(1, "float32", "A")
+        T = ir.decl_buffer((n, n), "float32", "T")
+        i = ir.Var("i", "int64")
+        zero, one = ir.const(0, "int64"), ir.const(1, "int64")
+        body = ir.seq([
+            ir.For(i, zero, n, ir.ForKind.SERIAL, ir.BufferStore(T, ir.const(1.0), [i, i])),
+            ir.BufferStore(A, T[n - one, n - one], [0]),
+        ])
+        body = ir.Allocate(T.data, "float32", [n, n], ir.const(True), ir.DeclBuffer(T, body))
+        f = lw.build(ir.PrimFunc([A, n], body))
+        try:
+            f(np.zeros(1, "float32"), 2**32)
+        except lw.error.LoopwrightError as error:
+            assert "no memory" in str(error), error
+        else:
+            raise SystemExit("not refused")
+        f(np.zeros(1, "float32"), 100)
+        """
+    )
+    assert done.returncode == 0, (done.returncode, done.stderr[-800:])
+
+
+# --- the entry ----------------------------------------------------------------------------------------------------
+
+
+def test_percent_signs_in_names_are_only_text():
+    done = run_apart(
+        """
+        A = ir.decl_buffer(4, "float32", "100%s%n")
+        f = lw.build(ir.PrimFunc([A], ir.BufferStore(A, 1.0, [0]), attrs={"global_symbol": "f%n%s"}))
+        for bad in ([], [np.zeros(5, "float32")], [np.zeros((2, 2), "float32")], [np.zeros(4, "int8")], [3]):
+            try:
+                f(*bad)
+            except Exception as error:
+                assert "f%n%s: " in str(error), error
+                assert not bad or "100%s%n" in str(error), error
+            else:
+                raise SystemExit("not refused")
+        """
+    )
+    assert done.returncode == 0, (done.returncode, done.stderr[-800:])
+
+
+def test_a_long_name_is_not_cut_within_a_letter():
+    name = "é" * 600
+    A = ir.decl_buffer(4, "float32", name)
+    f = lw.build(ir.PrimFunc([A], ir.BufferStore(A, 1.0, [0])))
+    with pytest.raises(call_errors.ShapeMismatch, match=r"has shape \(5,\), expected \(4,\)") as caught:
+        f(np.zeros(5, "float32"))
+    assert name in str(caught.value)
+
+
+def strided(n, name):
+    stride = ir.Var(f"{name}_stride")
+    return ir.decl_buffer((n,), "float32", name, strides=[stride])
+
+
+def test_overlap_is_found_through_negative_strides():
+    A, B = strided(4, "A"), strided(4, "B")
+    f = lw.build(ir.PrimFunc([A, B], loop(4, lambda i: ir.BufferStore(B, A[i], [i]))))
+    memory = np.arange(8, dtype="float32")
+    f(memory[3::-1], memory[:3:-1])
+    assert memory.tolist() == [0, 1, 2, 3, 0, 1, 2, 3]
+    with pytest.raises(call_errors.OverlappingArguments, match="A and B overlap"):
+        f(memory[5:1:-1], memory[:4])
+    with pytest.raises(call_errors.OverlappingArguments, match="A and B overlap"):
+        f(memory[:4], memory[5:1:-1])
+
+
+def test_prefetching_an_input_does_not_make_it_an_output():
+    A, B, C = (ir.decl_buffer(4, "float32", name) for name in "ABC")
+
+    def body(i):
+        ask = ir.Evaluate(intrinsics.call_intrin("void", "tir.prefetch", intrinsics.address_of(A[i]), 0, 3, 1))
+        return ir.seq([ask, ir.BufferStore(C, A[i] + B[i], [i])])
+
+    f = lw.build(ir.PrimFunc([A, B, C], loop(4, body)))
+    a, c = np.ones(4, "float32"), np.zeros(4, "float32")
+    f(a, a, c)
+    assert (c == 2).all()
+
+
+def test_a_negative_number_is_no_uint64():
+    n, B = ir.Var("n", "uint64"), ir.decl_buffer(1, "uint64", "B")
+    f = lw.build(ir.PrimFunc([n, B], ir.BufferStore(B, n, [0])))
+    b = np.zeros(1, "uint64")
+    f(2**63 - 1, b)
+    assert b[0] == 2**63 - 1
+    with pytest.raises(call_errors.ArgumentKindMismatch, match="argument n is -1, which does not fit uint64"):
+        f(-1, b)
+
+
+def test_a_uint64_result_that_no_int64_holds_is_refused():
+    n = ir.Var("n", "uint64")
+    f = lw.build(ir.PrimFunc([n], ir.Evaluate(intrinsics.ret(n + n))))
+    assert f(5) == 10
+    with pytest.raises(LoopwrightError, match="18446744073709551614"):
+        f(2**63 - 1)
+
+
+@pytest.mark.parametrize("value", [1.00048828125 + 2.0**-40, 65519.99999, 0.1, float("nan"), float("inf"), 1e9])
+def test_a_float16_argument_is_rounded_as_conversions_are(value):
+    x, B = ir.Var("x", "float16"), ir.decl_buffer(1, "float16", "B")
+    f = lw.build(ir.PrimFunc([x, B], ir.BufferStore(B, x, [0])))
+    b = np.zeros(1, "float16")
+    f(value, b)
+    with np.errstate(over="ignore"):
+        wanted = np.float16(np.float32(value))
+    assert b[0] == wanted or (np.isnan(b[0]) and np.isnan(wanted))
+
+
+def test_a_large_symbolic_tensor_has_64_bit_strides():
+    n, m, k = (ir.Var(name) for name in "nmk")
+    A, B = ir.decl_buffer((n, m, k), "int8", "A"), ir.decl_buffer(1, "int8", "B")
+    f = lw.build(ir.PrimFunc([A, B], ir.BufferStore(B, A[1, 0, 0], [0])))
+    half = 1 << 16
+    memory = np.lib.stride_tricks.as_strided(np.zeros(1, "int8"), (2, half, half), (half * half, half, 1))
+    with pytest.raises(call_errors.CallError) as caught:
+        f(memory[:, :, :1], np.zeros(1, "int8"))
+    assert f"expected ({half}, 1, 1)" in str(caught.value)
+
+
+# --- names and several functions ----------------------------------------------------------------------------------
+
+NAMES = ["a b", 'quo"te', "back\\slash", "größe", "名前", "1st", "dtype_names", "exp.f32.f32", "snprintf", "malloc", "a\nb"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_functions_may_have_any_name(name):
+    A = ir.decl_buffer(4, "float32", "A")
+
+    def body(i):
+        return ir.BufferStore(A, intrinsics.exp(A[i]), [i])
+
+    module = lw.build(ir.IRModule({name: ir.PrimFunc([A], loop(4, body, PARALLEL), attrs={"global_symbol": name})}))
+    a = np.zeros(4, "float32")
+    module[name](a)
+    assert (a == 1).all()
+    with pytest.raises(call_errors.ArgumentCountMismatch, match="called with 0 argument"):
+        module[name]()
+
+
+def test_parallel_loops_of_like_names_do_not_clash():
+    A = ir.decl_buffer(4, "float32", "A")
+    names = ["i", "i.stub", "i", "i.1", "i 1", "i_stub", "i_1", "i.1.stub", "i_1_stub"]
+    steps = []
+    for name in names:
+        i = ir.Var(name)
+        steps.append(ir.For(i, 0, 4, PARALLEL, ir.BufferStore(A, A[i] + 1.0, [i])))
+    functions = {
+        f: ir.PrimFunc([A], ir.seq(steps), attrs={"global_symbol": f}) for f in ("f", "g")
+    }
+    module = lw.build(ir.IRModule(functions))
+    a = np.zeros(4, "float32")
+    module["f"](a)
+    module["g"](a)
+    assert (a == 2 * len(names)).all()
+
+
+def test_two_functions_with_one_symbol_are_refused():
+    A = ir.decl_buffer(4, "float32", "A")
+    one = ir.PrimFunc([A], ir.BufferStore(A, 1.0, [0]))
+    two = ir.PrimFunc([A], ir.BufferStore(A, 2.0, [0]))
+    with pytest.raises(LoopwrightError, match="two functions are called 'main'"):
+        lw.build([one, two])
+    clash = ir.IRModule({"a": one.with_attr("global_symbol", "x"), "b": two.with_attr("global_symbol", "x")})
+    with pytest.raises(LoopwrightError, match="two functions are called 'x'"):
+        lw.build(clash)
+
+
+def test_an_external_function_may_have_an_odd_name():
+    B = ir.decl_buffer(1, "float64", "B")
+    function = ir.PrimFunc([B], ir.BufferStore(B, intrinsics.call_pure_extern("float64", "no such; thing"), [0]))
+    with pytest.raises(LoopwrightError, match="needs no such; thing, which neither"):
+        lw.build(function)
+
+
+def test_narrow_arguments_of_external_functions_are_extended():
+    B = ir.decl_buffer(1, "int32", "B")
+    A = ir.decl_buffer(1, "int8", "A")
+    value = intrinsics.call_pure_extern("int32", "abs", A[0])
+    ll = lw.build(ir.PrimFunc([A, B], ir.BufferStore(B, value, [0]))).get_source("llvm")
+    assert "@abs(i8 signext" in ll
+
+
+def test_a_shape_symbol_that_no_argument_gives_is_a_user_error():
+    n = ir.Var("n")
+    A = ir.decl_buffer((n * 2,), "float32", "A")
+    with pytest.raises(LoopwrightError, match="n") as caught:
+        lw.build(ir.PrimFunc([A], ir.BufferStore(A, 1.0, [0])))
+    assert "internal" not in str(caught.value).lower()
+
+
+# --- LLVM ---------------------------------------------------------------------------------------------------------
+
+UNROLLED_PROGRAMS = {
+    "symbolic": """
+        n = ir.Var("n")
+        A = ir.decl_buffer((n,), "float32", "A")
+        i = ir.Var("i")
+        body = ir.For(i, 0, n, ir.ForKind.UNROLLED, ir.BufferStore(A, A[i] * 2.0, [i]))
+        f = ir.PrimFunc([A], body)
+    """,
+    "long": """
+        A = ir.decl_buffer((200000,), "float32", "A")
+        i = ir.Var("i")
+        f = ir.PrimFunc([A], ir.For(i, 0, 200000, ir.ForKind.UNROLLED, ir.BufferStore(A, A[i] * 2.0, [i])))
+    """,
+    "heavy": """
+        A = ir.decl_buffer((2000,), "float32", "A")
+        i = ir.Var("i")
+        value = A[i]
+        for _ in range(20): value = value * value + 1.0
+        f = ir.PrimFunc([A], ir.For(i, 0, 2000, ir.ForKind.UNROLLED, ir.BufferStore(A, value, [i])))
+    """,
+    "nested": """
+        A = ir.decl_buffer((64, 64, 64), "float32", "A")
+        i, j, k = ir.Var("i"), ir.Var("j"), ir.Var("k")
+        body = ir.BufferStore(A, A[i, j, k] * 2.0, [i, j, k])
+        for var in (k, j, i): body = ir.For(var, 0, 64, ir.ForKind.UNROLLED, body)
+        f = ir.PrimFunc([A], body)
+    """,
+    "around a loop": """
+        n = ir.Var("n")
+        A = ir.decl_buffer((4, n), "float32", "A")
+        i, j = ir.Var("i"), ir.Var("j")
+        body = ir.For(j, 0, n, ir.ForKind.SERIAL, ir.BufferStore(A, A[i, j] * 2.0, [i, j]))
+        f = ir.PrimFunc([A], ir.For(i, 0, 4, ir.ForKind.UNROLLED, body))
+    """,
+    "around a call": """
+        A = ir.decl_buffer((400,), "float64", "A")
+        i = ir.Var("i")
+        from loopwright.ir import intrinsics
+        f = ir.PrimFunc([A], ir.For(i, 0, 400, ir.ForKind.UNROLLED, ir.BufferStore(A, intrinsics.erf(intrinsics.tanh(A[i])), [i])))
+    """,
+    "dead": """
+        A = ir.decl_buffer((4,), "float32", "A")
+        i = ir.Var("i")
+        f = ir.PrimFunc([A], ir.For(i, 0, 16, ir.ForKind.UNROLLED, ir.BufferStore(A, 1.0, [0])))
+    """,
+    "leaves": """
+        A = ir.decl_buffer((16,), "int32", "A")
+        i = ir.Var("i")
+        from loopwright.ir import intrinsics
+        leave = ir.IfThenElse(A[i] > 3, ir.Evaluate(intrinsics.ret(i)))
+        f = ir.PrimFunc([A], ir.For(i, 0, 16, ir.ForKind.UNROLLED, leave))
+    """,
+    "parallel": """
+        A = ir.decl_buffer((16, 4), "float32", "A")
+        i, j = ir.Var("i"), ir.Var("j")
+        inner = ir.For(j, 0, 4, ir.ForKind.PARALLEL, ir.BufferStore(A, A[i, j] + 1.0, [i, j]))
+        f = ir.PrimFunc([A], ir.For(i, 0, 16, ir.ForKind.UNROLLED, inner))
+    """,
+    "while": """
+        A = ir.decl_buffer((16,), "int32", "A")
+        i = ir.Var("i")
+        body = ir.While(A[i] > 3, ir.BufferStore(A, A[i] - 1, [i]))
+        f = ir.PrimFunc([A], ir.For(i, 0, 16, ir.ForKind.UNROLLED, body))
+    """,
+}
+
+
+@pytest.mark.parametrize("program", UNROLLED_PROGRAMS)
+def test_unrolled_loops_make_llvm_print_nothing(program):
+    done = run_apart(textwrap.dedent(UNROLLED_PROGRAMS[program]) + "\nlw.build(f)\n")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+@pytest.mark.parametrize("depth", [3000])
+def test_a_long_chain_of_choices_compiles_in_linear_time_and_space(depth):
+    A, B = ir.decl_buffer(4, "int32", "A"), ir.decl_buffer(4, "int32", "B")
+
+    def body(i):
+        value = A[i]
+        for k in range(depth):
+            value = intrinsics.if_then_else(A[i] < k, A[i] + k, value)
+        return ir.BufferStore(B, value, [i])
+
+    from loopwright.codegen.llvm import emit_module
+    from loopwright.target import host_description
+    from loopwright.transform import lower
+
+    emit_module(lower(ir.PrimFunc([A, B], loop(4, body))), host_description())
