@@ -172,11 +172,19 @@ div = indexdiv = floordiv
 indexmod = floormod
 
 # Parts that stand above ir and load when first asked for.
-_MODULES = {"analysis": "loopwright.analysis", "transform": "loopwright.transform"}
+_MODULES = {
+    "analysis": "loopwright.analysis",
+    "schedule": "loopwright.schedule",
+    "transform": "loopwright.transform",
+}
+_NAMES = {"Schedule": "loopwright.schedule", "ScheduleError": "loopwright.schedule"}
 
 
 def __getattr__(name: str) -> _Anything:
     if name in _MODULES:
         value = globals()[name] = importlib.import_module(_MODULES[name])
+        return value
+    if name in _NAMES:
+        value = globals()[name] = getattr(importlib.import_module(_NAMES[name]), name)
         return value
     raise AttributeError(f"module 'loopwright.tir' has no attribute {name!r}")

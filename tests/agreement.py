@@ -43,30 +43,32 @@ def _compare_stages(function: ir.PrimFunc, arguments: Sequence[np.ndarray], targ
     previous = "start"
     for name, stage in stages(function, target):
         verify(stage)
-        results = _evaluated(stage, arguments)
+        results = evaluated(stage, arguments)
         if expected is not None:
-            _assert_same(function, results, expected, f"the evaluator after {name}", f"after {previous}")
+            assert_same(function, results, expected, f"the evaluator after {name}", f"after {previous}")
         expected, previous = results, name
 
 
 def _compare_native(function: ir.PrimFunc, arguments: Sequence[np.ndarray], target: Target) -> None:
     *_, (_, lowered) = stages(function, target)
-    written_out = _WriteOutMath().visit(lowered)
+    written_out = write_out_math(lowered)
     results = [np.array(array) for array in arguments]
     make_module(ir.IRModule({lowered.name: lowered}), describe(target))(*results)
-    expected = _evaluated(written_out, arguments)
-    _assert_same(function, results, expected, f"native code for {target}", "the evaluator on the same stage")
+    expected = evaluated(written_out, arguments)
+    assert_same(function, results, expected, f"native code for {target}", "the evaluator on the same stage")
 
 
-def _evaluated(function: ir.PrimFunc, arguments: Sequence[np.ndarray]) -> list[np.ndarray]:
+def evaluated(function: ir.PrimFunc, arguments: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """The arguments after the evaluator ran the function on copies of them."""
     copies = [np.array(array) for array in arguments]
     evaluate(function, *copies)
     return copies
 
 
-def _assert_same(
+def assert_same(
     function: ir.PrimFunc, got: Sequence[np.ndarray], wanted: Sequence[np.ndarray], who: str, than: str
 ) -> None:
+    """Raise a Disagreement that shows the first cell that differs."""
     for buffer, a, b in zip(function.argument_buffers(), got, wanted, strict=True):
         same = (bits(a) == bits(b)) | (is_nan(a) & is_nan(b))
         if not same.all():
@@ -96,3 +98,8 @@ class _WriteOutMath(Rewriter):
         if has_body(name, call.dtype):
             return expand(name, call.args, call.args[0].dtype, call.dtype)
         return call
+
+
+def write_out_math(function: ir.PrimFunc) -> ir.PrimFunc:
+    """The function with mathematical functions replaced by the bodies that code generation uses."""
+    return function.with_(body=_WriteOutMath().visit(function.body))

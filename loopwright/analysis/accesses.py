@@ -8,12 +8,13 @@ the lazy forms around it (`if_then_else`, `and`, `or`); `Select` computes both s
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from loopwright.analysis.affine import Affine, Condition, Form, Ge, constant
 from loopwright.analysis.instances import Instance, InstanceWalk, Loop
 from loopwright.analysis.polyhedral import Polyhedra
 from loopwright.analysis.ranges import Ranges
-from loopwright.analysis.reduction_init import write_inits
+from loopwright.analysis.reduction_init import write_named_inits
 from loopwright.ir import (
     And,
     Buffer,
@@ -84,7 +85,8 @@ class Program:
 
     def __init__(self, function: PrimFunc) -> None:
         walk = _AccessWalk()
-        walk.visit(write_inits(function.body))
+        body, self.inits = write_named_inits(function.body)
+        walk.visit(body)
         self.function = function
         self.affine: Affine = walk.affine
         self.accesses: Sequence[Access] = walk.accesses
@@ -106,6 +108,7 @@ class Program:
         plain = {v for c in self.context if not c.form.const for v in _just_variable(c.form)}
         self.ranges = Ranges(plain)
         self.polyhedra = Polyhedra(self)
+        self.dataflow: Any = None  # made by dataflow.py when first asked for
 
 
 def _just_variable(form: Form) -> list[Var]:
@@ -207,3 +210,5 @@ class _AccessWalk(InstanceWalk):
     def visit_Var(self, var: Var) -> None:
         if var.dtype is HANDLE:
             self.unknown.add(var)
+        elif self.binders.get(var, self.place) is not self.place:
+            self.place.outer[var] = None

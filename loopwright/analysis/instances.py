@@ -58,6 +58,22 @@ class Loop:
         return self.node.kind if isinstance(self.node, For) else None
 
 
+class Place:
+    """Where a block stands: inside how many loops, and what its axes are there (None where that is not affine).
+
+    `outer` are the variables from outside the block that its body uses beside its axes; a proper block has none.
+    """
+
+    __slots__ = ("block", "depth", "has_blocks", "outer", "values")
+
+    def __init__(self, block: Block | None, depth: int, values: tuple[Form | None, ...]) -> None:
+        self.block = block
+        self.depth = depth
+        self.values = values
+        self.outer: dict[Var, None] = {}
+        self.has_blocks = False
+
+
 class Instance(NamedTuple):
     """A statement with the loops and conditions around it; `positions` has one number more than there are loops."""
 
@@ -65,6 +81,7 @@ class Instance(NamedTuple):
     block: Block | None
     loops: tuple[Loop, ...]
     positions: tuple[int, ...]
+    place: Place
 
 
 def common_depth(a: Instance, b: Instance) -> int:
@@ -98,6 +115,8 @@ class InstanceWalk(Visitor):
         self.guards: tuple[Condition, ...] = ()
         self.exact = True  # the loops and guards say exactly when the current statement runs
         self.block: Block | None = None
+        self.place = Place(None, 0, ())
+        self.binders: dict[Var, Place] = {}  # loop variables, axes and lets → the block inside which they are bound
         self.homes: dict[Var, tuple[Loop, ...]] = {}  # memory allocated in the program → the loops around that place
         self.views: dict[Buffer, View] = {}
         self.has_threads = False  # loops bound to threads: statements are not in one order
@@ -107,7 +126,7 @@ class InstanceWalk(Visitor):
 
     def begin(self, statement: Stmt) -> Instance:
         """The current statement is `statement`, in the next free position."""
-        self.instance = Instance(statement, self.block, self.loops, (*self._outer, self._next))
+        self.instance = Instance(statement, self.block, self.loops, (*self._outer, self._next), self.place)
         self._next += 1
         return self.instance
 
@@ -126,6 +145,7 @@ class InstanceWalk(Visitor):
 
     def _loop(self, loop: Loop, body: Stmt) -> None:
         self.affine.own(loop.var)
+        self.binders[loop.var] = self.place
         saved = self.loops, self._outer, self._next, self.exact
         self.loops = (*self.loops, loop)
         self._outer = (*self._outer, self._next)
@@ -181,6 +201,7 @@ class InstanceWalk(Visitor):
     def bind(self, var: Var, value: Expr) -> None:
         """`var` stands for `value`, which is computed here."""
         self.visit(value)
+        self.binders[var] = self.place
         self.affine.values[var] = self.affine.form(value) if var.dtype.is_int else None
 
     def visit_AttrStmt(self, attr: AttrStmt) -> None:
@@ -208,8 +229,12 @@ class InstanceWalk(Visitor):
         for axis, value in zip(block.iter_vars, realize.iter_values, strict=True):
             self.bind(axis.var, value)
         self.visit(realize.predicate)
-        saved = self.guards, self.exact, self.block
+        saved = self.guards, self.exact, self.block, self.place
         self.guard(realize.predicate)
+        self.place.has_blocks = True
+        self.place = Place(block, len(self.loops), tuple([self.affine.values[axis.var] for axis in block.iter_vars]))
+        for axis in block.iter_vars:
+            self.binders[axis.var] = self.place
         if block.iter_vars or block.name_hint != "root":  # the block around every function means nothing to its author
             self.block = block
         for buffer in block.alloc_buffers:
@@ -218,7 +243,7 @@ class InstanceWalk(Visitor):
             starts = tuple([self.affine.form(axis.min) for axis in match.source.region])
             self.views[match.buffer] = View(match.source.buffer, starts)
         self.visit(block.body)
-        self.guards, self.exact, self.block = saved
+        self.guards, self.exact, self.block, self.place = saved
 
     def visit_BufferStore(self, store: BufferStore) -> None:
         self.begin(store)

@@ -72,11 +72,17 @@ class InitUsesReduction(LoopwrightError, ValueError):
         )
 
 
-@deep
 def write_inits(root: Stmt) -> Stmt:
     """`root` with each block's init written down as its own nest; `root` itself when there is none."""
-    result: Stmt = _WriteInits().visit(root)
-    return result
+    return write_named_inits(root)[0]
+
+
+@deep
+def write_named_inits(root: Stmt) -> tuple[Stmt, Mapping[Block, Block]]:
+    """The same, and which block each new init block is the init of."""
+    writer = _WriteInits()
+    result: Stmt = writer.visit(root)
+    return result, writer.inits
 
 
 class _Around(NamedTuple):
@@ -91,6 +97,7 @@ class _WriteInits(Rewriter):
     def __init__(self) -> None:
         self.around: list[_Around] = []
         self.before: dict[For | While, list[Stmt]] = {}
+        self.inits: dict[Block, Block] = {}
 
     def visit_Block(self, block: Block) -> Block:
         outside, self.around = self.around, []
@@ -129,7 +136,7 @@ class _WriteInits(Rewriter):
         if changed.init is None:
             return realize.with_(block=changed)
         block = changed.with_(init=None, reads=(*_missing(changed.writes, changed.reads), *changed.reads))
-        place, init = _Init(realize, changed, self.around).write()
+        place, init = _Init(realize, changed, self.around, self.inits).write()
         if place is None:
             return seq([init, realize.with_(block=block)])
         self.before.setdefault(place, []).append(init)
@@ -139,8 +146,11 @@ class _WriteInits(Rewriter):
 class _Init:
     """The init nest of one block."""
 
-    def __init__(self, realize: BlockRealize, block: Block, around: Sequence[_Around]) -> None:
+    def __init__(
+        self, realize: BlockRealize, block: Block, around: Sequence[_Around], inits: dict[Block, Block]
+    ) -> None:
         self.block = block
+        self.inits = inits
         self.around = around
         # Lets between the loops and the block are written out: the nest may stand before them.
         lets: dict[Var, Expr] = {}
@@ -247,6 +257,7 @@ class _Init:
             {},
             span=block.span,
         )
+        self.inits[made] = block
         reduction = {axis.var for axis in block.iter_vars} - set(fresh)
         for var in _used(made, reduction):
             raise InitUsesReduction(block, f"reduction axis {var.name}")

@@ -22,11 +22,11 @@ class ScheduleError(LoopwrightError):
 
     code = "LW0200"
 
-    steps: tuple[str, ...] = ()
+    steps: tuple[object, ...] = ()  # what was done before, as instructions of the trace
 
     def __str__(self) -> str:
         text = super().__str__()
-        return text + f"\n  steps so far: {', '.join(self.steps)}" if self.steps else text
+        return text + f"\n  steps so far: {', '.join([str(step) for step in self.steps])}" if self.steps else text
 
 
 class NoSuchBlock(ScheduleError, ValueError):
@@ -56,6 +56,15 @@ class BadStepArgument(ScheduleError, ValueError):
 
     def __init__(self, step: str, problem: str, at: object = None, hint: str | None = None) -> None:
         super().__init__(f"{step}: {problem}", at=at, hint=hint)
+
+
+class WrongType(ScheduleError, TypeError):
+    """An argument is of a type the step cannot use."""
+
+    code = "LW0208"
+
+    def __init__(self, step: str, argument: str, expected: str, value: object) -> None:
+        super().__init__(f"{step}: {argument} must be {expected}, got {type(value).__name__}")
 
 
 class NotSupported(ScheduleError):

@@ -19,6 +19,7 @@ from loopwright.schedule.errors import (
     ScheduleError,
     WouldChangeValues,
     WouldRace,
+    WrongType,
 )
 from loopwright.schedule.handles import BlockRV, ExprRV, LoopRV
 from loopwright.schedule.primitives import PRIMITIVES
@@ -27,6 +28,7 @@ from loopwright.schedule.step import BlockResult, LoopResult, Proof, Result, Ste
 from loopwright.schedule.trace import Instruction, Trace, handles_in
 from loopwright.schedule.view import View
 
+_LARGEST_SEED = 2**31 - 1
 _CONCURRENT = (ForKind.PARALLEL, ForKind.VECTORIZED, ForKind.THREAD_BINDING)
 
 
@@ -46,13 +48,16 @@ class Schedule:
         if isinstance(mod, PrimFunc):
             mod = IRModule({"main": mod})
         if not isinstance(mod, IRModule):
-            raise BadStepArgument("Schedule", f"expected a PrimFunc or an IRModule, got {type(mod).__name__}")
+            raise WrongType("Schedule", "mod", "a PrimFunc or an IRModule", mod)
+        if not isinstance(enable_check, bool):
+            raise WrongType("Schedule", "enable_check", "a bool", enable_check)
+        _check_options(debug_mask, error_render_level)
         verify(mod)
         self._views = {name: View(function) for name, function in mod.functions_items()}
         self._globals = {var.name: var for var in mod.get_global_vars()}
         self._attrs = mod.attrs
         self._history: list[tuple[dict[str, View], int]] = []
-        self._random = random.Random(seed)
+        self._random = random.Random(_checked_seed(seed))
         self.enable_check = enable_check
         self.is_proved = enable_check
         self.trace = Trace()
@@ -99,7 +104,7 @@ class Schedule:
 
     def seed(self, seed: int) -> None:
         """Start the random numbers of sampling anew."""
-        self._random = random.Random(seed)
+        self._random = random.Random(_checked_seed(seed))
 
     def fork_seed(self) -> int:
         """A seed for another schedule."""
@@ -339,10 +344,12 @@ class Schedule:
     ) -> list[Any]:
         """Do one step by its kind; the handles it gives."""
         primitive = PRIMITIVES[kind]
+        asked: list[Instruction] = []  # blocks given by name: looked up first, recorded only if the step is done
         try:
+            inputs = {key: self._with_handles(value, asked) for key, value in inputs.items()}
             view, name = self._locate(inputs, attrs)
             arguments = {key: self._resolved(view, value) for key, value in inputs.items()}
-            arguments.update(attrs)
+            arguments.update({key: _plain(value) for key, value in attrs.items()})
             if primitive.is_query:
                 results = primitive.function(view, **arguments)
                 several = primitive.gives_list
@@ -356,11 +363,13 @@ class Schedule:
                 self._views[name] = View(step.after)
                 results, several = step.results, step.several
         except ScheduleError as error:
-            error.steps = tuple(inst.method for inst in self.trace.insts if not PRIMITIVES[inst.kind].is_query)
+            error.steps = tuple(inst for inst in self.trace.insts if not PRIMITIVES[inst.kind].is_query)
             raise
+        for question in asked:
+            self.trace.append(question)
         handles = [self._handle(result) for result in results]
-        line = caller()
-        inst = Instruction(kind, dict(inputs), dict(attrs), handles, several, primitive.method, str(line or ""))
+        where = str(caller() or "")
+        inst = Instruction(kind, dict(inputs), dict(attrs), handles, several, primitive.method, where)
         self.trace.append(inst, decision)
         return handles
 
@@ -400,11 +409,23 @@ class Schedule:
             return [self._resolved(view, item) for item in value]
         return value
 
-    def _block(self, block: BlockRV | str) -> BlockRV:
+    def _with_handles(self, value: Any, asked: list[Instruction]) -> Any:
+        """Blocks given by name become handles, as if `get_block` had been called."""
+        if isinstance(value, str):
+            attrs = {"name": value, "func_name": self._function}
+            (found,) = PRIMITIVES["GetBlock"].function(self.view(), **attrs)
+            handle = self._handle(found)
+            asked.append(Instruction("GetBlock", {}, attrs, [handle], False, "get_block", str(caller() or "")))
+            return handle
+        if isinstance(value, (list, tuple)):
+            return [self._with_handles(item, asked) for item in value]
+        return value
+
+    @staticmethod
+    def _block(block: BlockRV | str) -> BlockRV | str:
         """A block given by handle or by name."""
-        if isinstance(block, str):
-            found: BlockRV = self._do("GetBlock", {}, name=block, func_name=self._function)
-            return found
+        if not isinstance(block, (BlockRV, str)):
+            raise WrongType("schedule", "block", "a block's handle or name", block)
         return block
 
     def _handle(self, result: Result) -> Any:
@@ -444,3 +465,30 @@ class Schedule:
             if loop.kind in _CONCURRENT and var not in found and (old is None or old[-1] is not loop):
                 found.append(var)
         return found
+
+
+def _plain(value: Any) -> Any:
+    """A setting with sampled numbers as plain ones."""
+    if isinstance(value, ExprRV):
+        return int(value)
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    return value
+
+
+def _checked_seed(seed: int | None) -> int | None:
+    if seed is None:
+        return None
+    if isinstance(seed, bool) or not isinstance(seed, int):
+        raise WrongType("Schedule", "seed", "an int", seed)
+    if not (seed == -1 or 1 <= seed <= _LARGEST_SEED):
+        raise BadStepArgument("Schedule", f"seed is {seed}", hint=f"give a seed from 1 to {_LARGEST_SEED}")
+    return None if seed == -1 else seed
+
+
+def _check_options(debug_mask: str | int, error_render_level: str) -> None:
+    if not isinstance(debug_mask, int) and debug_mask not in ("all", "none"):
+        raise BadStepArgument("Schedule", f"debug_mask is {debug_mask!r}", hint='use "all", "none" or a number')
+    if error_render_level not in ("detail", "fast", "none"):
+        problem = f"error_render_level is {error_render_level!r}"
+        raise BadStepArgument("Schedule", problem, hint='use "detail", "fast" or "none"')

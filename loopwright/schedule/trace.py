@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 from loopwright.schedule.errors import BadStepArgument
@@ -27,6 +28,15 @@ class Instruction:
     several: bool = False  # the outputs came as a list
     method: str = ""
     where: str = ""  # the user's file and line
+
+    def __str__(self) -> str:
+        """The step in the user's own names: split(i, [None, 4])."""
+        usual = _usual_settings(self.method)
+        given = {name: value for name, value in self.attrs.items() if usual.get(name, self) != value}
+        settings = [f"{name}={_shown(value)}" for name, value in given.items()]
+        inputs = [", ".join([_shown(item) for item in value]) if name in _ONE_BY_ONE else _shown(value)
+                  for name, value in self.inputs.items()]
+        return f"{self.method}({', '.join([*inputs, *settings])})"
 
 
 @dataclass
@@ -112,7 +122,8 @@ class Trace:
             decision = self.decisions.get(position)
             if decision_provider is not None:
                 decision = decision_provider(inst, list(inputs.values()), list(inst.attrs.values()), decision)
-            outputs = sch.run_instruction(inst.kind, inputs, inst.attrs, decision)
+            attrs = {name: _translated(value, known) for name, value in inst.attrs.items()}
+            outputs = sch.run_instruction(inst.kind, inputs, attrs, decision)
             for old, new in zip(inst.outputs, outputs, strict=True):
                 known[id(old)] = new
 
@@ -121,9 +132,8 @@ class Trace:
         """Do the steps of `as_json` on a schedule."""
         from loopwright.schedule.primitives import PRIMITIVES
 
-        loaded = json.loads(data) if isinstance(data, str) else data
         try:
-            steps, decisions = loaded
+            steps, decisions = json.loads(data) if isinstance(data, str) else data
             chosen = dict(decisions)
         except (TypeError, ValueError):
             raise BadStepArgument("apply_json_to_schedule", "the text is not [steps, decisions]") from None
@@ -133,15 +143,40 @@ class Trace:
                 raise BadStepArgument("apply_json_to_schedule", f"entry {position} is no step: {step!r}")
             kind, inputs, attrs, outputs = step
             primitive = PRIMITIVES[kind]
-            given = dict(zip(primitive.inputs, [_from_data(value, known) for value in inputs], strict=False))
-            settings = dict(zip(primitive.attrs, [_from_data(value, known) for value in attrs], strict=False))
+            try:
+                given = dict(zip(primitive.inputs, [_from_data(value, known) for value in inputs], strict=True))
+                settings = dict(zip(primitive.attrs, [_from_data(value, known) for value in attrs], strict=True))
+            except (KeyError, TypeError, ValueError):
+                problem = f"entry {position} does not fit {primitive.method}: {step!r}"
+                raise BadStepArgument("apply_json_to_schedule", problem) from None
             made = sch.run_instruction(kind, given, settings, chosen.get(position))
+            if len(made) != len(outputs):
+                problem = f"entry {position} names {len(outputs)} results, but {primitive.method} gave {len(made)}"
+                raise BadStepArgument("apply_json_to_schedule", problem)
             known.update(zip(outputs, made, strict=True))
+
+
+_ONE_BY_ONE = ("loops", "ordered_loops")  # fuse, reorder and merge take their loops as arguments of their own
+
+
+def _usual_settings(method: str) -> dict[str, Any]:
+    """What a step does when it is not told otherwise."""
+    from loopwright.schedule.schedule import Schedule
+
+    return {name: given.default for name, given in signature(getattr(Schedule, method)).parameters.items()}
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, (BlockRV, LoopRV)):
+        return value.name
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join([_shown(item) for item in value])}]"
+    return repr(value)
 
 
 def _argument(names: _Names, name: str, value: Any) -> str:
     """An argument by keyword; the loops of fuse, reorder and merge stand one by one."""
-    if name in ("loops", "ordered_loops"):
+    if name in _ONE_BY_ONE:
         return ", ".join(names.text(item) for item in value)
     return f"{name}={names.text(value)}"
 

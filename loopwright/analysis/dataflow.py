@@ -1,0 +1,407 @@
+"""The exact source of every read: which write a load sees, for all iterations at once.
+
+Each access becomes an isl relation from the iterations of its loops to the cells it touches; a cell is an index, led by
+the iteration that holds the buffer's allocation. Every buffer is first written, cell by cell, by a virtual writer (the
+caller's contents, or nothing for allocated memory), and every argument is read at the end by a virtual reader, the
+caller. isl's dataflow then gives the last write before each read.
+
+The updates of a reduction (`C[v] = C[v] + …` in a block with a reduction axis) are a set, not a chain. What an update
+or a reader sees of its cell is the last *plain* write, its base, and a reader sees besides it the updates since:
+
+    base(r)      the last plain write of r's cell before r
+    updates(r)   the updates u before r with base(u) = base(r)
+
+The fields of a tuple reduction are read together: a reader of one is also made a reader (a shadow) of the others.
+A read whose index depends on data stands for reads of all cells, one for each value of the unknown index. A write that
+depends on data leaves the source of every read uncertain: its buffer is not provable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+
+from loopwright.analysis.accesses import Access, Program
+from loopwright.analysis.instances import Place, common_depth
+from loopwright.analysis.polyhedral import Polyhedra
+from loopwright.arith.isl import BudgetExceeded, budget
+from loopwright.ir import BinaryExpr, Buffer, BufferLoad, BufferStore, Expr, IterType, Var
+
+if TYPE_CHECKING:
+    import islpy
+
+FLOW_BUDGET: Final = 20_000_000  # isl operations for the flow through one buffer
+
+Kind = Literal["read", "write", "update", "start", "final"]
+
+
+class NotProvable(Exception):
+    """The exact flow is not known, for the reason given. Never leaves the proofs."""
+
+
+class InitOf(NamedTuple):
+    """Identifies the init of the reduction block `block`."""
+
+    block: Var | str
+
+
+BlockKey = Var | str | InitOf
+
+
+class Reference:
+    """An access in the flow through one buffer: its isl tuple `tag[dims]`, when it runs and which cell it touches.
+
+    `ordinal` counts the loads, or the stores, of its block in the order of evaluation. Virtual accesses have no access.
+    """
+
+    __slots__ = ("access", "buffer", "cell", "dims", "domain", "kind", "names", "ordinal", "shadow_of", "tag", "time")
+
+    def __init__(
+        self,
+        tag: str,
+        kind: Kind,
+        access: Access | None,
+        ordinal: int,
+        buffer: Buffer,
+        dims: Sequence[str],
+        names: Mapping[Var, str],
+        domain: Sequence[str],
+        cell: Sequence[str],
+        shadow_of: Buffer | None = None,
+    ) -> None:
+        self.tag = tag
+        self.kind = kind
+        self.access = access
+        self.ordinal = ordinal
+        self.buffer = buffer
+        self.dims = dims
+        self.names = names
+        self.domain = domain
+        self.cell = cell
+        self.shadow_of = shadow_of  # what is really read, when this is the reading of another field of a tuple
+        self.time: list[str | int] = []
+
+    @property
+    def tuple_text(self) -> str:
+        return f"{self.tag}[{', '.join(self.dims)}]"
+
+    @property
+    def place(self) -> Place | None:
+        """The block it is in."""
+        return self.access.instance.place if self.access is not None else None
+
+
+class Flow(NamedTuple):
+    """What every reader of one buffer sees, in iterations of loops."""
+
+    buffer: Buffer
+    readers: Sequence[Reference]
+    writers: Sequence[Reference]  # plain writes and the virtual first one
+    updaters: Sequence[Reference]
+    base: islpy.UnionMap  # reader → last plain write; every iteration of a reader has one
+    updates: islpy.UnionMap  # reader → updates it sees besides
+    update_bases: islpy.UnionMap  # update → last plain write
+
+
+class _Text(Polyhedra):
+    """isl text whose parameters keep their names from program to program."""
+
+    def parameter(self, var: Var) -> str:
+        return self.parameters.setdefault(var, f"v{id(var)}")
+
+
+class Dataflow:
+    """The flow through each buffer of one program, computed when asked for. Belongs to one thread, as isl does."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.text = _Text(program)
+        self.ordinals: dict[Access, int] = {}
+        self.by_buffer: dict[Buffer, list[Access]] = {}
+        self.by_place: dict[Place, list[Access]] = {}
+        counts: dict[tuple[Place, bool], int] = {}
+        for access in program.accesses:
+            place = access.instance.place
+            ordinal = self.ordinals[access] = counts.get((place, access.writes), 0)
+            counts[place, access.writes] = ordinal + 1
+            self.by_buffer.setdefault(access.cell[0], []).append(access)
+            self.by_place.setdefault(place, []).append(access)
+        self.arguments = set(program.function.argument_buffers())
+        self._updated = {place: _updated(place, accesses) for place, accesses in self.by_place.items()}
+        self.groups = self._find_groups()
+        self._numbers: dict[Buffer, int] = {}
+        self._flows: dict[Buffer, Flow | NotProvable] = {}
+
+    def flow(self, buffer: Buffer) -> Flow:
+        """What every reader of `buffer` sees. Raises NotProvable."""
+        found = self._flows.get(buffer)
+        if found is None:
+            try:
+                with budget(FLOW_BUDGET) as context:
+                    found = self._compute(buffer, context)
+            except NotProvable as reason:
+                found = reason
+            except BudgetExceeded:
+                found = NotProvable(f"the flow through {buffer.name} is too complex to follow")
+            self._flows[buffer] = found
+        if isinstance(found, NotProvable):
+            raise found
+        return found
+
+    def key(self, place: Place) -> BlockKey:
+        """What identifies a block through every rewrite: its first axis, or its name; for inits, their block."""
+        block = place.block
+        if block is None:
+            return ""
+        of = self.program.inits.get(block)
+        if of is not None:
+            return InitOf(of.iter_vars[0].var if of.iter_vars else of.name_hint)
+        return block.iter_vars[0].var if block.iter_vars else block.name_hint
+
+    # --- reductions -------------------------------------------------------------------------------------------------
+
+    def _find_groups(self) -> dict[Buffer, tuple[Buffer, ...]]:
+        """The buffers that reductions update → those that are updated together."""
+        groups: dict[Buffer, tuple[Buffer, ...]] = {}
+        operators: dict[Buffer, set[object]] = {}
+        plain: set[Buffer] = set()
+        for place, accesses in self.by_place.items():
+            group = self._updated[place]
+            for buffer in group:
+                if set(groups.setdefault(buffer, group)) != set(group):
+                    plain.update(group, groups[buffer])
+            if group:
+                for store in [access for access in accesses if access.writes]:
+                    assert isinstance(store.node, BufferStore)
+                    operator = _operator(store.node) if len(group) == 1 else None
+                    operators.setdefault(store.cell[0], set()).add(operator or self.key(place))
+        # Different reductions of one cell do not commute with each other.
+        plain.update([buffer for buffer, found in operators.items() if len(found) > 1])
+        return {buffer: group for buffer, group in groups.items() if plain.isdisjoint(group)}
+
+    def _is_update(self, access: Access) -> bool:
+        return access.cell[0] in self.groups and access.cell[0] in self._updated[access.instance.place]
+
+    # --- relations --------------------------------------------------------------------------------------------------
+
+    def _compute(self, buffer: Buffer, context: Any) -> Flow:
+        import islpy as isl
+
+        self._check(buffer)
+        readers, writers, updaters = self._references(buffer)
+        every = [*readers, *writers, *updaters]
+        self._set_times(every)
+        parameters = f"[{', '.join(self.text.parameters.values())}] -> "
+
+        def union(items: Sequence[str]) -> Any:
+            return isl.UnionMap.read_from_str(context, f"{parameters}{{ {'; '.join(items)} }}")
+
+        def touches(item: Reference) -> str:
+            where = f" : {' and '.join(item.domain)}" if item.domain else ""
+            return f"{item.tuple_text} -> M[{', '.join(item.cell)}]{where}"
+
+        if len(writers) == 1:
+            # Nothing but the virtual writer: no need to search for the last one.
+            (start,) = writers
+            first = isl.UnionMap.read_from_str(context, f"{{ M[{', '.join(start.dims)}] -> {start.tuple_text} }}")
+            base_of_all = union([touches(item) for item in [*readers, *updaters]]).apply_range(first)
+        else:
+            times = [f"{item.tuple_text} -> [{', '.join([str(t) for t in item.time])}]" for item in every]
+            base_of_all = (
+                isl.UnionAccessInfo.from_sink(union([touches(item) for item in [*readers, *updaters]]))
+                .set_must_source(union([touches(item) for item in writers]))
+                .set_schedule_map(union(times))
+                .compute_flow()
+                .get_must_dependence()
+                .reverse()
+            )
+        empty = isl.UnionMap.read_from_str(context, "{ }")
+        if not updaters:
+            return Flow(buffer, readers, writers, updaters, base_of_all, empty, empty)
+        ours = union([f"{item.tuple_text} -> {item.tuple_text}" for item in updaters]).domain()
+        update_bases = base_of_all.intersect_domain(ours)
+        base = base_of_all.subtract_domain(ours)
+        updates = base.apply_range(update_bases.reverse())
+        late = [text for r in readers for u in updaters for text in [self._not_before(u, r)] if text is not None]
+        if late:
+            updates = updates.subtract(union(late))
+        return Flow(buffer, readers, writers, updaters, base, updates.coalesce(), update_bases)
+
+    def _check(self, buffer: Buffer) -> None:
+        """Every write must be known exactly."""
+        if buffer.data in self.program.unknown:
+            raise NotProvable(f"{buffer.name} is touched by calls, or goes by several names")
+        home = self.program.homes.get(buffer.data, ())
+        for access in self.by_buffer.get(buffer, ()):
+            if access.writes and not access.is_must:
+                raise NotProvable(f"where block {_title(access)} writes {buffer.name}, or whether, depends on data")
+            if access.instance.loops[: len(home)] != home:
+                raise NotProvable(f"{buffer.name} is used outside the loops that hold it")
+
+    def _references(self, buffer: Buffer) -> tuple[list[Reference], list[Reference], list[Reference]]:
+        readers, writers, updaters = [], [], []
+        group = self.groups.get(buffer, ())
+        at = self.tag(buffer)
+        for k, access in enumerate(self.by_buffer.get(buffer, ())):
+            if self._is_update(access):
+                if access.writes:
+                    updaters.append(self._reference(f"{at}u{k}", "update", access, buffer))
+            elif access.writes:
+                writers.append(self._reference(f"{at}w{k}", "write", access, buffer))
+            else:
+                readers.append(self._reference(f"{at}r{k}", "read", access, buffer))
+        readers += [item for other in group if other is not buffer for item in self._shadows(buffer, other)]
+        cell = [f"c{k}" for k in range(len(buffer.shape) + len(self.program.homes.get(buffer.data, ())))]
+        writers.append(Reference(f"{at}start", "start", None, 0, buffer, cell, {}, (), cell))
+        if buffer in self.arguments:
+            readers.append(Reference(f"{at}final", "final", None, 0, buffer, cell, {}, self._inside(buffer), cell))
+        return readers, writers, updaters
+
+    def _shadows(self, buffer: Buffer, other: Buffer) -> list[Reference]:
+        """Who reads another field of the tuple that `buffer` is a field of."""
+        home = self.program.homes.get(buffer.data, ())
+        number, at = self.groups[buffer].index(other), self.tag(buffer)
+        apart = f"{buffer.name} and {other.name} are reduced together, but live in different loops"
+        found = []
+        for k, access in enumerate(self.by_buffer[other]):
+            if not access.writes and not self._is_update(access):
+                if access.instance.loops[: len(home)] != home:
+                    raise NotProvable(apart)
+                found.append(self._reference(f"{at}x{number}_{k}", "read", access, buffer, other))
+        if other in self.arguments:
+            if home:
+                raise NotProvable(apart)
+            cell = [f"c{k}" for k in range(len(buffer.shape))]
+            domain = self._inside(buffer)
+            found.append(Reference(f"{at}final{number}", "final", None, 0, buffer, cell, {}, domain, cell, other))
+        return found
+
+    def _inside(self, buffer: Buffer) -> list[str]:
+        """The cells that the caller sees."""
+        extents = [self.program.affine.form(extent) for extent in buffer.shape]
+        return [f"0 <= c{k} < {self.text.form(e, {})}" for k, e in enumerate(extents) if e is not None]
+
+    def tag(self, buffer: Buffer) -> str:
+        """What the tuples of the buffer's accesses begin with."""
+        return f"b{self._numbers.setdefault(buffer, len(self._numbers))}"
+
+    def _reference(
+        self, tag: str, kind: Kind, access: Access, buffer: Buffer, shadow_of: Buffer | None = None
+    ) -> Reference:
+        text = self.text
+        names = {loop.var: f"i{k}" for k, loop in enumerate(access.loops)}
+        dims = list(names.values())
+        cell = [names[loop.var] for loop in self.program.homes.get(buffer.data, ())]
+        for index in access.cell[1]:
+            if index is None:
+                dims.append(f"n{len(dims)}")
+                cell.append(dims[-1])
+            else:
+                cell.append(text.form(index, names))
+        domain = text.domain(access.loops, access.guards, names)
+        made = Reference(tag, kind, access, self.ordinals[access], buffer, dims, names, domain, cell, shadow_of)
+        return made
+
+    def _set_times(self, references: Sequence[Reference]) -> None:
+        """2d+1 vectors of one length; what is the same for all is left out."""
+        for item in references:
+            if item.access is None:
+                item.time = [-1 if item.kind == "start" else 1]
+            else:
+                names = item.names
+                item.time = [0, *[names[t] if isinstance(t, Var) else t for t in item.access.time]]
+        length = max([len(item.time) for item in references])
+        for item in references:
+            item.time += [0] * (length - len(item.time))
+        inner = [item for item in references if item.access is not None]
+        kept = [k for k in range(length) if k == 0 or not isinstance(_same([item.time[k] for item in inner]), int)]
+        for item in references:
+            item.time = [item.time[k] for k in kept]
+
+    def _not_before(self, update: Reference, reader: Reference) -> str | None:
+        """The pairs, reader → update, where the update does not come before the reader; None when there are none."""
+        if reader.access is None:
+            return None
+        assert update.access is not None
+        mine, its = update.access.instance, reader.access.instance
+        other = {var: f"j{k}" for k, var in enumerate(update.names)}
+        depth = common_depth(mine, its)
+        cases: list[str] = []
+        equal: list[str] = []
+        for loop in mine.loops[:depth]:
+            cases.append(" and ".join([*equal, f"{other[loop.var]} > {reader.names[loop.var]}"]))
+            equal.append(f"{other[loop.var]} = {reader.names[loop.var]}")
+        # In one iteration of the loops around both the text decides; a statement loads before it stores.
+        if mine.positions[depth] >= its.positions[depth]:
+            cases.append(" and ".join(equal) or "0 = 0")
+        if not cases:
+            return None
+        target = f"{update.tag}[{', '.join(other.values())}]"
+        return f"{reader.tuple_text} -> {target} : {' or '.join([f'({case})' for case in cases])}"
+
+
+def dataflow_of(program: Program) -> Dataflow:
+    """The flow through each buffer of `program`; kept with it."""
+    if program.dataflow is None:
+        program.dataflow = Dataflow(program)
+    found: Dataflow = program.dataflow
+    return found
+
+
+def _title(access: Access) -> str:
+    block = access.instance.block
+    return f'"{block.name_hint}"' if block is not None else "root"
+
+
+# --- what is a reduction --------------------------------------------------------------------------------------------
+
+
+def _updated(place: Place, accesses: Sequence[Access]) -> tuple[Buffer, ...]:
+    """The buffers that a block updates as a reduction; none when it is no reduction, or one not understood.
+
+    It has a reduction axis, and each buffer it stores it stores once, at the one cell where it loads it.
+    """
+    block = place.block
+    if (
+        block is None
+        or place.has_blocks
+        or not any([axis.iter_type == IterType.CommReduce for axis in block.iter_vars])
+    ):
+        return ()
+    stores = {access.cell[0]: access for access in accesses if access.writes}
+    if len(stores) < len([access for access in accesses if access.writes]):
+        return ()
+    loaded: set[Buffer] = set()
+    cells: set[object] = set()
+    for access in accesses:
+        buffer = access.cell[0]
+        if buffer not in stores:
+            continue
+        if not access.is_must or len(access.loops) > place.depth:
+            return ()
+        cells.add(tuple([index.key for index in access.cell[1] if index is not None]))
+        if not access.writes:
+            loaded.add(buffer)
+    return tuple(stores) if len(cells) == 1 and len(loaded) == len(stores) else ()
+
+
+_COMMUTE: Final = ("Add", "Mul", "Min", "Max", "And", "Or")
+
+
+def _operator(store: BufferStore) -> str | None:
+    """The operation of `x = x op y`, when it is one whose updates commute whatever y is."""
+    value = store.value
+    name = type(value).__name__
+    if not isinstance(value, BinaryExpr) or name not in _COMMUTE:
+        return None
+    mine = [_is_load_of(operand, store.buffer) for operand in (value.a, value.b)]
+    return f"{name} {value.dtype}" if mine.count(True) == 1 else None
+
+
+def _is_load_of(expr: Expr, buffer: Buffer) -> bool:
+    return isinstance(expr, BufferLoad) and expr.buffer is buffer
+
+
+def _same(items: Sequence[str | int]) -> str | int | None:
+    """The one item that all are."""
+    return items[0] if items and all([item == items[0] for item in items]) else None

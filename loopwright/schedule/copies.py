@@ -1,0 +1,88 @@
+"""Copies: the nest that moves a window of one buffer into another, one element an iteration.
+
+    for ax0, ax1 in T.grid(16, 32):
+        with T.block("A_stage"):
+            o0, v0, v1 = T.axis.remap("SSS", [i0, ax0, ax1])
+            T.where(i0 * 16 + ax0 < 100)
+            A_stage[v0, v1] = A[o0 * 16 + v0, v1]
+
+A copy block stands for the cell it copies: the proof looks through it to whoever wrote that cell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from loopwright.ir import (
+    Block,
+    BlockRealize,
+    Buffer,
+    BufferLoad,
+    BufferRegion,
+    BufferStore,
+    Expr,
+    For,
+    ForKind,
+    IterType,
+    IterVar,
+    Range,
+    Stmt,
+    Var,
+    const,
+    logical_and,
+    substitute,
+)
+from loopwright.schedule.bindings import TRUE
+from loopwright.schedule.regions import facts_under
+from loopwright.schedule.windows import Window, inside_shape
+
+Indices = Callable[[Sequence[Expr]], Sequence[Expr]]
+
+
+def copy_nest(
+    name: str, window: Window, around: Sequence[For], other: Buffer, place: Indices, into_other: bool
+) -> tuple[Stmt, Block]:
+    """A nest over the window that copies between it and `other`, and its block.
+
+    `place` gives the indices in `other` of an element, from its offsets in the window. `around` are the loops outside;
+    those that the window moves with become axes of the block.
+    """
+    outer = {loop.loop_var: loop for loop in around}
+    used = [var for var in window.variables() if var in outer]
+    axes = {var: Var(f"o{position}", var.dtype) for position, var in enumerate(used)}
+    loops = [Var(f"ax{position}", size.dtype) for position, size in enumerate(window.shape)]
+    inner = [Var(f"v{position}", size.dtype) for position, size in enumerate(window.shape)]
+
+    here = [substitute(low, axes) + offset for low, offset in zip(window.origin, inner, strict=True)]
+    facts = facts_under(around)
+    for axis in axes:
+        facts.bind(axes[axis], Range.from_min_extent(outer[axis].min, outer[axis].extent))
+    for var, size in zip([*loops, *inner], [*window.shape, *window.shape], strict=True):
+        facts.bind(var, Range.from_min_extent(const(0, var.dtype), size))
+    here = [facts.simplify(index) for index in here]
+    there = [facts.simplify(index) for index in place(inner)]
+
+    source, target = (window.buffer, other) if into_other else (other, window.buffer)
+    from_indices, to_indices = (here, there) if into_other else (there, here)
+    store = BufferStore(target, BufferLoad(source, tuple(from_indices)), to_indices)
+    iter_vars = [
+        IterVar(Range.from_min_extent(outer[var].min, outer[var].extent), axis, IterType.DataPar)
+        for var, axis in axes.items()
+    ]
+    iter_vars += [
+        IterVar(Range.from_min_extent(const(0, size.dtype), size), var, IterType.DataPar)
+        for var, size in zip(inner, window.shape, strict=True)
+    ]
+    block = Block(
+        tuple(iter_vars), (_point(source, from_indices),), (_point(target, to_indices),), name, store
+    )
+    conditions = list(inside_shape(window, loops, facts))
+    predicate = logical_and(TRUE, *conditions)
+    nest: Stmt = BlockRealize((*used, *loops), predicate, block)
+    for var, size in zip(reversed(loops), reversed(window.shape), strict=True):
+        nest = For(var, const(0, var.dtype), size, ForKind.SERIAL, nest)
+    return nest, block
+
+
+def _point(buffer: Buffer, indices: Sequence[Expr]) -> BufferRegion:
+    return BufferRegion(buffer, tuple([Range.from_min_extent(index, const(1, index.dtype)) for index in indices]))

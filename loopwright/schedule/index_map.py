@@ -1,0 +1,122 @@
+"""IndexMap: a layout as a function from indices to indices, kept as text so that traces can carry it.
+
+    IndexMap.of(lambda k, m: (m // 8, k, m % 8)).text        "lambda k, m: (m // 8, k, m % 8)"
+
+A map is given as a callable or as such a text; the text is read by the little grammar below and never executed.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from loopwright.arith import Analyzer
+from loopwright.ir import Expr, IntImm, Range, Var, as_expr, const, substitute
+from loopwright.runtime.errors import LoopwrightError
+from loopwright.schedule.errors import BadStepArgument
+
+_OPERATORS: Final[Mapping[type[ast.operator], Callable[[Any, Any], Any]]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+}
+
+
+class IndexMap:
+    """`results` in terms of `inputs`."""
+
+    def __init__(self, inputs: Sequence[Var], results: Sequence[Expr]) -> None:
+        self.inputs, self.results = tuple(inputs), tuple(results)
+
+    @staticmethod
+    def of(given: IndexMap | str | Callable[..., Any], step: str = "index map") -> IndexMap:
+        """A map from a callable (`lambda i, j: (j, i)`) or from the text of one."""
+        if isinstance(given, IndexMap):
+            return given
+        if isinstance(given, str):
+            return _read(step, given)
+        if not callable(given):
+            raise BadStepArgument(step, f"expected a callable from indices to indices, got {type(given).__name__}")
+        parameters = list(inspect.signature(given).parameters.values())
+        if any(item.kind not in (item.POSITIONAL_ONLY, item.POSITIONAL_OR_KEYWORD) for item in parameters):
+            raise BadStepArgument(step, "the map takes any number of indices", hint="name them: lambda i, j: (j, i)")
+        inputs = [Var(item.name) for item in parameters]
+        return IndexMap(inputs, _results(step, given(*inputs)))
+
+    @property
+    def text(self) -> str:
+        """The map as a Python lambda that `of` reads back."""
+        results = ", ".join([repr(result) for result in self.results])
+        tail = "," if len(self.results) == 1 else ""
+        return f"lambda {', '.join(var.name for var in self.inputs)}: ({results}{tail})"
+
+    def check_rank(self, step: str, rank: int, what: str) -> None:
+        """The map takes as many indices as `what` has."""
+        if len(self.inputs) != rank:
+            count = len(self.inputs)
+            raise BadStepArgument(step, f"the map takes {count} ind{'ex' if count == 1 else 'ices'}, {what} has {rank}")
+
+    def at(self, indices: Sequence[Expr]) -> tuple[Expr, ...]:
+        """The new indices of the element at `indices`."""
+        values = {var: index.astype(var.dtype) for var, index in zip(self.inputs, indices, strict=True)}
+        return tuple([substitute(result, values) for result in self.results])
+
+    def shape(self, step: str, sizes: Sequence[Expr]) -> tuple[Expr, ...]:
+        """The shape that holds every new index, the old ones running from 0 to `sizes`."""
+        facts = Analyzer()
+        for var, size in zip(self.inputs, sizes, strict=True):
+            facts.bind(var, Range.from_min_extent(const(0, var.dtype), size))
+        shape = []
+        for result in self.results:
+            bound = facts.const_int_bound(result)
+            if bound.min_value < 0:
+                raise BadStepArgument(step, f"index {result!r} of the new layout goes down to {bound.min_value}")
+            if bound.max_value >= 2**31:
+                raise BadStepArgument(step, f"index {result!r} of the new layout has no constant bound")
+            shape.append(const(bound.max_value + 1))
+        return tuple(shape)
+
+
+def _results(step: str, value: Any) -> list[Expr]:
+    items = list(value) if isinstance(value, (tuple, list)) else [value]
+    try:
+        results = [as_expr(item) for item in items]
+    except LoopwrightError as error:
+        raise BadStepArgument(step, f"the map gives something that is no index: {error.problem}") from None
+    if not results or not all(result.dtype.is_int for result in results):
+        raise BadStepArgument(step, "the map gives something that is no index", hint="write lambda i, j: (j, i)")
+    return results
+
+
+def _read(step: str, text: str) -> IndexMap:
+    try:
+        tree = ast.parse(text.strip(), mode="eval").body
+    except SyntaxError:
+        tree = None
+    if not isinstance(tree, ast.Lambda):
+        raise BadStepArgument(step, f"{text!r} is no map of indices", hint='write "lambda i, j: (j, i)"')
+    inputs = {item.arg: Var(item.arg) for item in tree.args.args}
+    items = tree.body.elts if isinstance(tree.body, (ast.Tuple, ast.List)) else [tree.body]
+    return IndexMap(list(inputs.values()), _results(step, [_value(step, item, inputs) for item in items]))
+
+
+def _value(step: str, tree: ast.expr, names: Mapping[str, Var]) -> Any:
+    if isinstance(tree, ast.Constant) and type(tree.value) is int:
+        return tree.value
+    if isinstance(tree, ast.Name) and tree.id in names:
+        return names[tree.id]
+    if isinstance(tree, ast.BinOp) and type(tree.op) in _OPERATORS:
+        return _OPERATORS[type(tree.op)](_value(step, tree.left, names), _value(step, tree.right, names))
+    if isinstance(tree, ast.UnaryOp) and isinstance(tree.op, ast.USub):
+        return -_value(step, tree.operand, names)
+    raise BadStepArgument(step, f"{ast.unparse(tree)!r} is not made of indices, numbers and + - * // %")
+
+
+def is_constant(shape: Sequence[Expr]) -> bool:
+    """Whether every extent is a literal."""
+    return all(isinstance(extent, IntImm) for extent in shape)

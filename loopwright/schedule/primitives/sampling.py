@@ -1,0 +1,104 @@
+"""sample_perfect_tile, sample_categorical: numbers drawn at random, and the decisions that give them again.
+
+A decision is what was drawn: the factors of a tile, the position of a candidate. Given one, a sample draws nothing;
+a decision that no longer fits (the program it was drawn for had another extent) is repaired, not refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from random import Random
+
+from loopwright.ir import For, IntImm
+from loopwright.schedule.errors import BadStepArgument
+from loopwright.schedule.view import View
+
+
+def sample_perfect_tile(
+    view: View, random: Random, loop: For, n: int, max_innermost_factor: int = 16, decision: Sequence[int] | None = None
+) -> tuple[list[int], list[int]]:
+    """`n` factors whose product is the extent of the loop, the last at most `max_innermost_factor` (-1: any)."""
+    if n < 1:
+        raise BadStepArgument("sample_perfect_tile", f"n is {n}: there is at least one factor", loop)
+    if max_innermost_factor != -1 and max_innermost_factor < 1:
+        problem = f"max_innermost_factor is {max_innermost_factor}"
+        raise BadStepArgument("sample_perfect_tile", problem, loop, "give a factor of at least 1, or -1 for any")
+    if decision is not None and len(decision) != n:
+        problem = f"the decision {list(decision)} has {len(decision)} factors, not {n}"
+        raise BadStepArgument("sample_perfect_tile", problem, loop)
+    if not isinstance(loop.extent, IntImm):
+        # Nothing is known to be divisible: one loop of all iterations, the others of one.
+        factors = [-1] + [1] * (n - 1)
+        return factors, factors
+    extent = loop.extent.value
+    limit = max(extent, 1) if max_innermost_factor == -1 else max_innermost_factor
+    if decision is None:
+        factors = _drawn(random, extent, n, limit)
+    else:
+        factors = _repaired([int(factor) for factor in decision], extent, limit)
+    return factors, factors
+
+
+def _drawn(random: Random, extent: int, n: int, limit: int) -> list[int]:
+    """Every tiling with the same chance: the number of ways to finish weighs each factor."""
+    factors: list[int] = []
+    rest = extent
+    for place in range(n - 1, 0, -1):
+        choices = [factor for factor in _divisors(rest) if factors or factor <= limit]
+        weights = [_ways(rest // factor, place) for factor in choices]
+        factors.append(random.choices(choices, weights)[0])
+        rest //= factors[-1]
+    return [rest, *reversed(factors)]
+
+
+def _repaired(decision: Sequence[int], extent: int, limit: int) -> list[int]:
+    """The decision as far as it fits, from the innermost factor outwards; the first factor takes the rest."""
+    factors: list[int] = []
+    rest = extent
+    for wanted in reversed(decision[1:]):
+        cap = wanted if factors else min(wanted, limit)
+        factors.append(max([factor for factor in _divisors(rest) if factor <= max(cap, 1)]))
+        rest //= factors[-1]
+    return [rest, *reversed(factors)]
+
+
+def _divisors(number: int) -> list[int]:
+    if number == 0:
+        return [1]
+    small = [factor for factor in range(1, int(number**0.5) + 1) if number % factor == 0]
+    return small + [number // factor for factor in reversed(small) if factor * factor != number]
+
+
+def _ways(number: int, parts: int) -> int:
+    """How many ways there are to write a number as a product of `parts` ordered factors."""
+    ways, factor = 1, 2
+    while factor * factor <= number:
+        power = 0
+        while number % factor == 0:
+            number //= factor
+            power += 1
+        ways *= _choose(power + parts - 1, parts - 1)
+        factor += 1
+    return ways * (parts if number > 1 else 1)
+
+
+def _choose(n: int, k: int) -> int:
+    return prod(range(n - k + 1, n + 1)) // prod(range(1, k + 1))
+
+
+def sample_categorical(
+    view: View, random: Random, candidates: Sequence[int], probs: Sequence[float], decision: int | None = None
+) -> tuple[list[int], int]:
+    """One of the candidates, drawn by its probability; the decision is its position."""
+    if not candidates or len(candidates) != len(probs):
+        problem = f"there are {len(candidates)} candidates and {len(probs)} probabilities"
+        raise BadStepArgument("sample_categorical", problem, hint="give one probability for each candidate")
+    if any(probability < 0 for probability in probs) or sum(probs) <= 0:
+        raise BadStepArgument("sample_categorical", f"the probabilities {list(probs)} are not those of a choice")
+    if decision is None:
+        decision = random.choices(range(len(candidates)), [float(probability) for probability in probs])[0]
+    if not 0 <= decision < len(candidates):
+        problem = f"the decision {decision} is not the position of one of {len(candidates)} candidates"
+        raise BadStepArgument("sample_categorical", problem)
+    return [int(candidates[decision])], int(decision)

@@ -1,0 +1,252 @@
+"""stage: the window of a buffer that one iteration of a loop needs is copied next to the block, perhaps re-laid-out.
+
+    for k0 in range(4):                           →    for k0 in range(4):
+        for i, k1 in T.grid(64, 32):                       A_stage = T.allocate((8, 32, 8))
+            with T.block("C"):                             for ax0, ax1 in T.grid(64, 32):
+                … A[vi, vk] …                                  with T.block("A_stage"):
+                                                                   A_stage[v0 // 8, v1, v0 % 8] = A[v0, o0 * 32 + v1]
+                                                           for i, k1 in T.grid(64, 32):
+        stage(C, k0, "A", layout=                              with T.block("C"):
+              lambda i, k: (i // 8, k, i % 8))                     … A_stage[vi // 8, vk % 32, vi % 8] …
+
+What the block reads is copied in before the statement of the loop's body that holds it; what it writes is copied out
+after it; what it updates, both. The new buffer lives inside the loop, so each iteration has its own. Naming an outer
+loop along which the window stands still copies once for all inner iterations. Proved: every read still sees the value
+it saw before, looking through the copies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from loopwright.analysis.carried import Loop, carries
+from loopwright.analysis.reduction_init import conjuncts
+from loopwright.arith import Analyzer
+from loopwright.ir import (
+    Allocate,
+    AttrStmt,
+    Block,
+    BlockRealize,
+    Buffer,
+    BufferLoad,
+    BufferStore,
+    DeclBuffer,
+    Expr,
+    For,
+    IterType,
+    LetStmt,
+    Rewriter,
+    SeqStmt,
+    Stmt,
+    Var,
+    deep,
+    seq,
+    substitute,
+)
+from loopwright.runtime.errors import SourceLine
+from loopwright.schedule.buffers import (
+    BufferName,
+    allocate,
+    check_plain_use,
+    check_scope,
+    find_buffer,
+    fresh_buffer,
+    is_leaf,
+    replaced_regions,
+)
+from loopwright.schedule.copies import copy_nest
+from loopwright.schedule.errors import BadStepArgument, NotSupported, ScheduleError
+from loopwright.schedule.handles import block_key
+from loopwright.schedule.index_map import IndexMap
+from loopwright.schedule.proof import Origins
+from loopwright.schedule.step import BlockResult, Proof, Step
+from loopwright.schedule.view import View
+from loopwright.schedule.windows import Window, axis_facts, loops_from_axes, window_of
+from loopwright.script.parser.regions import infer_regions
+
+
+class WindowNotInBlock(ScheduleError):
+    """The block cannot tell where the window starts: its iteration variables do not determine the loop.
+
+    A block sees the loops around it only through its own iteration variables. Where several iterations of a loop run
+    the same instances (a recomputed halo), the variables do not say which window is meant.
+    """
+
+    code = "LW0252"
+
+    def __init__(self, realize: BlockRealize, loop: For, buffer: Buffer, var: Var) -> None:
+        super().__init__(
+            f"stage: the window of {buffer.name} moves with loop {var.name}, which the iteration variables of block "
+            f"{realize.block.name_hint!r} do not determine",
+            at=loop,
+            hint=f"stage at a loop outside {var.name}",
+        )
+
+
+class InitOutsideWindow(ScheduleError):
+    """A reduction would be staged in a window that its start value is written outside of.
+
+    The start value is written once a cell, before the outermost loop that carries the reduction. When that loop is the
+    one of the window or lies around it, the start value must be a block of its own first: then each iteration copies
+    the window in, updates it, and copies it out.
+    """
+
+    code = "LW0253"
+
+    def __init__(self, realize: BlockRealize, loop: For, carrier: For, buffer: Buffer) -> None:
+        name = realize.block.name_hint
+        super().__init__(
+            f"stage: the window of {buffer.name} lives in one iteration of loop {loop.loop_var.name}, but the "
+            f"reduction {name!r} goes on over loop {carrier.loop_var.name}",
+            at=loop,
+            hint=f"decompose_reduction({name}, {carrier.loop_var.name}) first, or stage outside {carrier.loop_var.name}",
+        )
+
+
+def stage(
+    view: View,
+    block: BlockRealize,
+    loop: For,
+    buffer: BufferName,
+    storage_scope: str = "global",
+    layout: str | None = None,
+) -> Step:
+    """Copy the window of `buffer` that `block` touches in one iteration of `loop` into a new buffer there."""
+    # Check
+    chosen = find_buffer("stage", block, buffer, "touches")
+    check_scope("stage", storage_scope, block)
+    loops = view.loops_of(block_key(block.block))
+    if not any(item is loop for item in loops):
+        problem = f"loop {loop.loop_var.name} is not around block {block.block.name_hint!r}"
+        raise BadStepArgument("stage", problem, loop, "name one of get_loops(block)")
+    if not is_leaf(block.block):
+        raise NotSupported("stage", f"block {block.block.name_hint!r} has blocks inside", block)
+    check_plain_use("stage", block, chosen)
+    path = view.block_path(block_key(block.block))
+    position = next(k for k, statement in enumerate(path) if statement is loop)
+    still = view.all_loops_above(path[: position + 1])
+    window = window_of(view, [block], chosen, still)
+    started = _is_started(block.block, chosen)
+    if started:
+        _check_init(view, block, loop, chosen)
+
+    # Build: the new buffer, the copies, the block with its accesses moved to the window
+    index_map = None if layout is None else IndexMap.of(layout, "stage")
+    if index_map is not None:
+        index_map.check_rank("stage", chosen.ndim, chosen.name)
+    shape = window.shape if index_map is None else index_map.shape("stage", window.shape)
+    name = view.fresh_block_name(f"{chosen.name}_stage")
+    staged = fresh_buffer(name, shape, chosen, storage_scope)
+    origin = _origin_in_block(view, block, loop, window)
+
+    def place(offsets: Sequence[Expr]) -> Sequence[Expr]:
+        return offsets if index_map is None else index_map.at(offsets)
+
+    moved = _moved(block, chosen, staged, origin, place)
+    copies: list[Block] = []
+    before: list[Stmt] = []
+    after: list[Stmt] = []
+    if window.reads and not started:
+        nest, made = copy_nest(name, window, still, staged, place, into_other=True)
+        before.append(nest)
+        copies.append(made)
+    if window.writes:
+        out = name if not copies else view.fresh_block_name(f"{chosen.name}_unstage")
+        nest, made = copy_nest(out, window, still, staged, place, into_other=False)
+        after.append(nest)
+        copies.append(made)
+
+    target = next(k for k in range(position + 1, len(path)) if not isinstance(path[k], _TRANSPARENT))
+    inner = _with_block(path[target:], block, moved)
+    group = allocate(staged, seq([*before, inner, *after]))
+    return Step(
+        view.replaced(path[: target + 1], group),
+        Proof.VALUES,
+        Origins(copies=frozenset([block_key(made) for made in copies])),
+        results=[BlockResult(block_key(copies[0]))],
+        at=loop,
+    )
+
+
+_TRANSPARENT = (SeqStmt, Allocate, DeclBuffer, LetStmt, AttrStmt)
+
+
+def _with_block(path: Sequence[Stmt], old: BlockRealize, new: BlockRealize) -> Stmt:
+    """The statement at the start of `path` with the block at its end replaced."""
+    if len(path) == 1:
+        return new
+    child = path[1]
+    below = _with_block(path[1:], old, new)
+    return path[0].rebuild(lambda item: below if item is child else item)
+
+
+def _is_started(block: Block, buffer: Buffer) -> bool:
+    """Whether the block's own init gives the buffer its values."""
+    return block.init is not None and any(region.buffer is buffer for region in block.writes)
+
+
+def _check_init(view: View, realize: BlockRealize, loop: For, buffer: Buffer) -> None:
+    block = realize.block
+    pairs = zip(block.iter_vars, realize.iter_values, strict=True)
+    data = [value for axis, value in pairs if axis.iter_type != IterType.CommReduce]
+    loops = view.loops_of(block_key(block))
+    known = [Loop(item.loop_var, item.min, item.extent) for item in loops]
+    for depth, item in enumerate(loops):
+        if carries(known, depth, data, conjuncts(realize.predicate)):
+            raise InitOutsideWindow(realize, loop, item, buffer)
+        if item is loop:
+            return
+
+
+def _origin_in_block(view: View, realize: BlockRealize, loop: For, window: Window) -> tuple[Expr, ...]:
+    """The first element of the window in terms of the block's iteration variables."""
+    around = {item.loop_var for item in view.loops_of(block_key(realize.block))}
+    needed = [var for var in window.variables() if var in around]
+    known = loops_from_axes(view, realize) if needed else {}
+    for var in needed:
+        if var not in known:
+            raise WindowNotInBlock(realize, loop, window.buffer, var)
+    return tuple([substitute(low, known) for low in window.origin])
+
+
+def _moved(realize: BlockRealize, old: Buffer, new: Buffer, origin: Sequence[Expr], place) -> BlockRealize:  # type: ignore[no-untyped-def]
+    """The block with its accesses of `old` going to the window `new`."""
+    facts = axis_facts(realize)
+    rewriter = _MoveAccesses(old, new, origin, place, facts)
+    block = rewriter.block(realize.block)
+    found_reads, found_writes = infer_regions(block, SourceLine("", 0))
+    reads = replaced_regions(block.reads, old, {region.buffer: region for region in found_reads + found_writes}, new)
+    writes = replaced_regions(block.writes, old, {region.buffer: region for region in found_writes}, new)
+    return realize.with_(block=block.with_(reads=reads, writes=writes))
+
+
+class _MoveAccesses(Rewriter):
+    def __init__(self, old: Buffer, new: Buffer, origin: Sequence[Expr], place, facts: Analyzer) -> None:  # type: ignore[no-untyped-def]
+        self.old, self.new, self.origin, self.place, self.facts = old, new, origin, place, facts
+
+    @deep
+    def block(self, block: Block) -> Block:
+        init = None if block.init is None else self.visit(block.init)
+        return block.with_(body=self.visit(block.body), init=init)
+
+    def _indices(self, indices: Sequence[Expr]) -> tuple[Expr, ...]:
+        offsets = [self.facts.simplify(index - low) for index, low in zip(indices, self.origin, strict=True)]
+        return tuple([self.facts.simplify(index) for index in self.place(offsets)])
+
+    def visit_For(self, loop: For) -> Stmt:
+        from loopwright.ir import Range
+
+        with self.facts.bound(loop.loop_var, Range.from_min_extent(loop.min, loop.extent)):
+            return self.rebuild(loop)
+
+    def visit_BufferLoad(self, load: BufferLoad) -> Expr:
+        load = self.rebuild(load)
+        if load.buffer is not self.old:
+            return load
+        return BufferLoad(self.new, self._indices(load.indices), span=load.span)
+
+    def visit_BufferStore(self, store: BufferStore) -> Stmt:
+        store = self.rebuild(store)
+        if store.buffer is not self.old:
+            return store
+        return BufferStore(self.new, store.value, self._indices(store.indices), span=store.span)

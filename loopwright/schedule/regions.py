@@ -1,0 +1,270 @@
+"""Regions: what blocks touch in one iteration of a loop, and which iterations of another block that corresponds to.
+
+    for i_0 in range(4):                       one iteration touches B[i_0 * 8 : i_0 * 8 + 10]; a block that writes
+        for i_1 in range(8):                   B[v] makes it with v from i_0 * 8 to i_0 * 8 + 9
+            C[…] = B[…] + … + B[… + 2]
+
+Everything here may be too large, never too small: an interval that cannot be told is None, which stands for the whole
+axis. Whether a step built from it is right is the proof's business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping, Sequence
+from typing import NamedTuple
+
+from loopwright.arith import Analyzer, interval_of, linear_coefficients
+from loopwright.ir import (
+    BlockRealize,
+    Buffer,
+    BufferLoad,
+    BufferRegion,
+    BufferStore,
+    Expr,
+    FloorDiv,
+    FloorMod,
+    For,
+    IntImm,
+    Let,
+    LetStmt,
+    Range,
+    Stmt,
+    Var,
+    Visitor,
+    const,
+    deep,
+    structural_equal,
+    substitute,
+    uses_var,
+)
+from loopwright.ir.intrinsics import ceildiv
+from loopwright.ir.operators import cast
+
+
+class Span(NamedTuple):
+    """The integers from `low` to `high`, both included."""
+
+    low: Expr
+    high: Expr
+
+
+Box = tuple[Span | None, ...]  # None: the whole dimension
+Facts = Analyzer
+
+
+def facts_under(loops: Sequence[For], around: Sequence[BlockRealize] = ()) -> Facts:
+    """What is known inside `loops` and inside the blocks `around` them."""
+    facts = Analyzer()
+    for realize in around:
+        for axis in realize.block.iter_vars:
+            if axis.dom is not None:
+                facts.bind(axis.var, axis.dom)
+    for loop in loops:
+        facts.bind(loop.loop_var, Range.from_min_extent(loop.min, loop.extent))
+    return facts
+
+
+@deep
+def touched_under(body: Stmt, memory: Container[Var], writes: bool, facts: Facts) -> dict[Buffer, list[Box]]:
+    """What the statements of `body` read (or write) of the buffers in `memory`, in terms of what is outside `body`."""
+    walk = _Touched(memory, writes, facts)
+    walk.visit(body)
+    return walk.found
+
+
+class _Touched(Visitor):
+    def __init__(self, memory: Container[Var], writes: bool, facts: Facts) -> None:
+        self.memory, self.writes, self.facts = memory, writes, facts
+        self.found: dict[Buffer, list[Box]] = {}
+        self.domains: dict[Var, Range] = {}  # the loops around the current statement, outermost first
+        self.hidden: set[Var] = set()  # what has no meaning outside `body`, beside its loops
+
+    def visit_For(self, loop: For) -> None:
+        self.visit(loop.min)
+        self.visit(loop.extent)
+        domain = Range.from_min_extent(loop.min, loop.extent)
+        self.domains[loop.loop_var] = domain
+        self.facts.bind(loop.loop_var, domain)
+        self.visit(loop.body)
+        del self.domains[loop.loop_var]
+
+    def visit_LetStmt(self, let: LetStmt | Let) -> None:
+        self.hidden.add(let.var)
+        self.visit_children(let)
+
+    visit_Let = visit_LetStmt
+
+    def visit_BlockRealize(self, realize: BlockRealize) -> None:
+        for value in realize.iter_values:
+            self.visit(value)
+        self.visit(realize.predicate)
+        block = realize.block
+        values = {axis.var: value for axis, value in zip(block.iter_vars, realize.iter_values, strict=True)}
+        for region in block.writes if self.writes else block.reads:
+            if region.buffer.data in self.memory:
+                self._add(region.buffer, substitute(region, values).region)
+
+    def visit_BufferLoad(self, load: BufferLoad) -> None:
+        if not self.writes and load.buffer.data in self.memory:
+            self._add(load.buffer, [_point(index) for index in load.indices])
+        self.visit_children(load)
+
+    def visit_BufferStore(self, store: BufferStore) -> None:
+        if self.writes and store.buffer.data in self.memory:
+            self._add(store.buffer, [_point(index) for index in store.indices])
+        self.visit_children(store)
+
+    def _add(self, buffer: Buffer, region: Sequence[Range]) -> None:
+        self.found.setdefault(buffer, []).append(tuple([self._span(part) for part in region]))
+
+    def _span(self, part: Range) -> Span | None:
+        if part.min.dtype.lanes != 1:
+            return None
+        first = self.facts.simplify(part.min)
+        ends = interval_of(first, self.domains, self.facts)
+        if ends is None:
+            return None
+        low, high = ends
+        if not _is_one(part.extent):
+            last = interval_of(self.facts.simplify(part.min + part.extent - 1), self.domains, self.facts)
+            if last is None:
+                return None
+            high = last[1]
+        inside = {*self.hidden, *self.domains}
+        for end in (low, high):
+            if uses_var(end, inside.__contains__) or _loads(end):
+                return None
+        return Span(self.facts.simplify(low), self.facts.simplify(high))
+
+
+def _point(index: Expr) -> Range:
+    return Range.from_min_extent(index, const(1, index.dtype.with_lanes(1)))
+
+
+def _loads(expr: Expr) -> bool:
+    class _Found(Visitor):
+        any = False
+
+        def visit_BufferLoad(self, load: BufferLoad) -> None:
+            self.any = True
+
+    found = _Found()
+    found.visit(expr)
+    return found.any
+
+
+def _is_one(extent: Expr) -> bool:
+    return isinstance(extent, IntImm) and extent.value == 1
+
+
+class Solver:
+    """Which values the axes of a block take when it touches given boxes."""
+
+    def __init__(self, domain: Mapping[Var, Span], facts: Facts) -> None:
+        self.domain = domain  # the axes, and the values they take altogether
+        self.facts = facts
+
+    def axes_touching(self, region: BufferRegion, box: Box, at_end: bool = False) -> dict[Var, Span]:
+        """Spans of axes outside which `region` does not meet `box`; axes left out may take any value.
+
+        With `at_end`, outside which the last cell of the region is not in the box.
+        """
+        found: dict[Var, Span] = {}
+        remainders: list[tuple[FloorMod, Span]] = []
+        for part, span in zip(region.region, box, strict=True):
+            if span is None:
+                continue
+            index, low, high = part.min, span.low, span.high
+            if not _is_one(part.extent):
+                if at_end:
+                    index = part.min + part.extent - 1
+                else:
+                    low = low - part.extent + 1
+                    if uses_var(low, self.domain.__contains__):
+                        continue
+            index = self.facts.simplify(index)
+            if isinstance(index, FloorMod):
+                remainders.append((index, span))
+            else:
+                self._solve(index, cast(low, index.dtype), cast(high, index.dtype), found)
+        for remainder, span in remainders:
+            self._within_block(remainder, span, found)
+        return found
+
+    def _solve(self, index: Expr, low: Expr, high: Expr, found: dict[Var, Span]) -> None:
+        """low ≤ index ≤ high."""
+        facts = self.facts
+        if isinstance(index, FloorDiv) and isinstance(index.b, IntImm) and index.b.value > 0:
+            c = index.b
+            self._solve(index.a, facts.simplify(low * c), facts.simplify(high * c + (c.value - 1)), found)
+            return
+        axes = [axis for axis in self.domain if uses_var(index, lambda var, axis=axis: var is axis)]  # type: ignore[misc]
+        linear = linear_coefficients(index, axes, facts)
+        if not axes or linear is None:
+            return
+        coefficients, base = linear
+        parts = [(c.value, axis) for c, axis in zip(coefficients, axes, strict=True) if isinstance(c, IntImm) and c.value]
+        if len(parts) < len(axes):
+            return
+        parts.sort(key=lambda part: -abs(part[0]))
+        low, high = facts.simplify(low - base), facts.simplify(high - base)
+        for place, (c, axis) in enumerate(parts):
+            rest = self._range([(k, other) for k, other in parts[place + 1 :]], index)
+            if rest is None or rest.high.value - rest.low.value >= abs(c):  # type: ignore[attr-defined]
+                return
+            least, greatest = facts.simplify(low - rest.high), facts.simplify(high - rest.low)
+            if c < 0:
+                least, greatest = facts.simplify(0 - greatest), facts.simplify(0 - least)
+            step = const(abs(c), index.dtype)
+            first = facts.simplify(least if abs(c) == 1 else ceildiv(least, step))
+            last = facts.simplify(greatest if abs(c) == 1 else greatest // step)
+            self.narrow(found, axis, Span(first, last))
+            if not facts.can_prove_equal(first, last):
+                return
+            low, high = facts.simplify(low - first * c), facts.simplify(high - first * c)
+
+    def _range(self, parts: Sequence[tuple[int, Var]], index: Expr) -> Span | None:
+        """The least and greatest value of a sum of axes, as literals."""
+        least = greatest = 0
+        for c, axis in parts:
+            low, high = (self.facts.simplify(end) for end in self.domain[axis])
+            if not (isinstance(low, IntImm) and isinstance(high, IntImm)):
+                return None
+            least += min(c * low.value, c * high.value)
+            greatest += max(c * low.value, c * high.value)
+        return Span(const(least, index.dtype), const(greatest, index.dtype))
+
+    def _within_block(self, index: FloorMod, span: Span, found: dict[Var, Span]) -> None:
+        """low ≤ axis % c ≤ high, where the axis is known to lie in one block of c."""
+        axis, c = index.a, index.b
+        if not (isinstance(axis, Var) and axis in found and isinstance(c, IntImm)):
+            return
+        facts, known = self.facts, found[axis]
+        whole = facts.can_prove_equal(known.low % c, 0) and facts.can_prove_equal(known.high - known.low, c.value - 1)
+        if whole:
+            found[axis] = Span(facts.simplify(known.low + span.low), facts.simplify(known.low + span.high))
+
+    def narrow(self, found: dict[Var, Span], axis: Var, span: Span) -> None:
+        known = found.get(axis)
+        if known is None:
+            found[axis] = span
+            return
+        low = span.low if self.facts.can_prove(span.low >= known.low) else known.low
+        high = span.high if self.facts.can_prove(span.high <= known.high) else known.high
+        found[axis] = Span(low, high)
+
+    def hull(self, a: Span | None, b: Span | None) -> Span | None:
+        """A span around both; None where they cannot be compared."""
+        if a is None or b is None:
+            return None
+        low, high = self._lesser(a.low, b.low), self._lesser(b.high, a.high, greater=True)
+        return None if low is None or high is None else Span(low, high)
+
+    def _lesser(self, a: Expr, b: Expr, greater: bool = False) -> Expr | None:
+        if structural_equal(a, b):
+            return a
+        if self.facts.can_prove(a <= b):
+            return b if greater else a
+        if self.facts.can_prove(b <= a):
+            return a if greater else b
+        return None

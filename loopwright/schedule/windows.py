@@ -1,0 +1,244 @@
+"""Windows: the box of a buffer that a block touches while some loops run and the loops around them stand still.
+
+    for i0, k0 in T.grid(4, 8):
+        for i1, k1 in T.grid(16, 32):            the window of A in one iteration of k0:
+            … A[i0 * 16 + i1, k0 * 32 + k1]          16 × 32 elements from A[i0 * 16, k0 * 32]
+
+The first element of the window is an expression of the loops that stand still; its size does not depend on them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from loopwright.analysis.reduction_init import conjuncts
+from loopwright.arith import Analyzer, IntervalSet, detect_iter_map, interval_of, inverse_affine_iter_map
+from loopwright.arith.iter_map import NotInvertible
+from loopwright.ir import (
+    BlockRealize,
+    Buffer,
+    BufferLoad,
+    BufferStore,
+    Expr,
+    For,
+    IntImm,
+    Node,
+    Range,
+    Stmt,
+    Var,
+    Visitor,
+    const,
+    deep,
+    logical_and,
+    pre_order_visit,
+    substitute,
+    uses_var,
+)
+from loopwright.schedule.bindings import TRUE
+from loopwright.schedule.handles import block_key
+from loopwright.schedule.regions import facts_under
+from loopwright.schedule.view import View
+
+
+@dataclass(frozen=True)
+class Access:
+    """A load or store in a block, with the loops inside the block around it."""
+
+    indices: tuple[Expr, ...]
+    loops: tuple[For, ...]
+    writes: bool
+
+
+@dataclass(frozen=True)
+class Window:
+    """The elements `origin + 0 … shape - 1` of a buffer; the variables of `origin` are loops that stand still."""
+
+    buffer: Buffer
+    origin: tuple[Expr, ...]
+    shape: tuple[Expr, ...]
+    reads: bool
+    writes: bool
+
+    def variables(self) -> list[Var]:
+        """The loop variables that the origin depends on, in order of appearance."""
+        found: dict[Var, None] = {}
+        for low in self.origin:
+            pre_order_visit(low, lambda node: found.setdefault(node) if isinstance(node, Var) else None)
+        return list(found)
+
+
+@deep
+def accesses(root: Stmt, buffer: Buffer) -> list[Access]:
+    """The loads and stores of `buffer` in a block's body or init."""
+    walk = _Accesses(buffer)
+    walk.visit(root)
+    return walk.found
+
+
+class _Accesses(Visitor):
+    def __init__(self, buffer: Buffer) -> None:
+        self.buffer = buffer
+        self.loops: tuple[For, ...] = ()
+        self.found: list[Access] = []
+
+    def visit_For(self, loop: For) -> None:
+        outside, self.loops = self.loops, (*self.loops, loop)
+        self.visit(loop.body)
+        self.loops = outside
+
+    def visit_BufferLoad(self, load: BufferLoad) -> None:
+        if load.buffer is self.buffer:
+            self.found.append(Access(load.indices, self.loops, writes=False))
+        self.visit_children(load)
+
+    def visit_BufferStore(self, store: BufferStore) -> None:
+        if store.buffer is self.buffer:
+            self.found.append(Access(store.indices, self.loops, writes=True))
+        self.visit_children(store)
+
+
+def window_of(view: View, realizes: Sequence[BlockRealize], buffer: Buffer, still: Sequence[For]) -> Window:
+    """What the blocks touch of `buffer` while the loops `still` around all of them stand still."""
+    facts = facts_under(still)
+    standing = {loop.loop_var for loop in still}
+    hull: list[IntervalSet | None] | None = None
+    reads = writes = False
+    for realize in realizes:
+        block = realize.block
+        path = view.block_path(block_key(realize.block))
+        moving = [loop for loop in view.all_loops_above(path) if loop.loop_var not in standing]
+        values = _values_through(path)
+        for access in [a for part in (block.init, block.body) if part is not None for a in accesses(part, buffer)]:
+            reads, writes = reads or not access.writes, writes or access.writes
+            domains = {
+                loop.loop_var: Range.from_min_extent(substitute(loop.min, values), substitute(loop.extent, values))
+                for loop in (*moving, *access.loops)
+            }
+            box = [_interval(facts, substitute(index, values), domains) for index in access.indices]
+            hull = box if hull is None else [_hull(facts, a, b) for a, b in zip(hull, box, strict=True)]
+    whole: list[IntervalSet | None] = [None] * buffer.ndim
+    parts = [_part(facts, part, extent) for part, extent in zip(hull or whole, buffer.shape, strict=True)]
+    return Window(buffer, tuple([low for low, _ in parts]), tuple([size for _, size in parts]), reads, writes)
+
+
+def _values_through(path: Sequence[Stmt]) -> dict[Var, Expr]:
+    """What the iteration variables of every block on a path stand for, in terms of loops."""
+    values: dict[Var, Expr] = {}
+    for statement in path:
+        if isinstance(statement, BlockRealize):
+            for axis, value in zip(statement.block.iter_vars, statement.iter_values, strict=True):
+                values[axis.var] = substitute(value, values)
+    return values
+
+
+def _interval(facts: Analyzer, index: Expr, domains: Mapping[Var, Range]) -> IntervalSet | None:
+    if index.dtype.lanes != 1 or _reads_memory(index):
+        return None
+    found = interval_of(facts.simplify(index), domains, facts)
+    if found is None or uses_var(found.min_value, domains.__contains__) or uses_var(found.max_value, domains.__contains__):
+        return None
+    return found
+
+
+def _reads_memory(index: Expr) -> bool:
+    found = False
+
+    def look(node: Node) -> bool:
+        nonlocal found
+        found = found or isinstance(node, BufferLoad)
+        return not found
+
+    pre_order_visit(index, look)
+    return found
+
+
+def _hull(facts: Analyzer, a: IntervalSet | None, b: IntervalSet | None) -> IntervalSet | None:
+    if a is None or b is None:
+        return None
+    low = a.min_value if facts.can_prove(a.min_value <= b.min_value) else b.min_value
+    high = a.max_value if facts.can_prove(a.max_value >= b.max_value) else b.max_value
+    for other in (a, b):
+        if not (facts.can_prove(low <= other.min_value) and facts.can_prove(high >= other.max_value)):
+            return None
+    return IntervalSet(low, high)
+
+
+def _part(facts: Analyzer, part: IntervalSet | None, extent: Expr) -> tuple[Expr, Expr]:
+    """Origin and size in one dimension: the whole of it when nothing smaller is sure."""
+    whole = const(0, extent.dtype), extent
+    if part is None:
+        return whole
+    low, size = facts.simplify(part.min_value), facts.simplify(part.max_value - part.min_value + 1)
+    if not isinstance(size, IntImm):
+        greatest = facts.const_int_bound(size).max_value
+        if greatest >= 2**31:
+            return whole
+        size = const(greatest, extent.dtype)
+    if size.value < 1 or (isinstance(extent, IntImm) and size.value >= extent.value):
+        return whole
+    return low.astype(extent.dtype), size.astype(extent.dtype)
+
+
+# --- a window's element in terms of a block ------------------------------------------------------------------------
+
+
+def loops_from_axes(view: View, realize: BlockRealize) -> dict[Var, Expr]:
+    """The loops around a block in terms of its own iteration variables, those that they determine."""
+    block = realize.block
+    loops = view.loops_of(block_key(realize.block))
+    domains = {loop.loop_var: Range.from_min_extent(loop.min, loop.extent) for loop in loops}
+    axes: dict[Var, Expr] = {axis.var: value for axis, value in zip(block.iter_vars, realize.iter_values, strict=True)}
+    # An axis that is a loop says so directly; this needs no map.
+    known: dict[Var, Expr] = {}
+    for axis, value in axes.items():
+        if isinstance(value, Var):
+            known.setdefault(value, axis)
+    facts = facts_under(loops)
+    for predicate in (realize.predicate, TRUE):
+        for chosen in (list(axes), *[[axis] for axis in axes]):
+            used = {var: domain for var, domain in domains.items() if any(_uses(axes[axis], var) for axis in chosen)}
+            guard = _about(predicate, set(used))
+            found = detect_iter_map([facts.simplify(axes[axis]) for axis in chosen], used, guard).indices
+            if not found:
+                continue
+            try:
+                inverse = inverse_affine_iter_map(found, list(chosen))
+            except NotInvertible:
+                continue
+            for var, value in inverse.items():
+                known.setdefault(var, value)
+    return {var: value for var, value in known.items() if _returns(facts, axes, var, value)}
+
+
+def _returns(facts: Analyzer, axes: Mapping[Var, Expr], var: Var, value: Expr) -> bool:
+    """Whether `value`, at the values of the axes, is the loop variable again."""
+    return facts.can_prove_equal(substitute(value, axes), var)
+
+
+def _uses(expr: Expr, var: Var) -> bool:
+    return uses_var(expr, lambda used: used is var)
+
+
+def _about(predicate: Expr, variables: set[Var]) -> Expr:
+    """Those conjuncts of a predicate that are about the variables alone."""
+    kept = [item for item in conjuncts(predicate) if not uses_var(item, lambda used: used not in variables)]
+    return logical_and(TRUE, *kept)
+
+
+def axis_facts(realize: BlockRealize) -> Analyzer:
+    """What is known inside a block: its iteration variables stay in their domains."""
+    facts = Analyzer()
+    for axis in realize.block.iter_vars:
+        if axis.dom is not None:
+            facts.bind(axis.var, axis.dom)
+    return facts
+
+
+def inside_shape(window: Window, offsets: Sequence[Expr], facts: Analyzer) -> Iterator[Expr]:
+    """The conditions under which an element of the window is one of the buffer, as far as they need be asked."""
+    for low, offset, extent in zip(window.origin, offsets, window.buffer.shape, strict=True):
+        index = low + offset
+        for condition in (index >= const(0, index.dtype), index < extent):
+            if not facts.can_prove(condition):
+                yield facts.simplify(condition)

@@ -1,0 +1,678 @@
+"""Small programs to schedule: templates over a few sizes, each with one way to go wrong, and random chains of stages.
+
+Everything is int32: sums come out the same in any order, so that two schedules can be compared bit for bit.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import product
+
+from loopwright.ir import PrimFunc
+from loopwright.script import from_source
+
+_HEAD = "from loopwright.script import tir as T\n\n@T.prim_func\ndef main({arguments}):\n{body}"
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program in a shape that can be made smaller: a template at some sizes, or a sketch."""
+
+    source: Template | Sketch
+    sizes: tuple[int, ...]
+
+    @property
+    def name(self) -> str:
+        return f"{self.source.name}({', '.join([str(size) for size in self.sizes])})"
+
+    @property
+    def function(self) -> PrimFunc:
+        return _parsed(self.source.text(self.sizes))
+
+    def smaller(self) -> Iterator[Program]:
+        """Programs one notch simpler, the simplest first."""
+        for source in self.source.smaller():
+            yield replace(self, source=source)
+        for position, size in enumerate(self.sizes):
+            for less in sorted({1, 2, 3, size // 2, size - 1}):
+                if 0 < less < size:
+                    yield replace(self, sizes=(*self.sizes[:position], less, *self.sizes[position + 1 :]))
+
+
+@lru_cache(maxsize=4096)
+def _parsed(text: str) -> PrimFunc:
+    function = from_source(text)
+    assert isinstance(function, PrimFunc)
+    return function
+
+
+# --- templates ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Template:
+    """A program as text; `n`, `m` and `k` in braces are its sizes, and braces may hold arithmetic with them."""
+
+    name: str
+    arguments: str  # "A: n, n+1; B: n"
+    body: str
+    rank: int  # how many of n, m, k it uses
+
+    def text(self, sizes: Sequence[int]) -> str:
+        values = dict(zip("nmk", sizes, strict=False))
+        arguments = []
+        for argument in self.arguments.split(";"):
+            name, shape = argument.split(":")
+            extents = ", ".join([str(eval(extent, {}, values)) for extent in shape.split(",")])
+            arguments.append(f'{name.strip()}: T.Buffer(({extents},), "int32")')
+        body = eval("f" + repr(self.body), {}, values)
+        return _HEAD.format(arguments=", ".join(arguments), body=body.rstrip() + "\n")
+
+    def smaller(self) -> Iterator[Template]:
+        return iter(())
+
+    def programs(self, choices: Sequence[int]) -> Iterator[Program]:
+        """The template at every combination of sizes."""
+        for sizes in product(choices, repeat=self.rank):
+            yield Program(self, sizes)
+
+
+def _read(text: str) -> list[Template]:
+    """Templates as they stand below: `== name | sizes | arguments`, then the body."""
+    found = []
+    for part in text.split("\n== ")[1:]:
+        head, _, body = part.partition("\n")
+        name, sizes, arguments = head.split("|")
+        indented = "\n".join(["    " + line for line in body.rstrip().split("\n")])
+        found.append(Template(name.strip(), arguments.strip(), indented, len(sizes.split())))
+    return found
+
+
+TEMPLATES = _read(
+    """
+== chain | n | A: n; C: n
+B = T.alloc_buffer(({n},), "int32")
+for i in range({n}):
+    with T.block("B"):
+        vi = T.axis.spatial({n}, i)
+        B[vi] = A[vi] + 1
+for i in range({n}):
+    with T.block("C"):
+        vi = T.axis.spatial({n}, i)
+        C[vi] = B[vi] * 2
+
+== chain_of_three | n m | A: n, m; D: n, m
+B = T.alloc_buffer(({n}, {m}), "int32")
+C = T.alloc_buffer(({n}, {m}), "int32")
+for i, j in T.grid({n}, {m}):
+    with T.block("B"):
+        vi, vj = T.axis.remap("SS", [i, j])
+        B[vi, vj] = A[vi, vj] + 1
+for i, j in T.grid({n}, {m}):
+    with T.block("C"):
+        vi, vj = T.axis.remap("SS", [i, j])
+        C[vi, vj] = B[vi, vj] * 2
+for i, j in T.grid({n}, {m}):
+    with T.block("D"):
+        vi, vj = T.axis.remap("SS", [i, j])
+        D[vi, vj] = C[vi, vj] - B[vi, vj]
+
+== shifted_reader | n | A: n+1; C: n
+B = T.alloc_buffer(({n+1},), "int32")
+for i in range({n+1}):
+    with T.block("B"):
+        vi = T.axis.spatial({n+1}, i)
+        B[vi] = A[vi] + 1
+for i in range({n}):
+    with T.block("C"):
+        vi = T.axis.spatial({n}, i)
+        C[vi] = B[vi + 1] * 2
+
+== reversed_reader | n | A: n; C: n
+B = T.alloc_buffer(({n},), "int32")
+for i in range({n}):
+    with T.block("B"):
+        vi = T.axis.spatial({n}, i)
+        B[vi] = A[vi] + 1
+for i in range({n}):
+    with T.block("C"):
+        vi = T.axis.spatial({n}, i)
+        C[vi] = B[{n-1} - vi] * 2
+
+== strided_reader | n | A: 2*n; C: n
+B = T.alloc_buffer(({2*n},), "int32")
+for i in range({2*n}):
+    with T.block("B"):
+        vi = T.axis.spatial({2*n}, i)
+        B[vi] = A[vi] + 1
+for i in range({n}):
+    with T.block("C"):
+        vi = T.axis.spatial({n}, i)
+        C[vi] = B[vi * 2] * B[vi * 2 + 1]
+
+== even_and_odd_writers | n | A: n; C: 2*n
+B = T.alloc_buffer(({2*n},), "int32")
+for i in range({n}):
+    with T.block("even"):
+        vi = T.axis.spatial({n}, i)
+        B[vi * 2] = A[vi] + 1
+for i in range({n}):
+    with T.block("odd"):
+        vi = T.axis.spatial({n}, i)
+        B[vi * 2 + 1] = A[vi] * 3
+for i in range({2*n}):
+    with T.block("C"):
+        vi = T.axis.spatial({2*n}, i)
+        C[vi] = B[vi] * 2
+
+== around_and_halved | n | A: n; C: n; D: n
+B = T.alloc_buffer(({n},), "int32")
+for i in range({n}):
+    with T.block("B"):
+        vi = T.axis.spatial({n}, i)
+        B[vi] = A[vi] + 1
+for i in range({n}):
+    with T.block("C"):
+        vi = T.axis.spatial({n}, i)
+        C[vi] = B[(vi + 1) % {n}] * 2
+for i in range({n}):
+    with T.block("D"):
+        vi = T.axis.spatial({n}, i)
+        D[vi] = B[vi // 2] * 3
+
+== recurrence | n | A: n+1; X: n
+for i in range({n}):
+    with T.block("A"):
+        vi = T.axis.opaque({n}, i)
+        A[vi + 1] = A[vi] * 3 + X[vi]
+
+== recurrence_that_looks_spatial | n | A: n+1; C: n+1
+for i in range({n}):
+    with T.block("A"):
+        vi = T.axis.spatial({n}, i)
+        A[vi + 1] = A[vi] * 3
+for i in range({n+1}):
+    with T.block("C"):
+        vi = T.axis.spatial({n+1}, i)
+        C[vi] = A[vi] + 1
+
+== from_the_right | n | A: n+1
+for i in range({n}):
+    with T.block("A"):
+        vi = T.axis.spatial({n}, i)
+        A[vi] = A[vi + 1] * 3
+
+== skewed_recurrence | n m | A: n+1, m+1
+for i, j in T.grid({n}, {m}):
+    with T.block("A"):
+        vi, vj = T.axis.remap("SS", [i, j])
+        A[vi + 1, vj] = A[vi, vj + 1] * 3
+
+== diagonal_recurrence | n m | A: n+1, m+1
+for i, j in T.grid({n}, {m}):
+    with T.block("A"):
+        vi, vj = T.axis.remap("SS", [i, j])
+        A[vi + 1, vj + 1] = A[vi, vj] * 3
+
+== stencil_with_halo | n m | A: n+2, m+1; C: n, m
+B = T.alloc_buffer(({n+2}, {m+1}), "int32")
+for i, j in T.grid({n+2}, {m+1}):
+    with T.block("B"):
+        vi, vj = T.axis.remap("SS", [i, j])
+        B[vi, vj] = A[vi, vj] + 1
+for i, j in T.grid({n}, {m}):
+    with T.block("C"):
+        vi, vj = T.axis.remap("SS", [i, j])
+        C[vi, vj] = B[vi, vj] + B[vi + 1, vj] * 2 + B[vi + 2, vj + 1] * 3
+
+== stencil_in_place | n m | A: n+1, m+1
+for i, j in T.grid({n}, {m}):
+    with T.block("A"):
+        vi, vj = T.axis.remap("SS", [i, j])
+        A[vi + 1, vj + 1] = A[vi, vj + 1] + A[vi + 1, vj] * 2
+
+== matmul | n m k | A: n, k; B: k, m; C: n, m
+for i, j, l in T.grid({n}, {m}, {k}):
+    with T.block("C"):
+        vi, vj, vl = T.axis.remap("SSR", [i, j, l])
+        with T.init():
+            C[vi, vj] = 0
+        C[vi, vj] = C[vi, vj] + A[vi, vl] * B[vl, vj]
+
+== matmul_of_a_map | n m k | X: n, k; B: k, m; D: n, m
+A = T.alloc_buffer(({n}, {k}), "int32")
+C = T.alloc_buffer(({n}, {m}), "int32")
+for i, j in T.grid({n}, {k}):
+    with T.block("A"):
+        vi, vj = T.axis.remap("SS", [i, j])
+        A[vi, vj] = X[vi, vj] + 1
+for i, j, l in T.grid({n}, {m}, {k}):
+    with T.block("C"):
+        vi, vj, vl = T.axis.remap("SSR", [i, j, l])
+        with T.init():
+            C[vi, vj] = 0
+        C[vi, vj] = C[vi, vj] + A[vi, vl] * B[vl, vj]
+for i, j in T.grid({n}, {m}):
+    with T.block("D"):
+        vi, vj = T.axis.remap("SS", [i, j])
+        D[vi, vj] = T.max(C[vi, vj], 0)
+
+== matmul_map_matmul | n m | A: n, m; B: m, m; F: m, n; E: n, n
+C = T.alloc_buffer(({n}, {m}), "int32")
+D = T.alloc_buffer(({n}, {m}), "int32")
+for i, j, l in T.grid({n}, {m}, {m}):
+    with T.block("C"):
+        vi, vj, vl = T.axis.remap("SSR", [i, j, l])
+        with T.init():
+            C[vi, vj] = 0
+        C[vi, vj] = C[vi, vj] + A[vi, vl] * B[vl, vj]
+for i, j in T.grid({n}, {m}):
+    with T.block("D"):
+        vi, vj = T.axis.remap("SS", [i, j])
+        D[vi, vj] = C[vi, vj] * 5 + 1
+for i, j, l in T.grid({n}, {n}, {m}):
+    with T.block("E"):
+        vi, vj, vl = T.axis.remap("SSR", [i, j, l])
+        with T.init():
+            E[vi, vj] = 0
+        E[vi, vj] = E[vi, vj] + D[vi, vl] * F[vl, vj]
+
+== row_and_column_sums | n m | A: n, m; R: n; S: m
+B = T.alloc_buffer(({n}, {m}), "int32")
+for i, j in T.grid({n}, {m}):
+    with T.block("B"):
+        vi, vj = T.axis.remap("SS", [i, j])
+        B[vi, vj] = A[vi, vj] * 2
+for i, j in T.grid({n}, {m}):
+    with T.block("R"):
+        vi, vj = T.axis.remap("SR", [i, j])
+        with T.init():
+            R[vi] = 0
+        R[vi] = R[vi] + B[vi, vj]
+for i, j in T.grid({n}, {m}):
+    with T.block("S"):
+        vi, vj = T.axis.remap("RS", [i, j])
+        with T.init():
+            S[vj] = 1
+        S[vj] = S[vj] + B[vi, vj]
+
+== normalised_rows | n m | A: n, m; C: n, m
+S = T.alloc_buffer(({n},), "int32")
+for i, j in T.grid({n}, {m}):
+    with T.block("S"):
+        vi, vj = T.axis.remap("SR", [i, j])
+        with T.init():
+            S[vi] = -1000
+        S[vi] = T.max(S[vi], A[vi, vj])
+for i, j in T.grid({n}, {m}):
+    with T.block("C"):
+        vi, vj = T.axis.remap("SS", [i, j])
+        C[vi, vj] = A[vi, vj] - S[vi]
+
+== first_largest | n m | A: n, m; I: n; V: n
+for i, j in T.grid({n}, {m}):
+    with T.block("V"):
+        vi, vj = T.axis.remap("SR", [i, j])
+        with T.init():
+            I[vi] = -1
+            V[vi] = -1000
+        x: T.int32 = T.Select(V[vi] >= A[vi, vj], I[vi], vj)
+        y: T.int32 = T.Select(V[vi] >= A[vi, vj], V[vi], A[vi, vj])
+        I[vi] = x
+        V[vi] = y
+
+== sum_without_init | n m | A: n, m; S: n; C: n
+for i, j in T.grid({n}, {m}):
+    with T.block("S"):
+        vi, vj = T.axis.remap("SR", [i, j])
+        S[vi] = S[vi] + A[vi, vj]
+for i in range({n}):
+    with T.block("C"):
+        vi = T.axis.spatial({n}, i)
+        C[vi] = S[vi] * 2
+
+== sliding_sum | n m | A: n+m-1; W: m; C: n
+for i, j in T.grid({n}, {m}):
+    with T.block("C"):
+        vi, vj = T.axis.remap("SR", [i, j])
+        with T.init():
+            C[vi] = 0
+        C[vi] = C[vi] + A[vi + vj] * W[vj]
+
+== overwritten_half | n | A: n; X: n; C: n
+B = T.alloc_buffer(({n},), "int32")
+for i in range({n}):
+    with T.block("B"):
+        vi = T.axis.spatial({n}, i)
+        B[vi] = A[vi] + 1
+for i in range({n}):
+    with T.block("half"):
+        vi = T.axis.spatial({n}, i)
+        T.where(i < {(n+1)//2})
+        B[vi] = X[vi] * 3
+for i in range({n}):
+    with T.block("C"):
+        vi = T.axis.spatial({n}, i)
+        C[vi] = B[vi] * 2
+
+== written_twice | n | A: n; C: n
+for i in range({n}):
+    with T.block("first"):
+        vi = T.axis.spatial({n}, i)
+        C[vi] = A[vi] + 1
+for i in range({n}):
+    with T.block("again"):
+        vi = T.axis.spatial({n}, i)
+        C[vi] = C[vi] * A[{n-1} - vi]
+
+== read_then_overwritten | n | A: n+1; X: n+1; C: n
+for i in range({n}):
+    with T.block("C"):
+        vi = T.axis.spatial({n}, i)
+        C[vi] = A[vi + 1] * 2
+for i in range({n+1}):
+    with T.block("A"):
+        vi = T.axis.spatial({n+1}, i)
+        A[vi] = X[vi] + 1
+
+== last_writer_wins | n m | A: n, m; C: n
+for i, j in T.grid({n}, {m}):
+    with T.block("C"):
+        vi, vj = T.axis.remap("SS", [i, j])
+        C[vi] = A[vi, vj] + 1
+
+== guarded_tail | n | A: n; C: n
+B = T.alloc_buffer(({n},), "int32")
+for i, j in T.grid({(n+1)//2}, 2):
+    with T.block("B"):
+        vi = T.axis.spatial({n}, i * 2 + j)
+        T.where(i * 2 + j < {n})
+        B[vi] = A[vi] + 1
+for i in range({n}):
+    with T.block("C"):
+        vi = T.axis.spatial({n}, i)
+        C[vi] = B[vi] * 2
+
+== triangle | n | A: n, n; C: n, n
+for i, j in T.grid({n}, {n}):
+    with T.block("C"):
+        vi, vj = T.axis.remap("SS", [i, j])
+        T.where(j < i + 1)
+        C[vi, vj] = A[vj, vi] + C[vj, vi]
+
+== transpose | n m | A: n, m; C: m, n
+B = T.alloc_buffer(({n}, {m}), "int32")
+for i, j in T.grid({n}, {m}):
+    with T.block("B"):
+        vi, vj = T.axis.remap("SS", [i, j])
+        B[vi, vj] = A[vi, vj] + 1
+for i, j in T.grid({m}, {n}):
+    with T.block("C"):
+        vi, vj = T.axis.remap("SS", [i, j])
+        C[vi, vj] = B[vj, vi] * 2
+
+== diagonal_reader | n | A: n, n; C: n
+B = T.alloc_buffer(({n}, {n}), "int32")
+for i, j in T.grid({n}, {n}):
+    with T.block("B"):
+        vi, vj = T.axis.remap("SS", [i, j])
+        B[vi, vj] = A[vi, vj] + 1
+for i in range({n}):
+    with T.block("C"):
+        vi = T.axis.spatial({n}, i)
+        C[vi] = B[vi, vi] * 2
+
+== broadcast | n m | X: n; A: n, m; C: n, m
+B = T.alloc_buffer(({n},), "int32")
+for i in range({n}):
+    with T.block("B"):
+        vi = T.axis.spatial({n}, i)
+        B[vi] = X[vi] + 1
+for i, j in T.grid({n}, {m}):
+    with T.block("C"):
+        vi, vj = T.axis.remap("SS", [i, j])
+        C[vi, vj] = B[vi] * A[vi, vj]
+
+== output_read_again | n | A: n; B: n; C: n
+for i in range({n}):
+    with T.block("B"):
+        vi = T.axis.spatial({n}, i)
+        B[vi] = A[vi] + 1
+for i in range({n}):
+    with T.block("C"):
+        vi = T.axis.spatial({n}, i)
+        C[vi] = B[vi] * B[0]
+
+== two_statements_in_a_loop | n m | A: n, m; B: n; C: n, m
+for i in range({n}):
+    with T.block("B"):
+        vi = T.axis.spatial({n}, i)
+        B[vi] = A[vi, 0] + 1
+    for j in range({m}):
+        with T.block("C"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = B[vi] * A[vi, vj]
+
+== statements_that_need_each_other | n | A: n+1; B: n
+for i in range({n}):
+    with T.block("B"):
+        vi = T.axis.spatial({n}, i)
+        B[vi] = A[vi] * 2
+    with T.block("A"):
+        vi = T.axis.spatial({n}, i)
+        A[vi + 1] = B[vi] + 1
+
+== reused_scratch | n m | A: n, m; C: n, m
+B = T.alloc_buffer(({m},), "int32")
+for i in range({n}):
+    for j in range({m}):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vj] = A[vi, vj] + 1
+    for j in range({m}):
+        with T.block("C"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = B[{m-1} - vj] * 2
+
+== running_total | n | A: n; C: n
+B = T.alloc_buffer(({n+1},), "int32")
+with T.block("start"):
+    B[0] = 0
+for i in range({n}):
+    with T.block("B"):
+        vi = T.axis.opaque({n}, i)
+        B[vi + 1] = B[vi] + A[vi]
+for i in range({n}):
+    with T.block("C"):
+        vi = T.axis.spatial({n}, i)
+        C[vi] = B[vi + 1] * 2
+
+== padded_reader | n | A: n; C: n+1
+B = T.alloc_buffer(({n},), "int32")
+for i in range({n}):
+    with T.block("B"):
+        vi = T.axis.spatial({n}, i)
+        B[vi] = A[vi] + 1
+for i in range({n+1}):
+    with T.block("C"):
+        vi = T.axis.spatial({n+1}, i)
+        C[vi] = T.if_then_else(vi > 0, B[vi - 1], 0) * 2
+
+== if_around_a_block | n m | A: n, m; C: n, m
+for i, j in T.grid({n}, {m}):
+    with T.block("C"):
+        vi, vj = T.axis.remap("SS", [i, j])
+        C[vi, vj] = A[vi, vj] + 1
+for i, j in T.grid({n}, {m}):
+    if i != j:
+        with T.block("C2"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = C[vi, vj] * 3
+
+== flat_sum | n m | A: n, m; C: n
+for f in range({n*m}):
+    with T.block("C"):
+        vi = T.axis.spatial({n}, f // {m})
+        vj = T.axis.reduce({m}, f % {m})
+        with T.init():
+            C[vi] = 0
+        C[vi] = C[vi] + A[vi, vj]
+"""
+)
+
+
+def template_programs(choices: Sequence[int], limit: int = 64) -> list[Program]:
+    """Every template at every combination of sizes; the largest cubes left out."""
+    found = []
+    for template in TEMPLATES:
+        for program in template.programs(choices):
+            cells = 1
+            for size in program.sizes:
+                cells *= size
+            if cells <= limit:
+                found.append(program)
+    return found
+
+
+# --- sketches -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Read:
+    """A read of an earlier buffer: for each of its dimensions, how the index is made."""
+
+    buffer: int
+    indices: tuple[str, ...]  # "same", "back", "next", "half", "first"
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One block: it fills a buffer over `shape` from its reads, perhaps summing over `over`."""
+
+    shape: tuple[int, ...]  # which size each dimension has
+    over: int | None  # the size of the reduction, if it is one
+    reads: tuple[Read, ...]
+    form: int
+    is_output: bool
+    dropped: bool = False  # its buffer is an argument instead
+
+
+@dataclass(frozen=True)
+class Sketch:
+    """A random chain of stages over three sizes."""
+
+    seed: int
+    inputs: tuple[tuple[int, ...], ...]
+    stages: tuple[Stage, ...]
+
+    @property
+    def name(self) -> str:
+        return f"sketch_{self.seed}"
+
+    def smaller(self) -> Iterator[Sketch]:
+        for position in reversed(range(len(self.stages))):
+            stage = self.stages[position]
+            changes: list[Stage] = []
+            if not stage.dropped and sum(not s.dropped for s in self.stages) > 1:
+                changes.append(replace(stage, dropped=True))
+            if len(stage.reads) > 1 and not stage.dropped:
+                changes += [replace(stage, reads=(read,)) for read in stage.reads]
+            plain = tuple([replace(read, indices=("same",) * len(read.indices)) for read in stage.reads])
+            if plain != stage.reads and not stage.dropped:
+                changes.append(replace(stage, reads=plain))
+            for change in changes:
+                yield replace(self, stages=(*self.stages[:position], change, *self.stages[position + 1 :]))
+
+    def text(self, sizes: Sequence[int]) -> str:
+        shapes = [*self.inputs, *[stage.shape for stage in self.stages]]
+        names = [f"A{k}" for k in range(len(self.inputs))] + [f"B{k}" for k in range(len(self.stages))]
+        live = [stage for stage in self.stages if not stage.dropped]
+        used = {read.buffer for stage in live for read in stage.reads}
+        arguments, body = [], []
+        for number, (name, shape) in enumerate(zip(names, shapes, strict=True)):
+            stage = self.stages[number - len(self.inputs)] if number >= len(self.inputs) else None
+            extents = ", ".join([str(sizes[size]) for size in shape])
+            if stage is None or stage.dropped:
+                if number in used or stage is None:
+                    arguments.append(f'{name}: T.Buffer(({extents},), "int32")')
+            elif stage.is_output or number not in used:
+                arguments.append(f'{name}: T.Buffer(({extents},), "int32")')
+            else:
+                body.append(f'    {name} = T.alloc_buffer(({extents},), "int32")')
+        for number, stage in enumerate(self.stages):
+            if not stage.dropped:
+                body += self._stage(names[len(self.inputs) + number], stage, names, shapes, sizes)
+        return _HEAD.format(arguments=", ".join(arguments), body="\n".join(body) + "\n")
+
+    def _stage(
+        self, name: str, stage: Stage, names: list[str], shapes: list[tuple[int, ...]], sizes: Sequence[int]
+    ) -> list[str]:
+        axes = [(f"v{'ijkl'[position]}", size) for position, size in enumerate(stage.shape)]
+        target = f"{name}[{', '.join([axis for axis, _ in axes])}]"
+        kinds = "S" * len(axes)
+        if stage.over is not None:
+            axes.append(("vr", stage.over))
+            kinds += "R"
+        loops = [axis[1:] for axis, _ in axes]
+        values = []
+        for read in stage.reads:
+            indices = [
+                _index(how, size, axes, sizes) for how, size in zip(read.indices, shapes[read.buffer], strict=True)
+            ]
+            values.append(f"{names[read.buffer]}[{', '.join(indices)}]")
+        value = values[0]
+        for position, other in enumerate(values[1:]):
+            value = (f"{value} * {other}", f"{value} - {other}", f"T.max({value}, {other})")[(stage.form + position) % 3]
+        extents = ", ".join([str(sizes[size]) for _, size in axes])
+        lines = [f"for {', '.join(loops)} in T.grid({extents}):"]
+        lines += [f'    with T.block("{name}"):']
+        targets = ", ".join([axis for axis, _ in axes]) + ("," if len(axes) == 1 else "")
+        if len(axes) == 1:
+            lines += [f"        {axes[0][0]} = T.axis.spatial({sizes[axes[0][1]]}, {loops[0]})"]
+        else:
+            lines += [f'        {targets} = T.axis.remap("{kinds}", [{", ".join(loops)}])']
+        if stage.over is None:
+            lines += [f"        {target} = {value} * {stage.form + 2} + {stage.form}"]
+        elif stage.form % 2:
+            lines += ["        with T.init():", f"            {target} = -100000"]
+            lines += [f"        {target} = T.max({target}, {value})"]
+        else:
+            lines += ["        with T.init():", f"            {target} = {stage.form}"]
+            lines += [f"        {target} = {target} + {value}"]
+        return ["    " + line for line in lines]
+
+
+def _index(how: str, size: int, axes: Sequence[tuple[str, int]], sizes: Sequence[int]) -> str:
+    fitting = [axis for axis, other in axes if other == size]
+    extent = sizes[size]
+    if not fitting or how == "first":
+        return "0"
+    axis = fitting[-1] if how == "last" else fitting[0]
+    forms = {"back": f"{extent - 1} - {axis}", "next": f"({axis} + 1) % {extent}", "half": f"{axis} // 2"}
+    return forms.get(how, axis)
+
+
+def random_sketch(seed: int) -> Sketch:
+    """Two to five stages; most read neighbours of what an earlier one wrote, some from another place."""
+    rng = random.Random(seed)
+    inputs = tuple([tuple([rng.randrange(3) for _ in range(rng.choice((1, 2, 2)))]) for _ in range(rng.choice((1, 2)))])
+    shapes = list(inputs)
+    stages = []
+    count = rng.choice((2, 3, 3, 4, 5))
+    for position in range(count):
+        latest = shapes[-1]
+        shape = latest if rng.random() < 0.6 else tuple([rng.randrange(3) for _ in range(rng.choice((1, 2)))])
+        over = rng.randrange(3) if rng.random() < 0.35 else None
+        chosen = [len(shapes) - 1]
+        chosen += [rng.randrange(len(shapes)) for _ in range(rng.choice((0, 1, 1, 2)))]
+        reads = []
+        for buffer in chosen:
+            hows = ["same", "same", "same", "same", "last", "back", "next", "half", "first"]
+            reads.append(Read(buffer, tuple([rng.choice(hows) for _ in shapes[buffer]])))
+        is_output = position == count - 1 or rng.random() < 0.15
+        stages.append(Stage(shape, over, tuple(reads), rng.randrange(4), is_output))
+        shapes.append(shape)
+    return Sketch(seed, inputs, tuple(stages))
