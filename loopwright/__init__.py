@@ -24,9 +24,9 @@ _NAMES = {
     "TVMError": "loopwright.error",
     "LoopwrightError": "loopwright.runtime.errors",
 }
-_MODULES = (
-    "analysis arith error evaluator ir nd runtime script target te testing tir transform".split()
-)
+_MODULES = "analysis arith error evaluator ir nd runtime script target te tir transform".split()
+# Names that users of a full stack look for, and that are not here yet.
+_TO_COME = "auto_scheduler autotvm contrib driver micro meta_schedule relay relax rpc testing topi".split()
 
 __all__ = [*_NAMES, *_MODULES]
 
@@ -41,6 +41,8 @@ def __getattr__(name: str) -> Any:
         return globals()[name]
     if name in _MODULES:
         value = importlib.import_module(f"loopwright.{name}")
+    elif name in _TO_COME:
+        raise AttributeError(f"'loopwright.{name}' is not built yet; the README lists what works today")
     else:
         raise AttributeError(f"module 'loopwright' has no attribute {name!r}")
     globals()[name] = value
@@ -48,7 +50,7 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+    return sorted(["__version__", *__all__])
 
 
 if TYPE_CHECKING:

@@ -8,14 +8,15 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from time import perf_counter
 from typing import Any
 
+from loopwright.ir.expr import Producer, Var
 from loopwright.ir.function import IRModule, PrimFunc
 from loopwright.ir.passes import PassContext
 from loopwright.ir.verifier import verify
-from loopwright.runtime.errors import LoopwrightError, NotBuilt
+from loopwright.runtime.errors import LoopwrightError, NotBuilt, with_article
 from loopwright.target import Target, describe, require_buildable
 
 
@@ -25,10 +26,61 @@ class NotBuildable(LoopwrightError, ValueError):
     code = "LW0790"
 
     def __init__(self, given: object) -> None:
+        kind = type(given).__name__
+        what, why = with_article(kind), None
+        if isinstance(given, (list, tuple)):
+            what = f"this {kind}" if given else f"an empty {kind}"
+            why = next(
+                (
+                    f"entry {k} of the {kind} is {with_article(type(item).__name__)}"
+                    for k, item in enumerate(given)
+                    if not isinstance(item, (PrimFunc, IRModule, Producer, Var))
+                ),
+                "it mixes tensors and functions" if given else None,
+            )
         super().__init__(
-            f"cannot build a {type(given).__name__}",
+            f"cannot build {what}",
+            why=why,
             hint="give a PrimFunc, an IRModule, or a list of te tensors (inputs, then outputs)",
-            fields={"given": type(given).__name__},
+            fields={"given": kind},
+        )
+
+
+class ArgsWithoutSchedule(LoopwrightError, TypeError):
+    """`args` was given for a program that says itself what its parameters are.
+
+    Only a te schedule leaves them open. The second argument of `build` and `lower` is `args`: a target has its name.
+    """
+
+    code = "LW0791"
+
+    def __init__(self, args: object) -> None:
+        a_target = isinstance(args, (str, Mapping, Target))
+        super().__init__(
+            f"args belongs to a schedule, and is {type(args).__name__} {args!r} here",
+            hint=f"write target={args!r}" if a_target else "leave args out: the program says what its parameters are",
+        )
+
+
+class BadFunctionName(LoopwrightError, TypeError):
+    """A compiled function is found by its name, which is a text that is not empty."""
+
+    code = "LW0792"
+
+    def __init__(self, name: object) -> None:
+        super().__init__(f"{name!r} cannot name a function", hint='give a text, such as name="main"')
+
+
+class NameClash(LoopwrightError, ValueError):
+    """Two functions of one program would be compiled under the same name."""
+
+    code = "LW0793"
+
+    def __init__(self, symbol: str, first: str, second: str) -> None:
+        super().__init__(
+            f"functions {first} and {second} would both be compiled as {symbol!r}, their global_symbol",
+            hint=f'give one another name: function.with_attr("global_symbol", "{second}_2")',
+            fields={"symbol": symbol, "functions": (first, second)},
         )
 
 
@@ -89,7 +141,12 @@ def build(
 
 def as_module(inputs: Any, args: Sequence[Any] | None = None, name: str = "main") -> IRModule:
     """The IRModule that `inputs` stands for."""
+    if args is not None:
+        raise ArgsWithoutSchedule(args)
+    if not isinstance(name, str) or not name:
+        raise BadFunctionName(name)
     if isinstance(inputs, IRModule):
+        _require_distinct_symbols(inputs.functions_items())
         return inputs
     if isinstance(inputs, PrimFunc):
         symbol = inputs.attrs.get("global_symbol", name)
@@ -99,14 +156,26 @@ def as_module(inputs: Any, args: Sequence[Any] | None = None, name: str = "main"
     if isinstance(inputs, te.Tensor):
         inputs = [inputs]
     if isinstance(inputs, (list, tuple)) and inputs:
-        if all(isinstance(item, te.Tensor) for item in inputs):
+        # Variables are parameters too; a list of nothing else computes nothing, and create_prim_func says so.
+        if all(isinstance(item, (te.Tensor, Var)) for item in inputs):
             return IRModule({name: te.create_prim_func(inputs).with_attr("global_symbol", name)})
         if all(isinstance(item, (PrimFunc, IRModule)) for item in inputs):
-            module = IRModule()
-            for item in inputs:
-                module.update(as_module(item))
-            return module
+            modules = [as_module(item) for item in inputs]
+            _require_distinct_symbols([item for module in modules for item in module.functions_items()])
+            merged = IRModule()
+            for module in modules:
+                merged.update(module)
+            return merged
     raise NotBuildable(inputs)
+
+
+def _require_distinct_symbols(functions: Iterable[tuple[str, PrimFunc]]) -> None:
+    seen: dict[str, str] = {}
+    for key, function in functions:
+        symbol = str(function.attrs.get("global_symbol", key))
+        if symbol in seen:
+            raise NameClash(symbol, seen[symbol], key)
+        seen[symbol] = key
 
 
 def _entry_name(module: IRModule) -> str | None:
@@ -116,4 +185,4 @@ def _entry_name(module: IRModule) -> str | None:
     return "main" if "main" in names else None
 
 
-__all__ = ["NotBuildable", "as_module", "build", "lower"]
+__all__ = ["ArgsWithoutSchedule", "BadFunctionName", "NameClash", "NotBuildable", "as_module", "build", "lower"]

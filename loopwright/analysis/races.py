@@ -45,7 +45,7 @@ class ParallelRace(LoopwrightError, ValueError):
         indices: Sequence[int],
         values: tuple[Mapping[Var, int], Mapping[Var, int]],
     ) -> None:
-        name, kind = loop.var.name, _KINDS[loop.kind]
+        name, kind = loop.var.name, _KIND_NAMES[loop.kind]
         first, second = values[0][loop.var], values[1][loop.var]
         cell = element(pair[0].cell[0], indices)
 
@@ -54,7 +54,7 @@ class ParallelRace(LoopwrightError, ValueError):
                 f"{actor(access)} {deed(access)} it at {assignment(point, access.loops)}"
                 for access, point in zip(pair, values, strict=True)
             ]
-            order = "in any order" if kind == "parallel" else "in lockstep, not one after the other"
+            order = "in lockstep, not one after the other" if kind == "vectorized" else "in any order"
             return f"{told[0]}, and {told[1]}; a {kind} loop runs them {order}"
 
         super().__init__(
@@ -74,7 +74,13 @@ class ParallelRace(LoopwrightError, ValueError):
         )
 
 
-_KINDS: Final[dict[ForKind | None, str]] = {ForKind.PARALLEL: "parallel", ForKind.VECTORIZED: "vectorized"}
+_KIND_NAMES: Final[dict[ForKind | None, str]] = {
+    ForKind.PARALLEL: "parallel",
+    ForKind.VECTORIZED: "vectorized",
+    ForKind.THREAD_BINDING: "bound",
+}
+_KINDS: Final = (ForKind.PARALLEL, ForKind.VECTORIZED)
+_PRIVATE: Final = ("local", "wmma", "warp")  # memory that each thread has for itself
 
 
 def check_races(function: PrimFunc) -> None:
@@ -97,6 +103,60 @@ def check_races_in(program: Program) -> None:
             for accesses in buffers.values():
                 if any([access.writes for access in accesses]) and not _disjoint(program, loop, accesses):
                     _ask_pairs(program, loop, accesses)
+
+
+def prove_no_race(program: Program, var: Var) -> ParallelRace | str | None:
+    """None when the iterations of the loop that counts with `var` are proved not to disturb each other.
+
+    Else the race, or, where it depends on data or is too complex to decide, the reason why there is no proof.
+    """
+    if any([data not in program.homes for data in program.unknown]):
+        return "a call may touch any memory"
+    shared: dict[Buffer, list[Access]] = {}
+    found: Loop | None = None
+    for access in program.accesses:
+        for loop in access.instance.loops:
+            if loop.var is var:
+                found = loop
+                if loop not in program.homes.get(access.cell[0].data, ()):
+                    shared.setdefault(access.cell[0], []).append(access)
+    for buffer, accesses in shared.items():
+        assert found is not None
+        if not any([access.writes for access in accesses]):
+            continue
+        if found.kind is ForKind.THREAD_BINDING and buffer.scope().startswith(_PRIVATE):
+            continue
+        if buffer.data in program.unknown:
+            return f"{buffer.name} is touched by calls, or goes by several names"
+        known = not any([None in access.cell[1] for access in accesses])
+        if known and found.low is not None and found.high is not None and _disjoint(program, found, accesses):
+            continue
+        race = _first_race(program, found, accesses)
+        if race is not None:
+            return race
+    return None
+
+
+def _first_race(program: Program, loop: Loop, accesses: Sequence[Access]) -> ParallelRace | str | None:
+    for k, one in enumerate(accesses):
+        for other in accesses[k:]:
+            if not (one.writes or other.writes):
+                continue
+            try:
+                values = _meeting(program, loop, one, other, certain=False)
+            except Undecided:
+                return f"whether the iterations of {loop.var.name} touch one cell is too complex to decide"
+            if values is None:
+                continue
+            if one.is_must and other.is_must:
+                return ParallelRace(loop, (one, other), _indices(one, values[0]), values)
+            culprit = other if one.is_must else one
+            return f"which cell of {one.cell[0].name} {actor(culprit)} {deed(culprit)}, or whether, depends on data"
+    return None
+
+
+def _indices(access: Access, values: Mapping[Var, int]) -> list[int]:
+    return [index.at(values) for index in access.cell[1] if index is not None]
 
 
 # --- the lemma ----------------------------------------------------------------------------------------------------
@@ -186,13 +246,17 @@ def _ask_pairs(program: Program, loop: Loop, accesses: Sequence[Access]) -> None
             if asked > PAIRS:
                 return
             try:
-                _ask(program, loop, one, other)
+                values = _meeting(program, loop, one, other, certain=True)
             except Undecided:
                 continue
+            if values is not None:
+                raise ParallelRace(loop, (one, other), _indices(one, values[0]), values)
 
 
-def _ask(program: Program, loop: Loop, one: Access, other: Access) -> None:
-    """Ask isl for two iterations of `loop` in which the accesses meet; raise ParallelRace with them."""
+def _meeting(
+    program: Program, loop: Loop, one: Access, other: Access, certain: bool
+) -> tuple[dict[Var, int], dict[Var, int]] | None:
+    """Two iterations of `loop` in which the accesses meet, as isl finds them; an unknown index may be anything."""
     polyhedra = program.polyhedra.begin()
     depth = one.loops.index(loop)
     # The loops around stand still: they have one name, everything from the loop on has two.
@@ -200,24 +264,23 @@ def _ask(program: Program, loop: Loop, one: Access, other: Access) -> None:
     second = {item.var: f"i{k}" if k < depth else f"j{k}" for k, item in enumerate(other.loops)}
     constraints = polyhedra.domain(one.loops, one.guards, first) + polyhedra.domain(other.loops, other.guards, second)
     for a, b in zip(one.cell[1], other.cell[1], strict=True):
-        assert a is not None and b is not None
-        constraints.append(f"{polyhedra.form(a, first)} = {polyhedra.form(b, second)}")
+        if a is not None and b is not None:
+            constraints.append(f"{polyhedra.form(a, first)} = {polyhedra.form(b, second)}")
     here, there = first[loop.var], second[loop.var]
-    if loop.kind is ForKind.PARALLEL:
-        constraints.append(f"{here} != {there}" if one is not other else f"{here} < {there}")
-    else:
+    if loop.kind is ForKind.VECTORIZED:
         a_time, b_time = _inner_time(one, depth, first), _inner_time(other, depth, second)
         orders = [f"({here} < {there} and {late})" for late in [_not_before(a_time, b_time)] if late]
         orders += [f"({here} > {there} and {late})" for late in [_not_before(b_time, a_time)] if late]
         if not orders:
-            return
+            return None
         constraints.append(f"({' or '.join(orders)})")
+    else:
+        constraints.append(f"{here} != {there}" if one is not other else f"{here} < {there}")
     dims = list(dict.fromkeys([*first.values(), *second.values()]))
-    point = polyhedra.smallest(dims, constraints)
-    if point is not None:
-        values = values_of(point, first, polyhedra), values_of(point, second, polyhedra)
-        indices = [index.at(values[0]) for index in one.cell[1] if index is not None]
-        raise ParallelRace(loop, (one, other), indices, values)
+    point = polyhedra.smallest(dims, constraints, certain=certain)
+    if point is None:
+        return None
+    return values_of(point, first, polyhedra), values_of(point, second, polyhedra)
 
 
 def _inner_time(access: Access, depth: int, names: Mapping[Var, str]) -> list[int | str]:

@@ -136,14 +136,17 @@ def _cast(s: Simplifier, e: Any) -> Expr:
 
 def _let(s: Simplifier, e: Any) -> Expr:
     value = s.simplify(e.value)
+    # Asked out here, where the value is known: inside, nothing is remembered, and lets in lets would double the work.
+    interval = expr_range(s, e.value) if is_index(e.var.dtype) else None
+    from_data = is_data(s, e.value)
     saved = s.enter()
     try:
         if isinstance(value, (Var, IntImm, FloatImm)):
             s.facts.put(s.facts.values, e.var, value)
             return s.simplify(e.body)
-        elif is_index(e.var.dtype):
-            s.facts.narrow(e.var, *expr_range(s, value))
-        if is_data(s, value):
+        elif interval is not None:
+            s.facts.narrow(e.var, *interval)
+        if from_data:
             s.data_vars.add(e.var)
         body = s.simplify(e.body)
     finally:

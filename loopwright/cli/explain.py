@@ -14,7 +14,7 @@ import re
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from loopwright.runtime.errors import LoopwrightError
+from loopwright.runtime.errors import LoopwrightError, with_article
 
 _PACKAGE: Final = Path(__file__).resolve().parent.parent
 _MENTIONS_CODE: Final = re.compile(r'^ +code\b[^=\n]*= "LW\d{4}"', re.MULTILINE)
@@ -72,7 +72,7 @@ def page(asked: str) -> str:
     if entry is None:
         raise UnknownErrorCode(code, nearest_codes(code))
     kind = _python_kind(entry)
-    also = f" (a {kind})" if kind else ""
+    also = f" ({with_article(kind)})" if kind else ""
     return f"{entry.name} [{entry.code}]{also}\n\n{entry.page}\n\nfrom {entry.module} import {entry.name}"
 
 

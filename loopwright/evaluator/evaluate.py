@@ -36,6 +36,18 @@ from loopwright.runtime.call_errors import ArgumentCountMismatch
 from loopwright.runtime.errors import LoopwrightError
 
 
+class NotAProgram(LoopwrightError, TypeError):
+    """`evaluate` was given something that is neither a function nor a module of the IR."""
+
+    code = "LW0811"
+
+    def __init__(self, given: object) -> None:
+        super().__init__(
+            f"cannot evaluate {type(given).__name__} {given!r}",
+            hint="give a PrimFunc or an IRModule; te.create_prim_func([inputs…, outputs…]) makes one from tensors",
+        )
+
+
 @deep
 def evaluate(
     program: PrimFunc | IRModule,
@@ -58,6 +70,8 @@ def choose_function(program: PrimFunc | IRModule, name: str | None) -> tuple[IRM
     """The function to run, and the module it may call into."""
     if isinstance(program, PrimFunc):
         return None, program
+    if not isinstance(program, IRModule):
+        raise NotAProgram(program)
     names = [key for key, _ in program.functions_items()]
     if name is None and "main" not in names and len(names) != 1:
         raise LoopwrightError(

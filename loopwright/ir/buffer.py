@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
-from loopwright.ir.expr import Expr, IntImm, Ramp, Range, Var, as_expr, as_exprs, const, pointer
+from loopwright.ir.expr import Expr, IntImm, Ramp, Range, StringImm, Var, as_expr, as_exprs, const, pointer
 from loopwright.ir.node import Node, base_node, derived, node
 from loopwright.ir.types import PointerType
 from loopwright.runtime.dtype import BOOL, DataType
@@ -26,6 +26,36 @@ class WrongIndexCount(LoopwrightError, ValueError):
             hint=f"write {name}[{', '.join('ijklmnpq'[k % 8] for k in range(rank)) or '()'}]",
             fields={"buffer": name, "rank": rank, "given": given},
         )
+
+
+class BufferNotASequence(LoopwrightError, TypeError):
+    """A buffer was iterated over; its elements have no values before the program runs, so a loop names them."""
+
+    code = "LW0514"
+
+    def __init__(self, buffer: Buffer) -> None:
+        super().__init__(
+            f"buffer {buffer.name} cannot be iterated over",
+            why="its elements have no values before the program runs",
+            hint=f"loop over its indices, as in for i in range(n), and use {buffer.name}[i]",
+        )
+
+
+class BadBufferShape(LoopwrightError, ValueError):
+    """A buffer's shape is not made of sizes: integers that are not negative, or integer expressions."""
+
+    code = "LW0515"
+
+    def __init__(self, name: str, axis: int, dim: Expr) -> None:
+        hint = "sizes are integers; use // to divide them"
+        if isinstance(dim, IntImm):
+            what, hint = str(dim.value), "sizes are not negative; 0 makes an empty buffer"
+        elif isinstance(dim, StringImm):
+            what = f"a text, {dim.value!r}"
+            hint = f"for a size known at the call: {dim.value} = T.int32(), then T.match_buffer(handle, ({dim.value},))"
+        else:
+            what = f"of type {dim.dtype}"
+        super().__init__(f"buffer {name}: dimension {axis} of the shape is {what}", hint=hint)
 
 
 @base_node
@@ -121,6 +151,9 @@ class Buffer(Node):
         for index, stride in zip(given, self.effective_strides(), strict=True):
             offset = offset + index * stride
         return offset
+
+    def __iter__(self) -> NoReturn:
+        raise BufferNotASequence(self)  # without it, Python would try the indices 0, 1, 2, … and never stop
 
     def __getitem__(self, indices: Any) -> BufferLoad | BufferRegion:
         """`A[i, j]` reads an element; `A[0:4, j]` is a region (or, with a step, a vector)."""
@@ -225,9 +258,12 @@ def decl_buffer(
     span: object = None,
 ) -> Buffer:
     """A new buffer; a bare shape means one dimension, and memory of its own is assumed unless `data` is given."""
-    sizes = shape if isinstance(shape, (tuple, list)) else (shape,)
+    sizes = as_exprs(shape if isinstance(shape, (tuple, list)) else (shape,))
+    for axis, size in enumerate(sizes):
+        if not size.dtype.is_int or (isinstance(size, IntImm) and size.value < 0):
+            raise BadBufferShape(name, axis, size)
     element = DataType(dtype or "float32")
-    index_dtype = as_expr(sizes[0]).dtype if sizes else DataType("int32")
+    index_dtype = sizes[0].dtype if sizes else DataType("int32")
     if elem_offset is None and offset_factor:
         elem_offset = Var(f"{name}_elem_offset", index_dtype)
     stored = DataType("int8") if element is BOOL and data is None else element

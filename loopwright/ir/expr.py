@@ -17,7 +17,7 @@ import numpy as np
 from loopwright.ir.node import Node, base_node, convert_arguments, derived, node
 from loopwright.ir.types import PointerType, PrimType, Type, dtype_of_type
 from loopwright.runtime.dtype import BOOL, FLOAT32, FLOAT64, HANDLE, INT32, INT64, DataType
-from loopwright.runtime.errors import LoopwrightError
+from loopwright.runtime.errors import LoopwrightError, with_article
 
 
 class OperandMismatch(LoopwrightError, TypeError):
@@ -59,6 +59,18 @@ class NotAnExpression(LoopwrightError, TypeError):
         super().__init__(
             f"cannot make an expression from {type(value).__name__} {value!r}",
             hint="use a number, a variable, an iteration variable, or an expression made from them",
+        )
+
+
+class NotALiteral(LoopwrightError, TypeError):
+    """A literal was to be made from something that is not a number."""
+
+    code = "LW0512"
+
+    def __init__(self, dtype: DataType, value: object) -> None:
+        super().__init__(
+            f"cannot make {with_article(str(dtype))} literal from {type(value).__name__} {value!r}",
+            hint="give a number; an expression is converted with .astype",
         )
 
 
@@ -131,6 +143,18 @@ class Expr(Node):
 
     def __rmod__(self, other: object) -> Expr:
         return binary_operators["%"](other, self)
+
+    def __pow__(self, other: object) -> Expr:
+        return binary_operators["**"](self, other)
+
+    def __rpow__(self, other: object) -> Expr:
+        return binary_operators["**"](other, self)
+
+    def __pos__(self) -> Expr:
+        return self
+
+    def __abs__(self) -> Expr:
+        return unary_operators["abs"](self)
 
     def __lshift__(self, other: object) -> Expr:
         return binary_operators["<<"](self, other)
@@ -368,6 +392,8 @@ def const(value: Any, dtype: str | DataType | None = None) -> Expr:
     element = dtype.element
     if dtype.lanes > 1:
         return Broadcast(const(value, element), dtype.lanes)
+    if isinstance(value, (str, bytes)) or not (hasattr(value, "__int__") or hasattr(value, "__float__")):
+        raise NotALiteral(element, value)
     if element.is_float:
         return FloatImm(element, float(value))
     if isinstance(value, float) and not value.is_integer():

@@ -21,7 +21,9 @@ from loopwright.ir.expr import (
     StringImm,
     as_expr,
     as_exprs,
+    binary_operators,
     const,
+    unary_operators,
 )
 from loopwright.ir.op import CallEffect, Op, register_op
 from loopwright.ir.operators import (
@@ -70,28 +72,40 @@ for _name in _OPAQUE:
     register_op(f"tir.{_name}", CallEffect.CONTROL_JUMP if _name == "ret" else CallEffect.OPAQUE)
 
 
+def _named(build: Callable[..., Expr], name: str, doc: str) -> Callable[..., Expr]:
+    """`build` under its public name, which is also what Python calls it in its own errors."""
+    build.__name__ = build.__qualname__ = name
+    build.__doc__ = doc
+    return build
+
+
+def _number(name: str, value: Expr) -> Expr:
+    """`value`, refused when it is a pointer or a text."""
+    if value.dtype.kind in ("handle", "void"):
+        raise BadOperand(name, value, None, "it takes a number", "give a number, or an element of a buffer or tensor")
+    return value
+
+
 def _unary_float(name: str) -> Callable[[Any], Expr]:
     op = Op.get(f"tir.{name}")
 
     def build(x: Any) -> Expr:
-        value = as_expr(x)
+        value = _number(name, as_expr(x))
         if not value.dtype.is_float:
             value = cast(value, DataType("float32").with_lanes(value.dtype.lanes))
         return Call(value.dtype, op, (value,))
 
-    build.__name__, build.__doc__ = name, f"{name} of a floating-point value, lane by lane."
-    return build
+    return _named(build, name, f"{name} of a floating-point value, lane by lane.")
 
 
 def _rounding(name: str) -> Callable[[Any], Expr]:
     op = Op.get(f"tir.{name}")
 
     def build(x: Any) -> Expr:
-        value = as_expr(x)
+        value = _number(name, as_expr(x))
         return Call(value.dtype, op, (value,)) if value.dtype.is_float else value
 
-    build.__name__, build.__doc__ = name, f"{name}, as a value of the same type; integers come back unchanged."
-    return build
+    return _named(build, name, f"{name}, as a value of the same type; integers come back unchanged.")
 
 
 def _binary_float(name: str) -> Callable[[Any, Any], Expr]:
@@ -99,26 +113,24 @@ def _binary_float(name: str) -> Callable[[Any, Any], Expr]:
 
     def build(x: Any, y: Any) -> Expr:
         a, b = match_types(x, y)
-        if not a.dtype.is_float:
+        if not _number(name, a).dtype.is_float:
             common = DataType("float32").with_lanes(a.dtype.lanes)
             a, b = cast(a, common), cast(b, common)
         return Call(a.dtype, op, (a, b))
 
-    build.__name__, build.__doc__ = name, f"{name} of two floating-point values."
-    return build
+    return _named(build, name, f"{name} of two floating-point values.")
 
 
 def _predicate(name: str) -> Callable[[Any], Expr]:
     op = Op.get(f"tir.{name}")
 
     def build(x: Any) -> Expr:
-        value = as_expr(x)
+        value = _number(name, as_expr(x))
         if not value.dtype.is_float:
             return const(name == "isfinite", BOOL.with_lanes(value.dtype.lanes))
         return Call(BOOL.with_lanes(value.dtype.lanes), op, (value,))
 
-    build.__name__, build.__doc__ = name, f"{name}: a truth value; integers are always finite."
-    return build
+    return _named(build, name, f"{name}: a truth value; integers are always finite.")
 
 
 acos, acosh, asin, asinh, atan, atanh = map(_unary_float, "acos acosh asin asinh atan atanh".split())
@@ -145,6 +157,18 @@ def abs(x: Any) -> Expr:
 
 
 fabs = abs
+
+
+def _power_operator(x: Any, y: Any) -> Expr:
+    """x ** y of floating-point values: integers have no exact power of every exponent."""
+    a, b = match_types(x, y)
+    if not a.dtype.is_float:
+        why = "a negative exponent has no integer result"
+        raise BadOperand("**", a, b, why, "multiply, shift by <<, or convert to a float type with .astype")
+    return power(a, b)
+
+
+binary_operators["**"], unary_operators["abs"] = _power_operator, abs
 
 
 def fma(x: Any, y: Any, z: Any) -> Expr:

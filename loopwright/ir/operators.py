@@ -55,7 +55,20 @@ class BadOperand(LoopwrightError, TypeError):
 
     def __init__(self, sign: str, a: Expr, b: Expr | None, why: str, hint: str) -> None:
         types = f"{a.dtype}" if b is None else f"{a.dtype} and {b.dtype}"
-        super().__init__(f"operator {sign} is not defined for {types}", why=why, hint=hint)
+        what = sign if sign.isidentifier() else f"operator {sign}"
+        super().__init__(f"{what} is not defined for {types}", why=why, hint=hint)
+
+
+class NotACondition(LoopwrightError, TypeError):
+    """Something that is no truth value stands where a condition is needed: in and, or, not, if_then_else."""
+
+    code = "LW0513"
+
+    def __init__(self, value: Expr) -> None:
+        super().__init__(
+            lambda: f"the condition {value!r} of type {value.dtype} is neither true nor false",
+            hint=lambda: f"compare it with something, as in {value!r} > 0",
+        )
 
 
 class DivisionByZero(LoopwrightError, ZeroDivisionError):
@@ -311,7 +324,7 @@ def _as_condition(value: object) -> Expr:
         return condition
     if condition.dtype.is_int:
         return _build(NE, condition, cast(const(0), condition.dtype))
-    raise BadOperand("and/or", condition, None, "a condition is true or false", "compare it with something")
+    raise NotACondition(condition)
 
 
 def logical_and(*conditions: object) -> Expr:

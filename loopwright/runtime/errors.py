@@ -130,6 +130,11 @@ class DiagnosticError(LoopwrightError):
     code = "LW0004"
 
 
+def with_article(noun: str) -> str:
+    """`noun` behind "a" or "an": an int8, a uint8, a list."""
+    return f"{'an' if noun[:1].lower() in 'aeio' else 'a'} {noun}"
+
+
 def caller() -> SourceLine | None:
     """The innermost line of the running call that is not Loopwright's own."""
     frame = sys._getframe(1)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from loopwright.runtime.call_errors import ReadOnlyArgument
+from loopwright.runtime.call_errors import DtypeMismatch, ReadOnlyArgument
 from loopwright.runtime.errors import LoopwrightError, NotBuilt
 
 if TYPE_CHECKING:
@@ -30,13 +30,28 @@ class MissingFunction(LoopwrightError, AttributeError):
         super().__init__(f"the module has no function {name!r}", hint=hint, fields={"name": name, "known": names})
 
 
+class NoEntryFunction(LoopwrightError, AttributeError):
+    """A module of several functions was called as if it were one; only a single function, or `main`, is its entry."""
+
+    code = "LW0127"
+
+    def __init__(self, known: Iterable[str]) -> None:
+        names = list(known)
+        hint = f'call one of them, as in module["{names[0]}"](…)' if names else None
+        super().__init__(
+            f"the module has no entry function: it has {', '.join(names) or 'no functions'}",
+            hint=hint,
+            fields={"known": names},
+        )
+
+
 class MissingSource(LoopwrightError, ValueError):
     """The module does not have its source in that form; the message lists the forms it has."""
 
     code = "LW0108"
 
     def __init__(self, form: str, known: Iterable[str]) -> None:
-        names = list(known)
+        names = [name for name in known if name]  # the empty name stands for the default form
         hint = f"it can show {', '.join(names)}" if names else "it keeps no source"
         super().__init__(
             f"the module cannot show its source as {form!r}", hint=hint, fields={"form": form, "known": names}
@@ -75,8 +90,6 @@ class Module:
         except BufferError:
             # numpy refused to export an argument, so the function has not run yet: trying again is safe.
             retyped = self._retype(args)
-            if retyped is None:
-                raise
         return self._entry(*retyped)
 
     def __getitem__(self, name: str) -> Callable[..., Any]:
@@ -166,23 +179,29 @@ class Module:
         return [m for direct in self.imported_modules for m in (direct, *direct._all_imports())]
 
     def _no_entry(self, *args: Any) -> Any:
-        raise MissingFunction(self.entry_name or "entry function", self._functions)
+        raise NoEntryFunction(self._functions)
 
-    def _retype(self, args: tuple[Any, ...]) -> list[Any] | None:
-        """`args` with arrays that numpy does not export replaced by tensors on their memory; None if there are none."""
+    def _retype(self, args: tuple[Any, ...]) -> list[Any]:
+        """`args` with arrays that numpy does not export replaced by tensors on their memory."""
         import numpy as np
 
-        from loopwright.runtime.tensor import as_argument
+        from loopwright.runtime.tensor import as_argument, why_not_exported
 
+        for position, arg in enumerate(args, 1):
+            problem = why_not_exported(arg) if isinstance(arg, np.ndarray) else None
+            if problem is not None:
+                raise DtypeMismatch(
+                    f"{self.entry_name}: argument number {position} {problem}"
+                    "\x1f\x1fconvert it first, for example with .astype('float32')"
+                ) from None
         retyped = [as_argument(arg) for arg in args]
-        if all(new is old for new, old in zip(retyped, args, strict=True)):
-            return None
         writes = self._writes.get(self.entry_name or "")
         for position, arg in enumerate(args):
             if isinstance(arg, np.ndarray) and not arg.flags.writeable and (writes is None or position in writes):
                 verb = "may write" if writes is None else "writes"
+                which = f"{self.entry_name}: argument number {position + 1}"
                 raise ReadOnlyArgument(
-                    f"{self.entry_name}: argument {position} is a read-only array, and the function {verb} it"
+                    f"{which} is a read-only array, and the function {verb} it"
                     "\x1fthe array's flag `writeable` is off\x1fpass a copy: nd.array(x), or x.copy()"
                 ) from None
         return retyped

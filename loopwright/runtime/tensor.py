@@ -197,6 +197,17 @@ def as_argument(value: Any) -> Any:
     return value
 
 
+def why_not_exported(array: np.ndarray) -> str | None:
+    """What keeps an array from being passed in any form, or None."""
+    if _is_ml_dtype(array.dtype):
+        return None
+    if array.dtype.kind not in "biufc":
+        return f"has element type {array.dtype}, which no function takes"
+    if not array.dtype.isnative:
+        return f"has element type {array.dtype} with its bytes in the other order"
+    return None
+
+
 def _aligned(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     size = prod(shape) * dtype.itemsize
     raw = np.empty(size + ALIGNMENT, np.uint8)

@@ -143,6 +143,8 @@ def time_evaluator(
         ("cooldown_interval_ms", cooldown_interval_ms, 0),
         ("cache_flush_bytes", cache_flush_bytes, 0),
     ):
+        if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+            raise BadTiming(f"time_evaluator: {name} is {type(value).__name__} {value!r}", hint="give an integer")
         if value < least:
             raise BadTiming(f"time_evaluator: {name} is {value}, and must be at least {least}", fields={name: value})
     if dev is not None and hasattr(dev, "require"):

@@ -84,5 +84,28 @@ def copy_nest(
     return nest, block
 
 
+def cell_copy_nest(
+    name: str, window: Window, around: Sequence[For], source: Buffer, target: Buffer
+) -> tuple[Stmt, Block]:
+    """A nest over the window that copies each of its cells to the same cell of `target`, and its block."""
+    loops = [Var(f"ax{position}", size.dtype) for position, size in enumerate(window.shape)]
+    axes = [Var(f"v{position}", size.dtype) for position, size in enumerate(window.shape)]
+    facts = facts_under(around)
+    for var, size in zip(loops, window.shape, strict=True):
+        facts.bind(var, Range.from_min_extent(const(0, var.dtype), size))
+    values = [facts.simplify(low + var) for low, var in zip(window.origin, loops, strict=True)]
+    iter_vars = [
+        IterVar(Range.from_min_extent(const(0, extent.dtype), extent), axis, IterType.DataPar)
+        for axis, extent in zip(axes, window.buffer.shape, strict=True)
+    ]
+    store = BufferStore(target, BufferLoad(source, tuple(axes)), axes)
+    block = Block(tuple(iter_vars), (_point(source, axes),), (_point(target, axes),), name, store)
+    predicate = logical_and(TRUE, *inside_shape(window, loops, facts))
+    nest: Stmt = BlockRealize(tuple(values), predicate, block)
+    for var, size in zip(reversed(loops), reversed(window.shape), strict=True):
+        nest = For(var, const(0, var.dtype), size, ForKind.SERIAL, nest)
+    return nest, block
+
+
 def _point(buffer: Buffer, indices: Sequence[Expr]) -> BufferRegion:
     return BufferRegion(buffer, tuple([Range.from_min_extent(index, const(1, index.dtype)) for index in indices]))

@@ -134,7 +134,8 @@ class _OwnTerms:
         """The condition without loop variables, or None."""
         if not self._has_loops(condition):
             return condition
-        return self._by_elimination(condition) or self._by_inverse(condition)
+        translated = self._by_elimination(condition)
+        return translated if translated is not None else self._by_inverse(condition)
 
     def _has_loops(self, expr: Expr) -> bool:
         return uses_var(expr, self.loops.__contains__)

@@ -11,16 +11,22 @@ from dataclasses import dataclass, field
 
 from loopwright.ir import (
     Block,
+    BlockRealize,
     Buffer,
     BufferLoad,
     BufferRegion,
     BufferStore,
     Call,
+    Evaluate,
+    Expr,
     MatchBufferRegion,
+    Node,
     Stmt,
     Var,
     Visitor,
     deep,
+    pre_order_visit,
+    structural_equal,
 )
 from loopwright.schedule.errors import NotProved
 
@@ -105,3 +111,66 @@ def moved_past_each_other(step: str, statements: Sequence[Stmt]) -> list[Buffer]
                 calls = f"{mark.effects[0]} and {other.effects[0]}"
                 raise NotProved(step, f"calls with effects would change their order: {calls}", statements[position])
     return list(shared.values())
+
+
+@deep
+def met_by_inits(loop: Stmt) -> list[Buffer]:
+    """The buffers through which a new place for a reduction's init, within `loop`, could change a value.
+
+    The init runs before the outermost loop that carries the reduction, so splitting or fusing loops may move it. That
+    is without consequence where nothing in the loop but the updates of the same cell touches the buffer.
+    """
+    parts = _Parts()
+    parts.visit(loop)
+    found: dict[Var, Buffer] = {}
+    for realize in parts.blocks:
+        if realize.block.init is None:
+            continue
+        own = footprint(realize.block)
+        for data, buffer in footprint(realize.block.init).writes.items():
+            others = [mark for block, mark in parts.marks if block is not realize]
+            met = any([data in mark.reads or data in mark.writes for mark in others])
+            if met or own.effects or _reads_other_cells(realize.block, data):
+                found[data] = buffer
+    return list(found.values())
+
+
+class _Parts(Visitor):
+    """The blocks of a nest, each with its footprint, and the statements beside them; blocks are not entered."""
+
+    def __init__(self) -> None:
+        self.blocks: list[BlockRealize] = []
+        self.marks: list[tuple[Stmt, Footprint]] = []
+
+    def visit_BlockRealize(self, realize: BlockRealize) -> None:
+        self.blocks.append(realize)
+        self.marks.append((realize, footprint(realize)))
+
+    def visit_BufferStore(self, store: BufferStore) -> None:
+        self.marks.append((store, footprint(store)))
+
+    def visit_Evaluate(self, statement: Evaluate) -> None:
+        self.marks.append((statement, footprint(statement)))
+
+    def visit_Expr(self, expr: Expr) -> None:
+        """Bounds and conditions; what they load is data that no step may depend on."""
+
+
+def _reads_other_cells(block: Block, data: Var) -> bool:
+    """Whether the updates read the memory they accumulate in anywhere but in the cell they write."""
+    stores: list[BufferStore] = []
+    loads: list[BufferLoad] = []
+
+    def look(node: Node) -> None:
+        if isinstance(node, BufferStore) and node.buffer.data is data:
+            stores.append(node)
+        elif isinstance(node, BufferLoad) and node.buffer.data is data:
+            loads.append(node)
+
+    pre_order_visit(block.body, look)
+    touched = [node.indices for node in [*stores, *loads]]
+    return any([not _same_indices(indices, touched[0]) for indices in touched])
+
+
+def _same_indices(one: Sequence[Expr], other: Sequence[Expr]) -> bool:
+    return len(one) == len(other) and all([structural_equal(a, b) for a, b in zip(one, other, strict=True)])

@@ -93,7 +93,7 @@ class Naming:
     def _real(self, item: Reference) -> Name:
         access, place = item.access, item.place
         assert access is not None and place is not None
-        key, ordinal, values = self._origin(item, place)
+        key, ordinal, values = self.origin(item, place)
         # Loops inside the block, lanes and unknown indices tell its accesses apart, and so does whatever the block
         # uses from outside beside its axes.
         inner = [(loop.var.name, item.names[loop.var]) for loop in access.loops[place.depth :]]
@@ -116,7 +116,7 @@ class Naming:
         )
         return Name(space, (*texts, *[text for _, text in inner]), label)
 
-    def _origin(self, item: Reference, place: Place) -> tuple[BlockKey, int, Sequence[Form | None]]:
+    def origin(self, item: Reference, place: Place) -> tuple[BlockKey, int, Sequence[Form | None]]:
         """The old block, the number of the access in it, and the old axis values in the loops of this access."""
         key, ordinal = self.dataflow.key(place), item.ordinal
         if item.kind == "read" and (key, ordinal) in self.origins.loads:

@@ -15,31 +15,30 @@ Of a reduction, a reader must see the same base, and the same updates, each of t
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from functools import lru_cache
 from threading import get_ident
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final
 
 from loopwright.analysis.accesses import Program, accesses_of
-from loopwright.analysis.dataflow import Dataflow, Flow, InitOf, NotProvable, Reference, dataflow_of
-from loopwright.arith.isl import BudgetExceeded, budget
+from loopwright.analysis.dataflow import InitOf, NotProvable, Reference, dataflow_of
+from loopwright.analysis.races import prove_no_race
+from loopwright.arith.isl import BudgetExceeded, budget, context
 from loopwright.ir import Buffer, PrimFunc, Var
-from loopwright.schedule.mismatch import Mismatch, Unproved, Wrong
-from loopwright.schedule.naming import UNDEFINED, Naming, Origins
+from loopwright.schedule.mismatch import Mismatch, Race, Unproved
+from loopwright.schedule.naming import UNDEFINED, Origins
+from loopwright.schedule.sight import Sight, Through
 
-if TYPE_CHECKING:
-    import islpy
+__all__ = ["InitOf", "Mismatch", "Origins", "Race", "Unproved", "find_mismatch", "find_race"]
 
-__all__ = ["InitOf", "Mismatch", "Origins", "Unproved", "find_mismatch", "find_race"]
-
-PROOF_BUDGET: Final = 20_000_000  # isl operations, besides those for the flow
-CHAIN: Final = 3  # copies of copies followed one by one, before the closure is asked for
+PROOF_BUDGET: Final = 20_000_000  # isl operations for one comparison, besides those for the flow
+_SAME: Final = Origins()
 
 
 def find_mismatch(
     before: PrimFunc,
     after: PrimFunc,
-    origins: Origins = Origins(),
+    origins: Origins = _SAME,
     buffers: Collection[Buffer] | None = None,
 ) -> Mismatch | Unproved | None:
     """None when `after` is proved to compute what `before` does; else the smallest witness, or why there is no proof.
@@ -47,26 +46,188 @@ def find_mismatch(
     Only flow through `buffers` (of either version) and through new buffers is compared; None means all.
     """
     try:
-        comparison = _Comparison(_named(before, get_ident()), Naming(_flows(after, get_ident()), origins))
+        old = _sight(before, get_ident())
+        new = (
+            _sight(after, get_ident())
+            if origins is _SAME
+            else Sight(dataflow_of(_program(after, get_ident())), origins)
+        )
         with budget(PROOF_BUDGET):
-            return comparison.find(buffers)
+            return _Comparison(old, new).find(buffers)
     except NotProvable as reason:
         return Unproved(str(reason))
     except BudgetExceeded:
         return Unproved("comparing what the reads see takes too many steps")
 
 
+def find_race(function: PrimFunc, loop_var: Var) -> Race | Unproved | None:
+    """None when the iterations of a loop may run at the same time (in lockstep, if it is vectorized); else why not."""
+    found = prove_no_race(_program(function, get_ident()), loop_var)
+    if isinstance(found, str):
+        return Unproved(found)
+    return None if found is None else Race(found)
+
+
+# A version is compared with the one before it and then with the one after it; isl's objects belong to one thread.
+
+
 @lru_cache(maxsize=32)
-def _program(function: PrimFunc) -> Program:
+def _program(function: PrimFunc, thread: int) -> Program:
     return accesses_of(function)
 
 
 @lru_cache(maxsize=32)
-def _flows(function: PrimFunc, thread: int) -> Dataflow:
-    """The flow of a version; versions are compared with the one before and then with the one after."""
-    return dataflow_of(accesses_of(function))
+def _sight(function: PrimFunc, thread: int) -> Sight:
+    return Sight(dataflow_of(_program(function, thread)))
 
 
-@lru_cache(maxsize=32)
-def _named(function: PrimFunc, thread: int) -> Reference_:
-    return Reference_(_flows(function, thread))
+class _Comparison:
+    """Two versions, side by side."""
+
+    def __init__(self, old: Sight, new: Sight) -> None:
+        self.old, self.new = old, new
+
+    def find(self, buffers: Collection[Buffer] | None) -> Mismatch | None:
+        """The first buffer whose readers see something else."""
+        old, new = self.old.dataflow, self.new.dataflow
+        every = list(dict.fromkeys([*new.by_buffer, *new.program.function.argument_buffers()]))
+        for buffer in every:
+            if buffers is not None and buffer not in buffers and buffer in old.by_buffer:
+                continue
+            if self._is_plain_input(buffer):
+                continue
+            found = self._compare(buffer)
+            if found is not None:
+                return found
+        return None
+
+    def _is_plain_input(self, buffer: Buffer) -> bool:
+        """A quick yes: nobody ever writes the buffer, and its loads are the very nodes they were."""
+        old, new = self.old.dataflow, self.new.dataflow
+        origins = self.new.naming.origins
+        accesses = new.by_buffer.get(buffer, ())
+        if buffer.data in new.program.unknown or buffer.data in old.program.unknown:
+            return False
+        if any([access.writes for access in [*accesses, *old.by_buffer.get(buffer, ())]]):
+            return False
+        for access in accesses:
+            place = access.instance.place
+            key, ordinal = new.key(place), new.ordinals[access]
+            theirs = self.old.loads.get((key, ordinal))
+            if theirs is None or theirs.node is not access.node or place.outer or access.cell[0] is not access.buffer:
+                return False
+            if key in origins.renamed or (key, ordinal) in origins.loads or key in origins.copies:
+                return False
+        return True
+
+    def _compare(self, buffer: Buffer) -> Mismatch | None:
+        seen = self.new.through(buffer)
+        if not seen.readers:
+            return None
+        known = self._counterparts(seen)
+        base, updates = known[0].named_base, known[0].named_updates
+        for other in known[1:]:
+            base, updates = base.union(other.named_base), updates.union(other.named_updates)
+        defined = base.subtract_range(self._undefined()).domain()
+
+        wrong = self._possible(seen.named_base.intersect_domain(defined).subtract(base))
+        if wrong is not None:
+            return Mismatch("base", self.old, self.new, seen, known, wrong)
+        if not seen.updates.is_empty() or not updates.is_empty():
+            found = self._compare_updates(seen, known, updates, defined)
+            if found is not None:
+                return found
+        for other in known:
+            self._check_names(other)
+        return None
+
+    def _compare_updates(self, seen: Through, known: list[Through], updates: Any, defined: Any) -> Mismatch | None:
+        extra = self._possible(seen.named_updates.intersect_domain(defined).subtract(updates))
+        if extra is not None:
+            return Mismatch("extra", self.old, self.new, seen, known, extra)
+        if seen.readers_differ:
+            asked = seen.named_base.domain().intersect(defined)
+            missing = self._possible(updates.intersect_domain(asked).subtract(seen.named_updates))
+            if missing is not None:
+                return Mismatch("missing", self.old, self.new, seen, known, missing)
+        else:
+            readers = seen.reader_names.intersect_domain(seen.base.domain()).intersect_range(defined)
+            lacking = readers.apply_range(updates).subtract(seen.updates.apply_range(seen.writer_names))
+            missing = self._possible(lacking.apply_domain(seen.reader_names))
+            if missing is not None:
+                return Mismatch("missing", self.old, self.new, seen, known, missing, lacking)
+        if not seen.updates_differ:
+            again = _twice(seen)
+            named = again.apply_domain(seen.reader_names).apply_range(seen.writer_names)
+            twice = self._possible(named.intersect_domain(defined))
+            if twice is not None:
+                return Mismatch("twice", self.old, self.new, seen, known, twice, again.apply_range(seen.writer_names))
+        return None
+
+    def _possible(self, wrong: Any) -> Any:
+        """The part of a relation whose sizes an argument can have; None when it is empty."""
+        import islpy as isl
+
+        text = self.new.dataflow.text
+        facts = " and ".join(text.known()) if text.parameters else ""
+        if facts and not wrong.is_empty():
+            parameters = ", ".join(text.parameters.values())
+            wrong = wrong.intersect_params(isl.Set.read_from_str(context(), f"[{parameters}] -> {{ : {facts} }}"))
+        return None if wrong.is_empty() else wrong
+
+    def _counterparts(self, seen: Through) -> list[Through]:
+        """The flow through the old buffers that the readers' origins read."""
+        found: dict[Buffer, Through] = {}
+        old, naming = self.old.dataflow, self.new.naming
+        for reader in seen.readers:
+            buffer = reader.shadow_of or reader.buffer
+            if reader.access is None:
+                buffer = naming.origins.buffers.get(buffer, buffer)
+            else:
+                buffer = self._old_load(reader)
+            found[buffer] = self.old.through(buffer)
+            for field in old.groups.get(buffer, ()):
+                found[field] = self.old.through(field)
+        spaces = {name for item in found.values() for reader in item.readers for name in [self._space(reader)]}
+        for reader in seen.readers:
+            if naming.name(reader).space not in spaces:
+                raise NotProvable(f"block {naming.name(reader).label.title} reads {reader.buffer.name} in a new way")
+        return list(found.values())
+
+    def _space(self, reader: Reference) -> str:
+        return self.old.naming.name(reader).space
+
+    def _old_load(self, reader: Reference) -> Buffer:
+        place = reader.place
+        assert place is not None
+        key, ordinal, _ = self.new.naming.origin(reader, place)
+        access = self.old.loads.get((key, ordinal))
+        if access is None:
+            title = self.new.naming.name(reader).label.title
+            raise NotProvable(f"block {title} reads {reader.buffer.name}, and no block before stands for it")
+        return access.cell[0]
+
+    def _check_names(self, known: Through) -> None:
+        """Names are a way to compare only when all iterations of one name saw the same."""
+        if not known.readers_differ:
+            lacking = known.reader_names.intersect_domain(known.base.domain()).apply_range(known.named_updates)
+            lacking = lacking.subtract(known.updates.apply_range(known.writer_names))
+            if not known.named_base.is_single_valued() or not lacking.is_empty():
+                raise NotProvable(
+                    f"iterations that read {known.flow.buffer.name} with the same axis values see different values"
+                )
+        if not known.updates_differ and not _twice(known).is_empty():
+            raise NotProvable(f"{known.flow.buffer.name} is updated several times with the same axis values")
+
+    def _undefined(self) -> Any:
+        import islpy as isl
+
+        return isl.UnionSet.read_from_str(context(), f"{{ {UNDEFINED}[] }}")
+
+
+def _twice(seen: Through) -> Any:
+    """Reader → update, where the reader sees another iteration of the same name as well."""
+    names = seen.writer_names.intersect_domain(seen.updates.range())
+    alike = names.apply_range(names.reverse())
+    alike = alike.subtract(names.domain().identity())
+    return seen.updates.apply_range(alike).intersect(seen.updates)

@@ -22,6 +22,7 @@ from loopwright.ir import (
     Min,
     Node,
     PrimFunc,
+    Range,
     Stmt,
     Var,
     const,
@@ -151,10 +152,10 @@ class Relocation:
             if exceeds[0]:
                 guards.append(cast(domain.low, var.dtype) <= value)
             if exceeds[1]:
-                guards.append(value <= cast(domain.high, var.dtype))
+                guards.append(value < facts.simplify(cast(domain.high, var.dtype) + 1))
         guards += [substitute(condition, values) for condition in self.runs.conditions]
         for counter, extent in loops:
-            facts.bind(counter, _range(counter, extent))
+            facts.bind(counter, Range.from_min_extent(const(0, counter.dtype), extent))
         kept: list[Expr] = []
         for guard in guards:
             simple = facts.simplify(guard)
@@ -208,12 +209,6 @@ class Relocation:
     def buffers(self) -> list[Buffer]:
         """Those through which values can flow differently now."""
         return list({**self.touched.reads, **self.touched.writes}.values())
-
-
-def _range(counter: Var, extent: Expr):  # type: ignore[no-untyped-def]
-    from loopwright.ir import Range
-
-    return Range.from_min_extent(const(0, counter.dtype), extent)
 
 
 def _loop_extent(extent: Expr, facts: Facts) -> Expr | None:

@@ -22,6 +22,7 @@ from loopwright.schedule.errors import (
     WrongType,
 )
 from loopwright.schedule.handles import BlockRV, ExprRV, LoopRV
+from loopwright.schedule.index_map import IndexMap
 from loopwright.schedule.primitives import PRIMITIVES
 from loopwright.schedule.proof import Mismatch, find_mismatch, find_race
 from loopwright.schedule.step import BlockResult, LoopResult, Proof, Result, Step
@@ -246,7 +247,7 @@ class Schedule:
         """A copy of what a block reads, made before it; the block (or the listed ones) reads the copy."""
         consumers = None if consumer_blocks is None else [self._block(consumer) for consumer in consumer_blocks]
         inputs = {"block": self._block(block), "consumer_blocks": consumers}
-        return self._do("CacheRead", inputs, read_buffer_index=read_buffer_index, storage_scope=storage_scope)
+        return self._do("CacheRead", inputs, read_buffer_index=_named(read_buffer_index), storage_scope=storage_scope)
 
     def cache_write(
         self,
@@ -258,7 +259,7 @@ class Schedule:
         """A block writes a new buffer, which is copied out after it."""
         consumers = None if consumer_blocks is None else [self._block(consumer) for consumer in consumer_blocks]
         inputs = {"block": self._block(block), "consumer_blocks": consumers}
-        return self._do("CacheWrite", inputs, write_buffer_index=write_buffer_index, storage_scope=storage_scope)
+        return self._do("CacheWrite", inputs, write_buffer_index=_named(write_buffer_index), storage_scope=storage_scope)
 
     def stage(
         self,
@@ -270,7 +271,9 @@ class Schedule:
     ) -> BlockRV:
         """The window of `buffer` that one iteration of `loop` reads is copied at the loop, perhaps in another layout."""
         inputs = {"block": self._block(block), "loop": loop}
-        return self._do("Stage", inputs, buffer=buffer, storage_scope=storage_scope, layout=layout)
+        return self._do(
+            "Stage", inputs, buffer=_named(buffer), storage_scope=storage_scope, layout=_map_text("stage", layout)
+        )
 
     def transform_layout(
         self,
@@ -281,12 +284,18 @@ class Schedule:
     ) -> None:
         """A buffer is stored in another layout, everywhere it is used."""
         inputs = {"block": self._block(block)}
-        return self._do("TransformLayout", inputs, buffer=buffer, index_map=index_map, pad_value=pad_value)
+        return self._do(
+            "TransformLayout",
+            inputs,
+            buffer=list(buffer) if isinstance(buffer, tuple) else _named(buffer),
+            index_map=_map_text("transform_layout", index_map),
+            pad_value=pad_value,
+        )
 
     def set_scope(self, block: BlockRV | str, buffer_index: int | str | Buffer, storage_scope: str) -> None:
         """A buffer that the block writes lives in another kind of memory."""
         return self._do(
-            "SetScope", {"block": self._block(block)}, buffer_index=buffer_index, storage_scope=storage_scope
+            "SetScope", {"block": self._block(block)}, buffer_index=_named(buffer_index), storage_scope=storage_scope
         )
 
     def storage_align(self, block: BlockRV | str, buffer_index: int, axis: int, factor: int, offset: int) -> None:
@@ -302,15 +311,15 @@ class Schedule:
 
     def lift_alloc(self, block: BlockRV | str, buffer: int | str | Buffer, levels: int = 1) -> None:
         """A buffer the block writes is allocated further out: `levels` loops up."""
-        return self._do("LiftAlloc", {"block": self._block(block)}, buffer=buffer, levels=levels)
+        return self._do("LiftAlloc", {"block": self._block(block)}, buffer=_named(buffer), levels=levels)
 
     def sink_alloc(self, block: BlockRV | str, buffer: int | str | Buffer) -> None:
         """A buffer the block writes is allocated as far in as its values allow."""
-        return self._do("SinkAlloc", {"block": self._block(block)}, buffer=buffer)
+        return self._do("SinkAlloc", {"block": self._block(block)}, buffer=_named(buffer))
 
     def prefetch(self, block: BlockRV | str, loop: LoopRV, buffer: int | str | Buffer, distance: int = 1) -> None:
         """Each iteration of `loop` asks for what the block reads `distance` iterations later."""
-        return self._do("Prefetch", {"block": self._block(block), "loop": loop}, buffer=buffer, distance=distance)
+        return self._do("Prefetch", {"block": self._block(block), "loop": loop}, buffer=_named(buffer), distance=distance)
 
     # --- notes and samples ----------------------------------------------------------------------------------------
 
@@ -492,3 +501,13 @@ def _check_options(debug_mask: str | int, error_render_level: str) -> None:
     if error_render_level not in ("detail", "fast", "none"):
         problem = f"error_render_level is {error_render_level!r}"
         raise BadStepArgument("Schedule", problem, hint='use "detail", "fast" or "none"')
+
+
+def _named(buffer: int | str | Buffer) -> int | str:
+    """A buffer as a trace carries it: on another schedule the name means the buffer there."""
+    return buffer.name if isinstance(buffer, Buffer) else buffer
+
+
+def _map_text(step: str, given: Callable[..., Any] | str | None) -> str | None:
+    """A map of indices as a trace carries it."""
+    return None if given is None else IndexMap.of(given, step).text

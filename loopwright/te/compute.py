@@ -64,6 +64,18 @@ class WrongVarargsNames(LoopwrightError):
         )
 
 
+class NotAComputeFunction(LoopwrightError, TypeError):
+    """The second argument of a compute is not a function of the indices."""
+
+    code = "LW0424"
+
+    def __init__(self, name: str, given: object) -> None:
+        super().__init__(
+            f"te.compute {name}: {type(given).__name__} {given!r} is not a function",
+            hint="give a function from the indices to the element's value, such as lambda i, j: A[i, j] + 1",
+        )
+
+
 class BadComputeBody(LoopwrightError, TypeError):
     """The function of a compute returned something that is not an element's value."""
 
@@ -156,6 +168,8 @@ def _axis_names(
     name: str, fcompute: Callable[..., Any], sizes: Sequence[Expr], varargs_names: Sequence[str] | None
 ) -> tuple[list[str], bool]:
     """The names of the axes, and whether the function takes them."""
+    if not callable(fcompute):
+        raise NotAComputeFunction(name, fcompute)
     try:
         parameters = list(inspect.signature(fcompute).parameters.values())
     except ValueError:  # some built-in functions have no readable signature: treat them as *args

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from loopwright.ir import Expr, Producer, ProducerLoad, WrongIndexCount, as_expr
 from loopwright.runtime.dtype import DataType
@@ -30,6 +30,24 @@ class WholeTensor(LoopwrightError, TypeError):
             why="an expression computes one element; arithmetic on whole tensors is part of topi",
             hint=f"index it, as in te.compute({tensor.name}.shape, lambda {names}: … {tensor.name}[{names}] …)",
             fields={"tensor": tensor.name},
+        )
+
+
+class NotASequence(LoopwrightError, TypeError):
+    """A tensor was iterated over, as by `for`, `list`, `sum` or `max`.
+
+    A tensor here is a description: how many elements it has may be known only when the program runs, and none has a
+    value yet. Loops over elements are the axes of a `te.compute`; sums and maxima are reductions over a reduce axis.
+    """
+
+    code = "LW0423"
+
+    def __init__(self, what: object) -> None:
+        super().__init__(
+            f"{what} cannot be iterated over",
+            why="its elements have no values before the program runs",
+            hint="write te.compute(shape, lambda i: …) for every element, te.sum(…, axis=k) or te.max(…, axis=k) over "
+            "a reduce axis k",
         )
 
 
@@ -98,11 +116,16 @@ class ScalarOperators:
     __xor__, __rxor__ = _forward("__xor__"), _forward("__rxor__")
     __lt__, __le__ = _forward("__lt__"), _forward("__le__")
     __gt__, __ge__ = _forward("__gt__"), _forward("__ge__")
+    __pow__, __rpow__ = _forward("__pow__"), _forward("__rpow__")
     __neg__, __invert__ = _forward("__neg__"), _forward("__invert__")
+    __pos__, __abs__ = _forward("__pos__"), _forward("__abs__")
     astype, equal = _forward("astype"), _forward("equal")
 
     def __bool__(self) -> bool:
         return bool(self.as_expr())
+
+    def __iter__(self) -> NoReturn:
+        raise NotASequence(self)  # without it, Python would try the indices 0, 1, 2, … and never stop
 
     def as_expr(self) -> Expr:
         raise NotImplementedError

@@ -32,6 +32,7 @@ from loopwright.ir import (
     IntImm,
     Let,
     LetStmt,
+    Node,
     PrimFunc,
     Ramp,
     Range,
@@ -45,6 +46,7 @@ from loopwright.ir import (
     is_no_op,
     logical_not,
     no_op,
+    pre_order_visit,
 )
 from loopwright.ir.node import rewrite_tuple
 from loopwright.ir.passes import function_pass
@@ -52,6 +54,8 @@ from loopwright.transform.folding import substitute_folding
 from loopwright.transform.known_ops import IF_THEN_ELSE
 from loopwright.transform.purity import has_data, is_pure
 from loopwright.transform.statements import flat_seq
+
+SHORT_VALUE = 64  # nodes
 
 
 class _Simplify(Rewriter):
@@ -107,6 +111,8 @@ class _Simplify(Rewriter):
 
     def visit_Let(self, expr: Let) -> Expr:
         value = self.visit(expr.value)
+        if not _is_short(value):
+            return expr.with_(value=value, body=self.visit(expr.body))
         with self.facts.bound(expr.var, value, inline=False):
             return expr.with_(value=value, body=self.visit(expr.body))
 
@@ -193,6 +199,19 @@ class _Simplify(Rewriter):
         return no_op() if is_no_op(new.body) else new
 
     visit_Allocate = visit_AllocateConst = visit_DeclBuffer = visit_AttrStmt = _with_body
+
+
+def _is_short(value: Expr) -> bool:
+    """Whether bounds of a let's value are worth asking for: of lets nested in lets, each level would ask all below."""
+    nodes = 0
+
+    def look(_: Node) -> bool:
+        nonlocal nodes
+        nodes += 1
+        return nodes <= SHORT_VALUE
+
+    pre_order_visit(value, look)
+    return nodes <= SHORT_VALUE
 
 
 @function_pass

@@ -511,7 +511,7 @@ def one_argument(dtype="float32"):
 
 def test_wrong_arguments():
     func = one_argument()
-    with pytest.raises(ArgumentCountMismatch, match=r"main takes 1 arguments \(A\), but 2 were given"):
+    with pytest.raises(ArgumentCountMismatch, match=r"main takes 1 argument \(A\), got 2"):
         evaluate(func, f32(1), f32(1))
     with pytest.raises(ArgumentKindMismatch, match="argument A is a list, expected an array"):
         evaluate(func, [1, 2, 3, 4])

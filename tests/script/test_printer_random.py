@@ -160,6 +160,10 @@ class Programs:
     def extent(self):
         return self.pick([const(8), const(5, "int64"), const(1), self.expr("int32", 1)])
 
+    def size(self):
+        extent = self.extent()
+        return const(1) if isinstance(extent, ir.IntImm) and extent.value < 0 else extent
+
     def annotations(self):
         values = [1, "text", True, 0.5, None, [1, 2], ["a"], {"k": [1, "v"]}, *self.vars[:1]]
         values += [const(3), const(2.5), ir.StringImm('q"\n'), const(True)]
@@ -288,7 +292,7 @@ class Programs:
 
     def declare(self, depth: int):
         data = self.pick([*self.pointers, *[buffer.data for buffer in self.buffers]])
-        buffer = ir.decl_buffer([const(3), self.extent()], self.pick(FLOATS), self.name(), data=data)
+        buffer = ir.decl_buffer([const(3), self.size()], self.pick(FLOATS), self.name(), data=data)
         if self.chance(0.3):
             strides = (const(9), self.expr("int32", 1))
             buffer = buffer.with_(elem_offset=self.expr("int32", 1), strides=strides, offset_factor=2)

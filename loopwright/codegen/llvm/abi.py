@@ -29,6 +29,7 @@ _KIND_NONE, _KIND_INT, _KIND_BOOL, _KIND_FLOAT, _KIND_POINTER, _KIND_DLTENSOR, _
 _TENSOR_HEADER = 24
 _DEVICE_CPU = 1
 _MESSAGE_BYTES = 1024
+_CODE_NAME_TABLE = "lw.dtype_names"
 _CODE_NAMES = ("int", "uint", "float", "handle", "bfloat", "complex", "bool", *["type"] * 11)
 
 
@@ -200,11 +201,10 @@ class EntryEmitter:
         self._check(here, "DeviceMismatch", text, [f"i32 {device}"], hint="copy it to the CPU first")
 
     def _code_name(self, code: str) -> str:
-        names = ", ".join(f"ptr {self.module.string(name)}" for name in _CODE_NAMES)
-        table = "lw.dtype_names"
-        if not self.module.is_defined(table):
-            self.module.mark_defined(table)
-            self.module.constant(table, f"[{len(_CODE_NAMES)} x ptr] [{names}]", 8)
+        if not self.module.is_defined(_CODE_NAME_TABLE):
+            self.module.mark_defined(_CODE_NAME_TABLE)
+            names = ", ".join(f"ptr {self.module.string(name)}" for name in _CODE_NAMES)
+            self.module.constant(_CODE_NAME_TABLE, f"[{len(_CODE_NAMES)} x ptr] [{names}]", 8)
         # The table is read only on the failing path, but a load here costs nothing and keeps the code simple.
         bounded = self.emitter.intrinsic(
             "llvm.umin.i8",
@@ -212,7 +212,7 @@ class EntryEmitter:
             [(DataType("uint8"), code), (DataType("uint8"), str(len(_CODE_NAMES) - 1))],
         )
         wide = self.b.value(f"zext i8 {bounded} to i64")
-        slot = self.b.value(f"getelementptr inbounds ptr, ptr @{table}, i64 {wide}")
+        slot = self.b.value(f"getelementptr inbounds ptr, ptr @{_CODE_NAME_TABLE}, i64 {wide}")
         return self.b.value(f"load ptr, ptr {slot}")
 
     def _bind_symbols(self, buffer: ir.Buffer) -> None:

@@ -53,8 +53,10 @@ def emit_binary(emitter: FunctionEmitter, node: ir.BinaryExpr, a: str, b: str) -
 def emit_compare(emitter: FunctionEmitter, node: ir.CompareExpr, a: str, b: str) -> str:
     """The truth value of a comparison."""
     dtype = node.a.dtype
+    if emitter.is_soft_float(dtype):
+        raise InternalError(f"a comparison of {dtype} reached code generation: legalize_low_precision did not run")
     signed, unsigned, ordered = _COMPARE[type(node)]
-    if dtype.is_float and not emitter.is_soft_float(dtype):
+    if dtype.is_float:
         return emitter.b.value(f"fcmp {ordered} {register_type(dtype)} {a}, {b}")
     predicate = unsigned if dtype.is_unsigned or dtype.kind == "handle" else signed
     return emitter.b.value(f"icmp {predicate} {register_type(dtype)} {a}, {b}")

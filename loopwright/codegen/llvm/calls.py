@@ -112,9 +112,11 @@ def _shift(emitter: FunctionEmitter, call: ir.Call) -> str:
     """The amount counts modulo the width, as docs/semantics.md says."""
     text = register_type(call.dtype)
     value = emitter.value(call.args[0])
-    amount = emitter.value(call.args[1])
-    if not isinstance(call.args[1], ir.IntImm):
-        amount = emitter.b.value(f"and {text} {amount}, {splat(call.dtype, str(call.dtype.bits - 1))}")
+    by = call.args[1]
+    if isinstance(by, ir.IntImm):
+        amount = str(by.value % call.dtype.bits)
+    else:
+        amount = emitter.b.value(f"and {text} {emitter.value(by)}, {splat(call.dtype, str(call.dtype.bits - 1))}")
     operation = "shl" if call.op.name == "tir.shift_left" else "lshr" if call.dtype.is_unsigned else "ashr"
     return emitter.b.value(f"{operation} {text} {value}, {amount}")
 
@@ -138,7 +140,8 @@ def _isinf(emitter: FunctionEmitter, call: ir.Call) -> str:
 def _reinterpret(emitter: FunctionEmitter, call: ir.Call) -> str:
     value = emitter.value(call.args[0])
     source, target = register_type(call.args[0].dtype), register_type(call.dtype)
-    return value if source == target else emitter.b.value(f"bitcast {source} {value} to {target}")
+    operation = "ptrtoint" if source == "ptr" else "inttoptr" if target == "ptr" else "bitcast"
+    return value if source == target else emitter.b.value(f"{operation} {source} {value} to {target}")
 
 
 # --- control ------------------------------------------------------------------------------------------------------
@@ -168,6 +171,10 @@ def _ret(emitter: FunctionEmitter, call: ir.Call) -> str:
         raise NotBuilt("returning a value from within a parallel loop", "set a flag in a buffer instead")
     dtype = call.dtype
     value = emitter.value(call.args[0])
+    if dtype == "uint64":
+        fits = emitter.b.value(f"icmp sge i64 {value}, 0")
+        text = "the result is 2^63 or more, which no result of a call can be\x1f\x1fwrite it to a buffer instead"
+        emitter.fail_unless(fits, "ResultOutOfRange", text)
     kind, wide = ("3", FLOAT64) if dtype.is_float else ("2" if dtype.is_bool else "1", DataType("int64"))
     widened = emitter.cast(value, dtype, wide)
     slot = emitter.b.value("getelementptr inbounds i8, ptr %result, i64 8")
@@ -218,15 +225,25 @@ def _call_extern(emitter: FunctionEmitter, call: ir.Call) -> str:
     symbol = call.args[0]
     if not isinstance(symbol, ir.StringImm):
         raise InternalError(f"{call.op.name}: the first argument is the name of the function", at=call)
-    given = [f"{register_type(arg.dtype)} {emitter.value(arg)}" for arg in call.args[1:]]
-    types = [register_type(arg.dtype) for arg in call.args[1:]]
+    is_intrinsic = "llvm" in call.op.name
+    types = [_c_type(arg.dtype, is_intrinsic) for arg in call.args[1:]]
+    given = [f"{text} {emitter.value(arg)}" for text, arg in zip(types, call.args[1:], strict=True)]
     result = register_type(call.dtype)
-    emitter.module.declare(symbol.value, f"{result} @{symbol.value}({', '.join(types)})")
-    text = f"call {result} @{symbol.value}({', '.join(given)})"
+    name = quoted(symbol.value)
+    emitter.module.declare(symbol.value, f"{result} @{name}({', '.join(types)})")
+    text = f"call {result} @{name}({', '.join(given)})"
     if result == "void":
         emitter.b.do(text)
         return "0"
     return emitter.b.value(text)
+
+
+def _c_type(dtype: DataType, is_intrinsic: bool) -> str:
+    """The type of an argument. C functions may rely on their caller to extend narrow integers; intrinsics do not."""
+    text = register_type(dtype)
+    if is_intrinsic or dtype.lanes > 1 or dtype.bits >= 32 or not (dtype.is_int or dtype.is_bool):
+        return text
+    return f"{text} {'zeroext' if dtype.is_unsigned else 'signext'}"
 
 
 @_rule("call_packed", "call_cpacked", "tvm_call_packed", "tvm_call_cpacked")

@@ -24,6 +24,9 @@ def emit_cast(emitter: FunctionEmitter, value: str, source: DataType, target: Da
         return _to_bool(emitter, value, source)
     soft_source, soft_target = emitter.is_soft_float(source), emitter.is_soft_float(target)
     single = FLOAT32.with_lanes(source.lanes)
+    # Small floats meet other types by way of float32, also where an instruction would round only once.
+    if single not in (source, target) and (_is_small(source) or _is_small(target)):
+        return emit_cast(emitter, emit_cast(emitter, value, source, single), single, target)
     if soft_source:
         return emit_cast(emitter, _decoded(emitter, value, source), single, target)
     if soft_target:
@@ -46,6 +49,10 @@ def emit_cast(emitter: FunctionEmitter, value: str, source: DataType, target: Da
     else:
         operation = "zext" if source.is_unsigned else "sext"
     return emitter.b.value(f"{operation} {register_type(source)} {value} to {register_type(target)}")
+
+
+def _is_small(dtype: DataType) -> bool:
+    return dtype.is_float and dtype.bits < 32
 
 
 def _decoded(emitter: FunctionEmitter, value: str, source: DataType) -> str:

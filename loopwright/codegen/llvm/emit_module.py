@@ -7,7 +7,7 @@ from loopwright.codegen.llvm.abi import EntryEmitter, entry_signature
 from loopwright.codegen.llvm.emitter import FunctionEmitter, body_types
 from loopwright.codegen.llvm.function_builder import FunctionBuilder
 from loopwright.codegen.llvm.module_text import ModuleText
-from loopwright.codegen.llvm.types import BODY_PREFIX, mangled, quoted, register_type, travels_as_bits
+from loopwright.codegen.llvm.types import BODY_PREFIX, MATH_PREFIX, mangled, quoted, register_type, travels_as_bits
 from loopwright.codegen.math import expand
 from loopwright.ir.deep import deep
 from loopwright.runtime.dtype import DataType
@@ -77,7 +77,7 @@ class _ModuleEmitter:
 
     def _math_body(self, name: str, source: DataType, target: DataType, count: int) -> str:
         """The symbol of a mathematical function for these types; its body is written on first use."""
-        symbol = f"lw.{name}.{_suffix(source)}.{_suffix(target)}"
+        symbol = f"{MATH_PREFIX}{name}.{_suffix(source)}.{_suffix(target)}"
         if self.module.is_defined(symbol):
             return symbol
         self.module.mark_defined(symbol)
@@ -129,12 +129,15 @@ def _written_pointers(function: ir.PrimFunc) -> set[ir.Var]:
     """The memory that the function stores to, or may store to through a call."""
     written: set[ir.Var] = set()
 
-    def look(node: ir.Node) -> None:
+    def look(node: ir.Node) -> bool:
         if isinstance(node, ir.BufferStore):
             written.add(node.buffer.data)
         elif isinstance(node, ir.Call) and not (isinstance(node.op, ir.Op) and node.op.is_pure):
+            if node.op.name == "tir.prefetch":
+                return False  # takes an address, but writes nothing there
             for arg in node.args:
                 ir.pre_order_visit(arg, escapes)
+        return True
 
     def escapes(node: ir.Node) -> None:
         if isinstance(node, ir.Var) and node.dtype.kind == "handle":

@@ -16,23 +16,29 @@ from loopwright import ir
 from loopwright.codegen.llvm.arithmetic import emit_binary, emit_compare
 from loopwright.codegen.llvm.calls import emit_call
 from loopwright.codegen.llvm.conversions import emit_cast
+from loopwright.codegen.llvm.expression_facts import FromMemory, Speculatable
 from loopwright.codegen.llvm.function_builder import FunctionBuilder
 from loopwright.codegen.llvm.module_text import ModuleText
 from loopwright.codegen.llvm.parallel import emit_parallel
 from loopwright.codegen.llvm.types import (
+    byte_string,
     float_literal,
     int_literal,
+    is_widened_in_memory,
     memory_type,
     register_type,
     splat,
+    storage_type,
     travels_as_bits,
 )
+from loopwright.codegen.llvm.unrolling import is_worth_unrolling
 from loopwright.ir.visitor import Visitor
-from loopwright.runtime.dtype import DataType
+from loopwright.runtime.dtype import INT64, DataType
 from loopwright.runtime.errors import InternalError
 
 # Larger allocations come from the workspace: threads have small stacks, and a stack overflow kills the process.
 STACK_LIMIT_BYTES = 16384
+STACK_TOTAL_BYTES = 1 << 18  # of all buffers of one function together
 ALIGNMENT = 64
 
 
@@ -49,9 +55,14 @@ class FunctionEmitter(Visitor):
         self.workspaces: list[str] = []  # live heap memory, to be freed on the way out
         self.in_parallel = False
         self._bodies = bodies
+        self._stack_bytes = 0
+        self._is_speculatable = Speculatable().visit
+        self._from_memory = FromMemory()
         # Values of sub-expressions already computed in this statement, by identity: programs share nodes. The node is
-        # kept beside its value, so that its identity is not given to another one.
+        # kept beside its value, so that its identity is not given to another one. The trail lists the keys in order,
+        # so that what a branch added can be taken out again (copies would grow with the square of the nesting).
         self._known: dict[int, tuple[str, ir.Expr]] = {}
+        self._trail: list[int] = []
 
     # --- expressions ----------------------------------------------------------------------------------------------
 
@@ -62,11 +73,19 @@ class FunctionEmitter(Visitor):
             return known[0]
         value: str = self._table[type(expr)](self, expr)
         self._known[id(expr)] = value, expr
+        self._trail.append(id(expr))
         return value
 
     def index(self, expr: ir.Expr) -> str:
-        """The value of an index: its sums and products do not wrap."""
-        return self._with_promise(expr, " nsw")
+        """The value of an index: its sums and products do not wrap, unless data takes part."""
+        return self._with_promise(expr, self._promise(expr))
+
+    def data(self, expr: ir.Expr) -> str:
+        """The value of what an index does not add up itself (a condition, the operand of a cast): it may wrap."""
+        return self._with_promise(expr, "")
+
+    def _promise(self, index: ir.Expr) -> str:
+        return "" if self._from_memory.visit(index) else " nsw"
 
     def _with_promise(self, expr: ir.Expr, promise: str) -> str:
         outer, self.no_wrap = self.no_wrap, promise
@@ -127,8 +146,8 @@ class FunctionEmitter(Visitor):
         return emit_binary(self, node, a, b)
 
     def visit_CompareExpr(self, node: ir.CompareExpr) -> str:
-        a = self.value(node.a)
-        b = self.value(node.b)
+        a = self.data(node.a)
+        b = self.data(node.b)
         return emit_compare(self, node, a, b)
 
     def visit_And(self, node: ir.And) -> str:
@@ -139,7 +158,7 @@ class FunctionEmitter(Visitor):
 
     def _lazy_logic(self, node: ir.And | ir.Or, operation: str, decided: str) -> str:
         a = self.value(node.a)
-        if node.dtype.lanes > 1 or is_speculatable(node.b):
+        if node.dtype.lanes > 1 or self._is_speculatable(node.b):
             return self.b.value(f"{operation} {register_type(node.dtype)} {a}, {self.value(node.b)}")
         rest, end, start = self.b.label("rest"), self.b.label("decided"), self.b.block
         self.b.branch(a, *((rest, end) if operation == "and" else (end, rest)))
@@ -151,16 +170,18 @@ class FunctionEmitter(Visitor):
 
     def _in_branch(self, expr: ir.Expr) -> tuple[str, str]:
         """The value of `expr` and the block it ends in; what is computed there is unknown outside."""
-        outer, self._known = self._known, dict(self._known)
+        mark = len(self._trail)
         value = self.value(expr)
-        self._known = outer
+        for key in self._trail[mark:]:
+            del self._known[key]
+        del self._trail[mark:]
         return value, self.b.block
 
     def visit_Not(self, node: ir.Not) -> str:
         return self.b.value(f"xor {register_type(node.dtype)} {self.value(node.a)}, {splat(node.dtype, 'true')}")
 
     def visit_Select(self, node: ir.Select) -> str:
-        condition = self.value(node.condition)
+        condition = self.data(node.condition)
         a = self.value(node.true_value)
         b = self.value(node.false_value)
         return self.select(node.condition.dtype, condition, node.dtype, a, b)
@@ -176,7 +197,7 @@ class FunctionEmitter(Visitor):
         """
         test = self.value(condition)
         is_likely = isinstance(condition, ir.Call) and condition.op.name == "tir.likely"
-        free = not is_likely and is_speculatable(then) and is_speculatable(otherwise)
+        free = not is_likely and self._is_speculatable(then) and self._is_speculatable(otherwise)
         if condition.dtype.lanes > 1 or free:
             return self.select(condition.dtype, test, then.dtype, self.value(then), self.value(otherwise))
         yes, no, end = self.b.label("then"), self.b.label("else"), self.b.label("chosen")
@@ -191,15 +212,30 @@ class FunctionEmitter(Visitor):
         return self.b.value(f"phi {register_type(then.dtype)} [ {a}, %{from_a} ], [ {b}, %{from_b} ]")
 
     def visit_Cast(self, node: ir.Cast) -> str:
-        return emit_cast(self, self.value(node.value), node.value.dtype, node.dtype)
+        return emit_cast(self, self.data(node.value), node.value.dtype, node.dtype)
 
     def visit_Let(self, node: ir.Let) -> str:
+        outer, outer_trail = self._known, self._trail
+        bound: list[tuple[ir.Var, str | None]] = []
         # A loop, since chains of lets (polynomials) are long.
         current: ir.Expr = node
         while isinstance(current, ir.Let):
-            self.values[current.var] = self.value(current.value)
+            var, value = current.var, self.data(current.value)
+            self._from_memory.bind(var, current.value)
+            if var in self.values or id(var) in self._known:
+                # It had another value before: what was computed from that one must not be found now.
+                self._known, self._trail = {}, []
+            bound.append((var, self.values.get(var)))
+            self.values[var] = value
             current = current.body
-        return self.value(current)
+        result = self.value(current)
+        self._known, self._trail = outer, outer_trail
+        for var, before in reversed(bound):
+            if before is None:
+                del self.values[var]
+            else:
+                self.values[var] = before
+        return result
 
     def visit_Call(self, call: ir.Call) -> str:
         outer, self.no_wrap = self.no_wrap, ""
@@ -221,16 +257,17 @@ class FunctionEmitter(Visitor):
         return self.b.value(f"shufflevector {text} {first}, {text} poison, <{lanes} x i32> zeroinitializer")
 
     def visit_Ramp(self, node: ir.Ramp) -> str:
-        element = register_type(node.base.dtype)
-        base = self.splat(self.value(node.base), node.base.dtype, node.lanes)
-        text = register_type(node.dtype)
+        dtype, text = node.base.dtype, register_type(node.dtype)
+        element, promise = register_type(dtype), self.no_wrap if dtype is INT64 else ""
+        base = self.splat(self.value(node.base), dtype, node.lanes)
         if isinstance(node.stride, ir.IntImm):
-            steps = ", ".join(f"{element} {node.stride.value * lane}" for lane in range(node.lanes))
-            return self.b.value(f"add{self.no_wrap} {text} {base}, <{steps}>")
-        counts = ", ".join(f"{element} {lane}" for lane in range(node.lanes))
-        stride = self.splat(self.value(node.stride), node.base.dtype, node.lanes)
-        scaled = self.b.value(f"mul{self.no_wrap} {text} {stride}, <{counts}>")
-        return self.b.value(f"add{self.no_wrap} {text} {base}, {scaled}")
+            stride = node.stride.value
+            steps = ", ".join([f"{element} {int_literal(dtype, stride * lane)}" for lane in range(node.lanes)])
+            return self.b.value(f"add{promise} {text} {base}, <{steps}>")
+        counts = ", ".join([f"{element} {int_literal(dtype, lane)}" for lane in range(node.lanes)])
+        strides = self.splat(self.value(node.stride), dtype, node.lanes)
+        scaled = self.b.value(f"mul{promise} {text} {strides}, <{counts}>")
+        return self.b.value(f"add{promise} {text} {base}, {scaled}")
 
     def visit_Shuffle(self, node: ir.Shuffle) -> str:
         lanes: list[tuple[str, DataType, int]] = []
@@ -258,7 +295,7 @@ class FunctionEmitter(Visitor):
     def address(self, buffer: ir.Buffer, index: str) -> str:
         """The address of the element at a scalar index."""
         pointer = self.visit_Var(buffer.data)
-        return self.b.value(f"getelementptr inbounds {memory_type(buffer.dtype)}, ptr {pointer}, i64 {index}")
+        return self.b.value(f"getelementptr inbounds {storage_type(buffer.dtype)}, ptr {pointer}, i64 {index}")
 
     def visit_BufferLoad(self, load: ir.BufferLoad) -> str:
         index = self._only_index(load.buffer, load.indices)
@@ -266,13 +303,13 @@ class FunctionEmitter(Visitor):
             return self._load(self.address(load.buffer, self.index(index)), load.dtype, load.buffer.dtype)
         if isinstance(index, ir.Ramp) and isinstance(index.stride, ir.IntImm) and index.stride.value == 1:
             return self._load(self.address(load.buffer, self.index(index.base)), load.dtype, load.buffer.dtype)
-        if isinstance(index, ir.Broadcast):
+        if isinstance(index, ir.Broadcast) and load.buffer.dtype.lanes == 1:
             one = self._load(self.address(load.buffer, self.index(index.value)), load.buffer.dtype, load.buffer.dtype)
             return self.splat(one, load.buffer.dtype, index.lanes)
-        lanes = [
-            self._load(self.address(load.buffer, lane), load.buffer.dtype, load.buffer.dtype)
-            for lane in self._index_lanes(index)
-        ]
+        lanes, dtype = [], load.buffer.dtype
+        for where in self._index_lanes(index):
+            one = self._load(self.address(load.buffer, where), dtype, dtype)
+            lanes += [self.lane(one, dtype, lane) for lane in range(dtype.lanes)]
         return self.vector(lanes, load.dtype)
 
     def _only_index(self, buffer: ir.Buffer, indices: tuple[ir.Expr, ...]) -> ir.Expr:
@@ -284,11 +321,11 @@ class FunctionEmitter(Visitor):
 
     def _index_lanes(self, index: ir.Expr) -> list[str]:
         if isinstance(index, ir.Ramp):
-            base, stride = self.index(index.base), self.index(index.stride)
+            base, stride, promise = self.index(index.base), self.index(index.stride), self._promise(index)
             lanes = []
             for lane in range(index.lanes):
-                step = self.b.value(f"mul nsw i64 {stride}, {lane}")
-                lanes.append(self.b.value(f"add nsw i64 {base}, {step}"))
+                step = self.b.value(f"mul{promise} i64 {stride}, {lane}")
+                lanes.append(self.b.value(f"add{promise} i64 {base}, {step}"))
             return lanes
         whole = self.index(index)
         return [self.lane(whole, index.dtype, lane) for lane in range(index.dtype.lanes)]
@@ -298,11 +335,14 @@ class FunctionEmitter(Visitor):
         if dtype.is_bool:
             nought = "0" if dtype.lanes == 1 else "zeroinitializer"
             return self.b.value(f"icmp ne {memory_type(dtype)} {value}, {nought}")
+        if is_widened_in_memory(dtype):
+            return self.b.value(f"trunc {memory_type(dtype)} {value} to {register_type(dtype)}")
         return value
 
     def _store(self, address: str, value: str, dtype: DataType, element: DataType) -> None:
-        if dtype.is_bool:
-            value = self.b.value(f"zext {register_type(dtype)} {value} to {memory_type(dtype)}")
+        if is_widened_in_memory(dtype):
+            extend = "zext" if dtype.is_unsigned else "sext"
+            value = self.b.value(f"{extend} {register_type(dtype)} {value} to {memory_type(dtype)}")
         self.b.do(f"store {memory_type(dtype)} {value}, ptr {address}, align {element.nbytes}")
 
     def visit_BufferStore(self, store: ir.BufferStore) -> None:
@@ -313,18 +353,21 @@ class FunctionEmitter(Visitor):
         elif isinstance(index, ir.Ramp) and isinstance(index.stride, ir.IntImm) and index.stride.value == 1:
             self._store(self.address(buffer, self.index(index.base)), value, store.value.dtype, buffer.dtype)
         else:
-            for lane, where in enumerate(self._index_lanes(index)):
-                one = self.lane(value, store.value.dtype, lane)
+            each = buffer.dtype.lanes
+            for position, where in enumerate(self._index_lanes(index)):
+                lanes = [self.lane(value, store.value.dtype, position * each + lane) for lane in range(each)]
+                one = lanes[0] if each == 1 else self.vector(lanes, buffer.dtype)
                 self._store(self.address(buffer, where), one, buffer.dtype, buffer.dtype)
 
     # --- statements -----------------------------------------------------------------------------------------------
 
     def run(self, statement: ir.Stmt) -> None:
         """Emit a statement. What its expressions computed is forgotten after it: stores change what loads see."""
-        outer, self._known = self._known, {}
+        outer, outer_trail = self._known, self._trail
+        self._known, self._trail = {}, []
         if self.b.open:
             self._table[type(statement)](self, statement)
-        self._known = outer
+        self._known, self._trail = outer, outer_trail
 
     def visit_SeqStmt(self, statement: ir.SeqStmt) -> None:
         for part in statement.seq:
@@ -337,7 +380,7 @@ class FunctionEmitter(Visitor):
         low = self.index(loop.min)
         high = self.index(loop.min + loop.extent)
         metadata = None
-        if loop.kind is ir.ForKind.UNROLLED:
+        if loop.kind is ir.ForKind.UNROLLED and is_worth_unrolling(loop):
             metadata = self.module.loop_metadata("llvm.loop.unroll.full")
         self.counted_loop(loop.loop_var, low, high, lambda: self.run(loop.body), metadata)
 
@@ -368,7 +411,6 @@ class FunctionEmitter(Visitor):
         head, inside, after = self.b.label("while"), self.b.label("body"), self.b.label("after")
         self.b.jump(head)
         self.b.start(head)
-        self._known = {}
         self.b.branch(self.value(loop.condition), inside, after)
         self.b.start(inside)
         self.run(loop.body)
@@ -378,6 +420,7 @@ class FunctionEmitter(Visitor):
 
     def visit_LetStmt(self, statement: ir.LetStmt) -> None:
         self.values[statement.var] = self.value(statement.value)
+        self._from_memory.bind(statement.var, statement.value)
         self.run(statement.body)
 
     def visit_AttrStmt(self, statement: ir.AttrStmt) -> None:
@@ -429,43 +472,47 @@ class FunctionEmitter(Visitor):
         self.b.ret(f"i32 {status}")
 
     def visit_Allocate(self, statement: ir.Allocate) -> None:
-        element, size = memory_type(statement.dtype), 1
+        var, bytes_each, count = statement.buffer_var, statement.dtype.nbytes * statement.dtype.lanes, 1
         for extent in statement.extents:
-            size = size * extent.value if isinstance(extent, ir.IntImm) and size >= 0 else -1
-        bytes_each = statement.dtype.nbytes * statement.dtype.lanes
-        if 0 <= size * bytes_each <= STACK_LIMIT_BYTES and size >= 0:
-            self.values[statement.buffer_var] = self.b.alloca(element, max(size, 1), ALIGNMENT)
-            self.apart.add(statement.buffer_var)
+            # -1: not known here
+            count = count * max(extent.value, 0) if isinstance(extent, ir.IntImm) and count >= 0 else -1
+        self.apart.add(var)
+        known_bytes = count * bytes_each
+        if 0 <= known_bytes <= min(STACK_LIMIT_BYTES, STACK_TOTAL_BYTES - self._stack_bytes):
+            self._stack_bytes += known_bytes
+            self.values[var] = self.b.alloca(storage_type(statement.dtype), max(count, 1), ALIGNMENT)
             self.run(statement.body)
             return
-        count = self.index(self._product(statement.extents))
-        needed = self.b.value(f"mul nsw i64 {count}, {bytes_each}")
+        needed = self._bytes_of(statement.extents, bytes_each)
         self.module.declare("lw_workspace_alloc", "noalias ptr @lw_workspace_alloc(i64)")
         self.module.declare("lw_workspace_free", "void @lw_workspace_free(ptr)")
         pointer = self.b.value(f"call noalias align {ALIGNMENT} ptr @lw_workspace_alloc(i64 {needed})")
         present = self.b.value(f"icmp ne ptr {pointer}, null")
-        text = (
-            f"no memory for the intermediate buffer {statement.buffer_var.name}\x1f\x1ffree memory, or tile the program"
-        )
+        text = f"no memory for the intermediate buffer {var.name}\x1f\x1ffree memory, or tile the program"
         self.fail_unless(present, "WorkspaceExhausted", text)
-        self.values[statement.buffer_var] = pointer
-        self.apart.add(statement.buffer_var)
+        self.values[var] = pointer
         self.workspaces.append(pointer)
         self.run(statement.body)
         self.workspaces.pop()
         if self.b.open:
             self.b.do(f"call void @lw_workspace_free(ptr {pointer})")
 
-    def _product(self, extents: Sequence[ir.Expr]) -> ir.Expr:
-        total: ir.Expr = ir.const(1, "int64")
+    def _bytes_of(self, extents: Sequence[ir.Expr], bytes_each: int) -> str:
+        """The size of a buffer; -1, which no allocation can serve, where 64 bits do not hold it."""
+        total, too_large = str(bytes_each), "false"
+        self.module.declare("llvm.umul.with.overflow.i64", "{i64, i1} @llvm.umul.with.overflow.i64(i64, i64)")
         for extent in extents:
-            total = total * extent.astype("int64")
-        return total
+            given = self.cast(self.index(extent), extent.dtype, INT64)
+            count = self.intrinsic("llvm.smax.i64", INT64, [(INT64, given), (INT64, "0")])
+            pair = self.b.value(f"call {{i64, i1}} @llvm.umul.with.overflow.i64(i64 {total}, i64 {count})")
+            total = self.b.value(f"extractvalue {{i64, i1}} {pair}, 0")
+            overflows = self.b.value(f"extractvalue {{i64, i1}} {pair}, 1")
+            too_large = self.b.value(f"or i1 {too_large}, {overflows}")
+        return self.b.value(f"select i1 {too_large}, i64 -1, i64 {total}")
 
     def visit_AllocateConst(self, statement: ir.AllocateConst) -> None:
         data = np.ascontiguousarray(np.asarray(statement.data, dtype=statement.dtype.numpy())).tobytes()
-        body = "".join(f"\\{byte:02X}" for byte in data)
-        symbol = self.module.constant("const", f'[{len(data)} x i8] c"{body}"', ALIGNMENT)
+        symbol = self.module.constant(self.module.unique("lw.const"), byte_string(data), ALIGNMENT)
         self.values[statement.buffer_var] = symbol
         self.apart.add(statement.buffer_var)
         self.run(statement.body)
@@ -478,22 +525,3 @@ def body_types(name: str, source: DataType, target: DataType) -> tuple[DataType,
     if name == "encode":
         return source, DataType(f"uint{target.bits}").with_lanes(target.lanes)
     return source, target
-
-
-def is_speculatable(expr: ir.Expr) -> bool:
-    """Whether computing `expr` where it is not needed does no harm: no loads, no faults, no effects."""
-    harmless = True
-
-    def look(node: ir.Node) -> bool:
-        nonlocal harmless
-        if isinstance(node, ir.BufferLoad):
-            harmless = False
-        elif isinstance(node, (ir.Div, ir.Mod, ir.FloorDiv, ir.FloorMod)) and not node.dtype.is_float:
-            divisor = node.b.value if isinstance(node.b, ir.Broadcast) else node.b
-            harmless = harmless and isinstance(divisor, ir.IntImm) and divisor.value not in (0, -1)
-        elif isinstance(node, ir.Call):
-            harmless = harmless and isinstance(node.op, ir.Op) and node.op.is_pure and "extern" not in node.op.name
-        return harmless
-
-    ir.pre_order_visit(expr, look)
-    return harmless

@@ -64,7 +64,7 @@ class CodeNotForHost(LoopwrightError):
         lacks = f"this CPU ({host.cpu}) lacks {', '.join(missing)}" if missing else f"this machine is {host.triple}"
         super().__init__(
             f"code for {cpu} cannot run here: {lacks}",
-            hint='build for Target("llvm") to run on this machine, or export the library and run it there',
+            hint='build for Target("llvm") to run on this machine; get_source("asm") shows this code',
             fields={"cpu": cpu.name, "triple": cpu.triple, "missing": missing},
         )
 
@@ -187,6 +187,15 @@ def load_object(object_bytes: bytes, symbols: Mapping[str, int] | None = None) -
     except RuntimeError as error:
         raise InternalError(f"LLVM cannot link the object: {str(error).strip()}") from None
     return Loaded(tracker, found.defined)
+
+
+def is_runnable(cpu: CpuDescription) -> bool:
+    """Whether this machine can run code for `cpu`."""
+    try:
+        require_runnable(cpu)
+    except CodeNotForHost:
+        return False
+    return True
 
 
 def require_runnable(cpu: CpuDescription) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from time import perf_counter
+from typing import Any
 
 from loopwright import ir
 from loopwright.codegen.llvm.abi import ENTRY_PREFIX
 from loopwright.codegen.llvm.emit_module import emit_module, with_symbols, written_arguments
-from loopwright.codegen.llvm.engine import Compiled, compile_text, load
+from loopwright.codegen.llvm.engine import Compiled, compile_text, is_runnable, load, require_runnable
 from loopwright.runtime import ffi, thread_pool
 from loopwright.runtime.module import Module
 from loopwright.target import CpuDescription
@@ -21,19 +23,25 @@ class CompiledModule(Module):
 
 
 def make_module(module: ir.IRModule, cpu: CpuDescription, entry_name: str | None = None) -> CompiledModule:
-    """Compile every function of a lowered module for `cpu` and load the result."""
+    """Compile every function of a lowered module for `cpu` and load the result.
+
+    Code that this machine cannot run is compiled all the same: its source can be read, and a call says what is missing.
+    """
     start = perf_counter()
     module = with_symbols(module)
     text = emit_module(module, cpu)
     emitted = perf_counter()
     compiled = compile_text(text, cpu)
     linking = perf_counter()
-    loaded = load(compiled, {**ffi.symbols(), **thread_pool.symbols()})
-    functions, writes = {}, {}
-    for _, function in module.functions_items():
-        address = loaded.address(ENTRY_PREFIX + function.name)
-        functions[function.name] = ffi.function_from_address(address, loaded)
-        writes[function.name] = written_arguments(function)
+    names = [function.name for _, function in module.functions_items()]
+    loaded = load(compiled, {**ffi.symbols(), **thread_pool.symbols()}) if is_runnable(cpu) else None
+    functions: dict[str, Callable[..., Any]] = {}
+    for name in names:
+        if loaded is None:
+            functions[name] = lambda *_: require_runnable(cpu)  # which refuses, and says why
+        else:
+            functions[name] = ffi.function_from_address(loaded.address(ENTRY_PREFIX + name), loaded)
+    writes = {function.name: written_arguments(function) for _, function in module.functions_items()}
     made = CompiledModule(
         functions,
         entry_name,

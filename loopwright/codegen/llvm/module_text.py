@@ -27,10 +27,10 @@ class ModuleText:
         self._names: dict[str, int] = {}
 
     def unique(self, stem: str) -> str:
-        """A symbol name not given before."""
+        """A symbol name not given before. `stem` holds no number after a last dot: those are ours."""
         count = self._names.get(stem, 0)
         self._names[stem] = count + 1
-        return stem if count == 0 else f"{stem}.{count}"
+        return f"{stem}.{count}"
 
     def declare(self, name: str, signature: str) -> None:
         """Declare an external function once; `signature` is the text after `declare`, with `@name` in it."""
@@ -54,11 +54,10 @@ class ModuleText:
             name = self._strings[text] = f"@.str.{len(self._strings)}"
         return name
 
-    def constant(self, stem: str, text: str, alignment: int) -> str:
+    def constant(self, name: str, text: str, alignment: int) -> str:
         """The symbol of a constant with initialiser `text`."""
-        name = f"@{self.unique(stem)}"
-        self._globals.append(f"{name} = private unnamed_addr constant {text}, align {alignment}")
-        return name
+        self._globals.append(f"@{name} = private unnamed_addr constant {text}, align {alignment}")
+        return f"@{name}"
 
     def loop_metadata(self, *properties: str) -> str:
         """A distinct loop identifier with properties such as `llvm.loop.unroll.full`."""

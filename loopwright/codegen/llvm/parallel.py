@@ -24,7 +24,7 @@ def emit_parallel(emitter: FunctionEmitter, loop: ir.For) -> None:
     low = emitter.index(loop.min)
     high = emitter.index(loop.min + loop.extent)
     captured = _captured(loop.body, emitter)
-    chunk = emitter.module.unique("parallel." + re.sub(r"\W", "_", loop.loop_var.name, flags=re.ASCII))
+    chunk = emitter.module.unique("lw.parallel." + re.sub(r"\W", "_", loop.loop_var.name, flags=re.ASCII))
     _emit_chunk(emitter, loop, captured, chunk)
     _emit_stub(emitter, captured, chunk)
 

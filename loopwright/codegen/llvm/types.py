@@ -8,7 +8,9 @@ from typing import Final
 from loopwright.runtime.dtype import DataType
 from loopwright.runtime.errors import InternalError
 
-BODY_PREFIX: Final = "lw."  # of the symbols of function bodies, which are internal
+# Of internal symbols. No two kinds share a prefix, so that no function's name can clash with another kind.
+BODY_PREFIX: Final = "lw.body."
+MATH_PREFIX: Final = "lw.math."
 
 _FLOATS: Final = {16: "half", 32: "float", 64: "double"}
 
@@ -28,10 +30,21 @@ def register_type(dtype: DataType) -> str:
 
 
 def memory_type(dtype: DataType) -> str:
-    """The type of a value in memory: a bool takes a byte."""
-    if dtype.is_bool:
+    """The type as which a value is loaded and stored: what is smaller than a byte takes a byte."""
+    if is_widened_in_memory(dtype):
         return "i8" if dtype.lanes == 1 else f"<{dtype.lanes} x i8>"
     return register_type(dtype)
+
+
+def storage_type(dtype: DataType) -> str:
+    """The type of an element of an array. Not a vector: LLVM pads vectors of three in arrays."""
+    element = memory_type(dtype.element)
+    return element if dtype.lanes == 1 else f"[{dtype.lanes} x {element}]"
+
+
+def is_widened_in_memory(dtype: DataType) -> bool:
+    """Whether a value takes a whole byte in memory though it has fewer bits."""
+    return dtype.bits < 8 and dtype.kind in ("int", "uint", "bool")
 
 
 def travels_as_bits(dtype: DataType) -> bool:
@@ -40,12 +53,11 @@ def travels_as_bits(dtype: DataType) -> bool:
 
 
 def int_literal(dtype: DataType, value: int) -> str:
-    """An integer or truth value."""
+    """An integer (its low bits, read as signed) or truth value."""
     if dtype.is_bool:
         return "true" if value else "false"
-    if dtype.kind == "uint" and value >> (dtype.bits - 1):
-        return str(value - (1 << dtype.bits))
-    return str(value)
+    half = 1 << (dtype.bits - 1)
+    return str(((value + half) & (2 * half - 1)) - half)
 
 
 def float_literal(dtype: DataType, value: float) -> str:
@@ -82,14 +94,24 @@ def mangled(dtype: DataType) -> str:
     return element if dtype.lanes == 1 else f"v{dtype.lanes}{element}"
 
 
+_ESCAPES: Final = {
+    byte: f"\\{byte:02X}" for byte in range(256) if not 32 <= byte < 127 or byte in (ord('"'), ord("\\"))
+}
+
+
+def byte_string(data: bytes) -> str:
+    """Bytes as an LLVM array constant."""
+    return f'[{len(data)} x i8] c"{data.decode("latin-1").translate(_ESCAPES)}"'
+
+
 def c_string(text: str) -> str:
     """The bytes of `text` with a final zero as an LLVM string constant."""
-    data = text.encode() + b"\0"
-    body = "".join(chr(byte) if 32 <= byte < 127 and byte not in (34, 92) else f"\\{byte:02X}" for byte in data)
-    return f'[{len(data)} x i8] c"{body}"'
+    return byte_string(text.encode("utf-8", "replace") + b"\0")
 
 
 def quoted(symbol: str) -> str:
     """A symbol as LLVM text; names outside the plain alphabet need quotes."""
     plain = all(letter.isalnum() or letter in "._$-" for letter in symbol) and symbol.isascii()
-    return symbol if plain else f'"{symbol}"'
+    if plain and not symbol[:1].isdecimal():
+        return symbol
+    return f'"{symbol.encode("utf-8", "replace").decode("latin-1").translate(_ESCAPES)}"'

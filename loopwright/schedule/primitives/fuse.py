@@ -5,8 +5,8 @@
             vi, vj = T.axis.remap("SS", [i, j])          vi = T.axis.spatial(4, i_j_fused // 5)
             …                                            vj = T.axis.spatial(5, i_j_fused % 5)
 
-Every iteration runs once, in the same order, so there is nothing to prove. A data loop and a reduce loop may be fused:
-where the init of the reduction runs is part of the program's meaning, not of the loops' shape.
+Every iteration runs once, in the same order. A data loop and a reduce loop may be fused: the init of the reduction then
+runs before the fused loop; where something else in the loop touches the same memory, that is proved to keep every value.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from loopwright.arith import Analyzer
 from loopwright.ir import Expr, For, ForKind, Var, const, uses_var
 from loopwright.schedule.bindings import nest, rebind
 from loopwright.schedule.errors import BadStepArgument, NotSupported
+from loopwright.schedule.footprint import met_by_inits
 from loopwright.schedule.primitives.split import check_plain
 from loopwright.schedule.step import LoopResult, Proof, Step
 from loopwright.schedule.view import View
@@ -52,4 +53,6 @@ def fuse(view: View, loops: Sequence[For], preserve_unit_iters: bool = True) -> 
     path = view.loop_path(loops[0].loop_var)
     body = rebind(loops[-1].body, values, [*view.all_loops_above(path[:-1]), new])
     after = view.replaced(path, nest([new], body))
-    return Step(after, Proof.ORDER_KEPT, results=[LoopResult(fused)], at=loops[0])
+    buffers = met_by_inits(loops[0])
+    proof = Proof.VALUES if buffers else Proof.ORDER_KEPT
+    return Step(after, proof, results=[LoopResult(fused)], at=loops[0], buffers=buffers)

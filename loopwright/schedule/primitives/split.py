@@ -13,8 +13,8 @@ With tail="peel" no block is guarded; what does not fill a tile becomes a loop o
     for i_tail in range(2):
         with T.block("B_tail"): …                vi = i_tail + 8
 
-Every iteration runs once, in the same order, so there is nothing to prove; only where a reduction is peeled its init
-may take another place, which is proved to keep every value.
+Every iteration runs once, in the same order. Only the init of a reduction may take another place: where something
+else in the loop touches the same memory, or where a reduction is peeled, that is proved to keep every value.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from loopwright.ir import BlockRealize, Expr, For, ForKind, IntImm, IterType, Re
 from loopwright.ir.intrinsics import ceildiv
 from loopwright.schedule.bindings import guard_blocks, nest, rebind
 from loopwright.schedule.errors import BadStepArgument, NotSupported, ScheduleError
+from loopwright.schedule.footprint import met_by_inits
 from loopwright.schedule.proof import Origins
 from loopwright.schedule.renew import renew
 from loopwright.schedule.step import LoopResult, Proof, Step
@@ -67,8 +68,15 @@ def split(
     body = rebind(loop.body, {loop.loop_var: index}, [*view.all_loops_above(path[:-1]), *loops])
     if not fits:
         body = guard_blocks(body, index < loop.extent)
-    results = [LoopResult(new.loop_var) for new in loops]
-    return Step(view.replaced(path, nest(loops, body)), Proof.ORDER_KEPT, results=results, several=True, at=loop)
+    buffers = met_by_inits(loop)
+    return Step(
+        view.replaced(path, nest(loops, body)),
+        Proof.VALUES if buffers else Proof.ORDER_KEPT,
+        results=[LoopResult(new.loop_var) for new in loops],
+        several=True,
+        at=loop,
+        buffers=buffers,
+    )
 
 
 def check_plain(step: str, loop: For) -> None:
@@ -142,7 +150,7 @@ def _peeled(view: View, loop: For, extents: Sequence[Expr]) -> Step:
     copy, renamed = renew(_StopInits(loop.loop_var).visit(loop.body), tail_name)
     var = Var(f"{loop.loop_var.name}_tail", loop.loop_var.dtype)
     done = facts.simplify(whole * tile)
-    rest = loop.with_(loop_var=var, extent=facts.simplify(loop.extent - done), body=copy)
+    rest = loop.with_(loop_var=var, extent=facts.simplify(loop.extent % tile), body=copy)
     rest = rest.with_(body=rebind(copy, {loop.loop_var: var + done}, [*around, rest]))
     return Step(
         view.replaced(path, seq([main, rest])),

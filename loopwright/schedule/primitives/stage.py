@@ -33,8 +33,10 @@ from loopwright.ir import (
     DeclBuffer,
     Expr,
     For,
+    IntImm,
     IterType,
     LetStmt,
+    Range,
     Rewriter,
     SeqStmt,
     Stmt,
@@ -54,7 +56,7 @@ from loopwright.schedule.buffers import (
     is_leaf,
     replaced_regions,
 )
-from loopwright.schedule.copies import copy_nest
+from loopwright.schedule.copies import Indices, copy_nest
 from loopwright.schedule.errors import BadStepArgument, NotSupported, ScheduleError
 from loopwright.schedule.handles import block_key
 from loopwright.schedule.index_map import IndexMap
@@ -142,7 +144,7 @@ def stage(
     def place(offsets: Sequence[Expr]) -> Sequence[Expr]:
         return offsets if index_map is None else index_map.at(offsets)
 
-    moved = _moved(block, chosen, staged, origin, place)
+    moved = _moved(block, window, staged, origin, place)
     copies: list[Block] = []
     before: list[Stmt] = []
     after: list[Stmt] = []
@@ -165,6 +167,7 @@ def stage(
         Origins(copies=frozenset([block_key(made) for made in copies])),
         results=[BlockResult(block_key(copies[0]))],
         at=loop,
+        buffers=[chosen],  # and the new one: everything else is read and written as before
     )
 
 
@@ -209,10 +212,11 @@ def _origin_in_block(view: View, realize: BlockRealize, loop: For, window: Windo
     return tuple([substitute(low, known) for low in window.origin])
 
 
-def _moved(realize: BlockRealize, old: Buffer, new: Buffer, origin: Sequence[Expr], place) -> BlockRealize:  # type: ignore[no-untyped-def]
-    """The block with its accesses of `old` going to the window `new`."""
+def _moved(realize: BlockRealize, window: Window, new: Buffer, origin: Sequence[Expr], place: Indices) -> BlockRealize:
+    """The block with its accesses of the window going to `new`."""
+    old = window.buffer
     facts = axis_facts(realize)
-    rewriter = _MoveAccesses(old, new, origin, place, facts)
+    rewriter = _MoveAccesses(window, new, origin, place, facts)
     block = rewriter.block(realize.block)
     found_reads, found_writes = infer_regions(block, SourceLine("", 0))
     reads = replaced_regions(block.reads, old, {region.buffer: region for region in found_reads + found_writes}, new)
@@ -221,8 +225,11 @@ def _moved(realize: BlockRealize, old: Buffer, new: Buffer, origin: Sequence[Exp
 
 
 class _MoveAccesses(Rewriter):
-    def __init__(self, old: Buffer, new: Buffer, origin: Sequence[Expr], place, facts: Analyzer) -> None:  # type: ignore[no-untyped-def]
-        self.old, self.new, self.origin, self.place, self.facts = old, new, origin, place, facts
+    def __init__(
+        self, window: Window, new: Buffer, origin: Sequence[Expr], place: Indices, facts: Analyzer
+    ) -> None:
+        self.old, self.sizes = window.buffer, window.shape
+        self.new, self.origin, self.place, self.facts = new, origin, place, facts
 
     @deep
     def block(self, block: Block) -> Block:
@@ -230,12 +237,20 @@ class _MoveAccesses(Rewriter):
         return block.with_(body=self.visit(block.body), init=init)
 
     def _indices(self, indices: Sequence[Expr]) -> tuple[Expr, ...]:
-        offsets = [self.facts.simplify(index - low) for index, low in zip(indices, self.origin, strict=True)]
-        return tuple([self.facts.simplify(index) for index in self.place(offsets)])
+        return tuple([self.facts.simplify(index) for index in self.place(self._offsets(indices))])
+
+    def _offsets(self, indices: Sequence[Expr]) -> list[Expr]:
+        offsets = []
+        for index, low, size in zip(indices, self.origin, self.sizes, strict=True):
+            offset = self.facts.simplify(index - low)
+            # v % 8 reads better than v - v // 8 * 8, and is one division less for the proof.
+            if isinstance(size, IntImm) and size.value > 1 and not isinstance(offset, (Var, IntImm)):
+                rest = index % size.astype(index.dtype)
+                offset = self.facts.simplify(rest) if self.facts.can_prove_equal(offset, rest) else offset
+            offsets.append(offset)
+        return offsets
 
     def visit_For(self, loop: For) -> Stmt:
-        from loopwright.ir import Range
-
         with self.facts.bound(loop.loop_var, Range.from_min_extent(loop.min, loop.extent)):
             return self.rebuild(loop)
 

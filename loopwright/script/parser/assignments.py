@@ -120,6 +120,12 @@ class Assignments(BlockStatements):
                     return None
                 raise Rebinding(name, self.scopes.frames[-1][name][1], self.place(target))
             return self._let(target, as_expr(value), None)
+        if isinstance(value, Buffer) and isinstance(self.scopes.get(name), Buffer) and self.scopes.get(name) != value:
+            # A second name for a buffer is fine; the name of another buffer is nearly always meant as a copy.
+            box = ", ".join([f"0:{extent!r}" for extent in value.shape])
+            raise Rebinding(
+                name, None, self.place(target), f"to copy the elements, write {name}[{box}] = {value.name}[{box}]"
+            )
         self.define(target, value)
         return None
 

@@ -33,17 +33,21 @@ class InvalidSyntax(DiagnosticError, SyntaxError):
         super().__init__(f"the script is not valid Python: {message}", at=at)
 
 
+_DEFINE = "define it in the script, around it, or in extra_vars; a loop variable ends with its loop"
+
+
 class UndefinedName(DiagnosticError, NameError):
     """A name that neither the script nor the code around it defines."""
 
     code = "LW0303"
 
     def __init__(self, name: str, known: Iterable[str], at: SourceLine) -> None:
-        near = get_close_matches(name, [str(k) for k in known], 1)
+        # One letter is close to every name that begins with it.
+        near = get_close_matches(name, [str(k) for k in known], 1) if len(name) > 1 else []
         super().__init__(
             f"name {name!r} is not defined",
             at=at,
-            hint=f"did you mean {near[0]!r}?" if near else "define it in the script, around it, or in extra_vars",
+            hint=f"did you mean {near[0]!r}?" if near else _DEFINE,
             fields={"name": name, "candidates": near},
         )
 
@@ -125,12 +129,12 @@ class Rebinding(DiagnosticError):
 
     code = "LW0310"
 
-    def __init__(self, name: str, first: SourceLine | None, at: SourceLine) -> None:
+    def __init__(self, name: str, first: SourceLine | None, at: SourceLine, hint: str | None = None) -> None:
         super().__init__(
             f"name {name!r} is already defined in this scope" + (f", in line {first.line}" if first else ""),
             at=at,
             why="a name stands for one value; only buffers change while the program runs",
-            hint="use another name, or store the value in a buffer",
+            hint=hint or "use another name, or store the value in a buffer",
             fields={"name": name},
         )
 
@@ -140,9 +144,12 @@ class Misplaced(DiagnosticError):
 
     code = "LW0311"
 
-    def __init__(self, what: str, belongs: str, stands: str, at: SourceLine) -> None:
+    def __init__(self, what: str, belongs: str, stands: str, at: SourceLine, hint: str | None = None) -> None:
         super().__init__(
-            f"{what} belongs {belongs}, but stands {stands}", at=at, fields={"construct": what, "found": stands}
+            f"{what} belongs {belongs}, but stands {stands}",
+            at=at,
+            hint=hint,
+            fields={"construct": what, "found": stands},
         )
 
 
@@ -169,12 +176,9 @@ class WrongIterator(DiagnosticError, TypeError):
 
     code = "LW0314"
 
-    def __init__(self, problem: str, at: SourceLine) -> None:
-        super().__init__(
-            problem,
-            at=at,
-            hint="loop over range(n), T.serial, T.parallel, T.vectorized, T.unroll, T.thread_binding or T.grid",
-        )
+    def __init__(self, problem: str, at: SourceLine, hint: str | None = None) -> None:
+        loops = "loop over range(n), T.serial, T.parallel, T.vectorized, T.unroll, T.thread_binding or T.grid"
+        super().__init__(problem, at=at, hint=hint or loops)
 
 
 class WrongTargets(DiagnosticError, ValueError):

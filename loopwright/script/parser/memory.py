@@ -107,6 +107,7 @@ class Memory(Frames):
                 "inside a block or directly inside the function",
                 self.frames[-1].words,
                 self.place(node),
+                "use T.decl_buffer here for memory of each iteration's own, or move T.alloc_buffer out of the loop",
             )
         self.function.root_allocations.append(buffer)
         return buffer

@@ -141,6 +141,7 @@ class StatementParser(Assignments):
                     raise WrongIterator(
                         f"range takes an extent, or begin and end, got {count(len(bounds), 'argument')}",
                         self.place(node),
+                        _without_step(bounds),
                     )
                 return d.LoopSpec(ForKind.SERIAL, bounds[0], bounds[1] if len(bounds) == 2 else None, None, {})
         value = self.evaluate(node)
@@ -302,3 +303,13 @@ def _sequence(statements: list[Stmt]) -> Stmt:
 def _at(statement: Stmt, span: SourceLine) -> Stmt:
     values = [getattr(statement, one.name) for one in statement.node_fields]
     return type(statement)._make(*values, span=span)
+
+
+def _without_step(bounds: list[Any]) -> str | None:
+    """How to write range(begin, end, step) of literals with an extent alone."""
+    if len(bounds) != 3 or not all(isinstance(bound, int) for bound in bounds) or bounds[2] == 0:
+        return None
+    begin, step = bounds[0], bounds[2]
+    stride = "i" if abs(step) == 1 else f"i * {abs(step)}"
+    index = f"{begin} - {stride}" if step < 0 else f"{begin} + {stride}" if begin else stride
+    return f"write range({len(builtins.range(*bounds))}), and use {index} as the index"

@@ -45,8 +45,12 @@ class Layout:
 
     text: str
 
-    def __str__(self) -> str:
-        return self.text
+
+class Side(tuple[str, int]):
+    """A buffer of a block as ("read" or "write", position): one argument, not a list of them."""
+
+    def __new__(cls, side: str, index: int) -> Side:
+        return super().__new__(cls, (side, index))
 
 
 @dataclass(frozen=True)
@@ -70,9 +74,9 @@ class Move:
 
 
 def _told(value: Any) -> str:
-    if isinstance(value, tuple):
+    if isinstance(value, tuple) and not isinstance(value, Side):
         return f"[{', '.join([_told(item) for item in value])}]"
-    return str(value) if isinstance(value, (BlockRef, LoopRef, Layout)) else repr(value)
+    return str(value) if isinstance(value, (BlockRef, LoopRef)) else repr(getattr(value, "text", value))
 
 
 def _resolved(sch: Schedule, value: Any) -> Any:
@@ -84,7 +88,9 @@ def _resolved(sch: Schedule, value: Any) -> Any:
             raise Unresolved(f"{value} is not there")
         return loops[value.depth]
     if isinstance(value, Layout):
-        return eval(value.text)
+        return value.text
+    if isinstance(value, Side):
+        return tuple(value)
     if isinstance(value, tuple):
         return [_resolved(sch, item) for item in value]
     return value
@@ -292,13 +298,6 @@ def _layout_changes(places: Places) -> Iterator[Move]:
                             yield move(
                                 "TransformLayout", block=block, buffer=Side(side, index), index_map=layout, pad_value=pad
                             )
-
-
-class Side(tuple[str, int]):
-    """A buffer of a block as ("read" or "write", position): one argument, not a list of them."""
-
-    def __new__(cls, side: str, index: int) -> Side:
-        return super().__new__(cls, (side, index))
 
 
 def _scopes(places: Places) -> Iterator[Move]:

@@ -1,0 +1,172 @@
+"""Ask the schedule engine for every step of many small programs, and hold its answers against the truth.
+
+    python benchmarks/enumerate_schedules.py --cases 20000 --seed 0 --jobs 2 --json enumeration.json
+    python benchmarks/enumerate_schedules.py --exhaustive --sizes 1 2 3
+
+Exit status 1 when anything wrong was accepted. The table has one row a primitive; below it, the false refusals by
+reason with an example each, and every false acceptance made small, as a script and a trace.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from itertools import islice
+from multiprocessing import get_context
+from pathlib import Path
+
+os.environ.setdefault("LOOPWRIGHT_FREEZE", "1")
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from rich.console import Console
+from rich.table import Table
+
+from loopwright.schedule import Schedule
+from tests.schedule.harness.cases import Move
+from tests.schedule.harness.enumerate import (
+    OUTCOMES,
+    Answer,
+    Case,
+    Site,
+    Tally,
+    all_single_steps,
+    cases,
+    run,
+)
+from tests.schedule.harness.legality import terms_of, truth
+from tests.schedule.harness.programs import Program
+from tests.schedule.harness.reduce import Failing, Failure, reduced
+
+PART = 500  # cases a job takes at a time
+
+
+def main() -> int:
+    """Run the campaign that the command line asks for."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--cases", type=int, default=2000, help="how many cases (default 2000)")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--sizes", type=int, nargs="+", default=[1, 2, 3, 4], help="extents of the programs")
+    parser.add_argument("--exhaustive", action="store_true", help="every single step at these sizes, instead of a sample")
+    parser.add_argument("--kinds", nargs="+", help="only these steps, e.g. Merge ComputeAt")
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--json", type=Path, help="write the counts and every bad case here")
+    options = parser.parse_args()
+    start = time.perf_counter()
+    tally = _campaign(options)
+    seconds = time.perf_counter() - start
+    console = Console()
+    _show(console, tally, seconds)
+    small = [_smallest(case, answer) for case, answer in tally.false_acceptances[:10]]
+    for failing in small:
+        console.rule("false acceptance")
+        console.print(failing.report(), markup=False, highlight=False)
+    if options.json:
+        options.json.write_text(json.dumps(_as_data(tally, small, seconds, options), indent=1, ensure_ascii=False) + "\n")
+    return 1 if tally.false_acceptances else 0
+
+
+def _campaign(options: argparse.Namespace) -> Tally:
+    jobs = options.jobs
+    if options.exhaustive:
+        parts = [(position, jobs * 4, options.sizes, options.kinds) for position in range(jobs * 4)]
+        return _joined(jobs, _share, parts)
+    counts = [PART] * (options.cases // PART) + [options.cases % PART]
+    seeds = [options.seed * 1_000_003 + position for position in range(len(counts))]
+    parts = [(seed, count, options.sizes, options.kinds) for seed, count in zip(seeds, counts, strict=True) if count]
+    return _joined(jobs, _sample, parts)
+
+
+def _joined(jobs: int, work: object, parts: Sequence[tuple[int, int, Sequence[int], Sequence[str] | None]]) -> Tally:
+    tally = Tally()
+    if jobs == 1:
+        for part in parts:
+            tally.join(work(part))  # type: ignore[operator]
+        return tally
+    with ProcessPoolExecutor(jobs, get_context("spawn")) as pool:
+        for found in pool.map(work, parts):  # type: ignore[arg-type]
+            tally.join(found)
+    return tally
+
+
+def _sample(part: tuple[int, int, Sequence[int], Sequence[str] | None]) -> Tally:
+    seed, count, sizes, kinds = part
+    return run(cases(seed, sizes, kinds), count)
+
+
+def _share(part: tuple[int, int, Sequence[int], Sequence[str] | None]) -> Tally:
+    """Every `parts`-th of all single steps."""
+    position, parts, sizes, kinds = part
+    source: Iterator[tuple[Site, Move]] = islice(all_single_steps(sizes, kinds), position, None, parts)
+    return run(source, sys.maxsize)
+
+
+def _smallest(case: Case, answer: Answer) -> Failing:
+    failing = Failing(case.program, (*case.so_far, case.move), Failure("accepted, but wrong", answer.witness))
+    return reduced(failing, _wrongly_accepted)
+
+
+def _wrongly_accepted(program: Program, moves: Sequence[Move]) -> Failure | None:
+    sch = Schedule(program.function)
+    for step in moves:
+        step.apply(sch)
+    real = truth(terms_of(program.function), sch.view().function)
+    if real is None or real.legal or real.is_regrouped:
+        return None
+    return Failure("accepted, but wrong", real.why)
+
+
+def _show(console: Console, tally: Tally, seconds: float) -> None:
+    table = Table(title=f"{tally.total} cases in {seconds:.0f} s ({1000 * seconds / max(tally.total, 1):.1f} ms a case)")
+    table.add_column("primitive")
+    for outcome in OUTCOMES:
+        table.add_column(outcome, justify="right")
+    for kind, counts in tally.counts.items():
+        table.add_row(kind, *[str(counts[outcome] or "") for outcome in OUTCOMES])
+    table.add_section()
+    sums = [sum([counts[outcome] for counts in tally.counts.values()]) for outcome in OUTCOMES]
+    table.add_row("all", *[str(total) for total in sums])
+    console.print(table)
+    for title, pairs in (("false refusals", tally.false_refusals), ("broken", tally.broken)):
+        if pairs:
+            console.print(_by_reason(title, pairs))
+
+
+def _by_reason(title: str, pairs: Sequence[tuple[Case, Answer]]) -> Table:
+    table = Table(title=f"{len(pairs)} {title}")
+    for column in ("primitive", "said", "count", "example"):
+        table.add_column(column, justify="right" if column == "count" else "left")
+    groups: dict[tuple[str, str], list[tuple[Case, Answer]]] = {}
+    for case, answer in pairs:
+        groups.setdefault((case.move.kind, answer.said.split(":")[0]), []).append((case, answer))
+    for (kind, said), members in sorted(groups.items(), key=lambda item: -len(item[1])):
+        case, answer = min(members, key=lambda member: len(str(member[0])))
+        table.add_row(kind, said, str(len(members)), f"{case}\n{answer.said[:300]}")
+    return table
+
+
+def _as_data(tally: Tally, small: Sequence[Failing], seconds: float, options: argparse.Namespace) -> dict[str, object]:
+    def told(pairs: Sequence[tuple[Case, Answer]]) -> list[dict[str, str]]:
+        return [{"case": str(case), "said": answer.said, "truth": answer.witness} for case, answer in pairs]
+
+    return {
+        "cases": tally.total,
+        "seconds": round(seconds, 1),
+        "seed": options.seed,
+        "sizes": options.sizes,
+        "exhaustive": options.exhaustive,
+        "by_primitive": {kind: dict(counts) for kind, counts in tally.counts.items()},
+        "false_refusals_by_reason": {f"{kind}: {said}": count for (kind, said), count in tally.reasons().items()},
+        "false_acceptances": told(tally.false_acceptances),
+        "smallest": [failing.report() for failing in small],
+        "false_refusals": told(tally.false_refusals),
+        "broken": told(tally.broken),
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main())

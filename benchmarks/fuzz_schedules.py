@@ -1,0 +1,78 @@
+"""Random programs under random schedules, compared with the unscheduled program in every way of running.
+
+    python benchmarks/fuzz_schedules.py --cases 5000 --seed 0 --jobs 2 --steps 8
+
+Exit status 1 when a case fails; each failing case is made small and printed as a script and a trace.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+
+os.environ.setdefault("LOOPWRIGHT_FREEZE", "1")
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from rich.console import Console
+from rich.table import Table
+
+from tests.schedule.harness.fuzz import STEPS, Campaign, fuzz
+
+PART = 25  # cases a job takes at a time
+
+
+def main() -> int:
+    """Run the campaign that the command line asks for."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--cases", type=int, default=300, help="how many programs (default 300)")
+    parser.add_argument("--seed", type=int, default=0, help="the first seed")
+    parser.add_argument("--steps", type=int, default=STEPS, help=f"steps a schedule (default {STEPS})")
+    parser.add_argument("--native-every", type=int, default=1, help="run every so many-th natively (default 1: all)")
+    parser.add_argument("--jobs", type=int, default=1)
+    options = parser.parse_args()
+    start = time.perf_counter()
+    found = Campaign()
+    stop = options.seed + options.cases
+    parts = [
+        (first, min(first + PART, stop), options.native_every, options.steps)
+        for first in range(options.seed, stop, PART)
+    ]
+    if options.jobs == 1:
+        for part in parts:
+            found.join(_part(part))
+    else:
+        with ProcessPoolExecutor(options.jobs, get_context("spawn")) as pool:
+            for made in pool.map(_part, parts):
+                found.join(made)
+    _show(found, time.perf_counter() - start)
+    return 1 if found.failing else 0
+
+
+def _part(part: tuple[int, int, int, int]) -> Campaign:
+    first, stop, native_every, steps = part
+    return fuzz(range(first, stop), native_every, steps)
+
+
+def _show(found: Campaign, seconds: float) -> None:
+    console = Console()
+    table = Table(
+        title=f"{found.cases} cases, {found.steps} steps in {seconds:.0f} s; {found.short} with fewer steps than wanted; "
+        f"{len(found.failing)} failing"
+    )
+    for column in ("primitive", "asked", "accepted"):
+        table.add_column(column, justify="left" if column == "primitive" else "right")
+    for kind, asked in found.asked.most_common():
+        table.add_row(kind, str(asked), str(found.accepted[kind]))
+    console.print(table)
+    for failing in found.failing:
+        console.rule("failing case")
+        console.print(failing.report(), markup=False, highlight=False)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,43 @@
+"""Which unrolled loops LLVM is asked to write out.
+
+Asked for a full unroll, LLVM obeys at any size: 80,000 instructions in one block take minutes. Asked for one that it
+cannot do, because the number of iterations is not a constant, it prints a warning. So it is asked only where it can
+and should; other loops it unrolls as it sees fit.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from loopwright import ir
+from loopwright.codegen.math import has_body
+from loopwright.ir.visitor import Visitor
+
+_MOST_NODES: Final = 16_384  # after unrolling; about as many instructions
+_NODES_OF_MATH: Final = 40  # a body of `codegen/math`, inlined
+
+
+def is_worth_unrolling(loop: ir.For) -> bool:
+    """Whether the iterations are known in number, and few enough to be written out one after the other."""
+    return isinstance(loop.extent, ir.IntImm) and _Count().visit(loop.body) * loop.extent.value <= _MOST_NODES
+
+
+class _Count(Visitor):
+    """How many nodes there are once the loops marked unrolled are written out; counting stops when it is too many."""
+
+    def visit_children(self, node: ir.Node) -> int:
+        total = 1
+        for child in node.children():
+            total += self.visit(child)
+            if total > _MOST_NODES:
+                break
+        return total
+
+    def visit_Call(self, call: ir.Call) -> int:
+        name = call.op.name.removeprefix("tir.")
+        return self.visit_children(call) + (_NODES_OF_MATH if has_body(name, call.dtype) else 0)
+
+    def visit_For(self, loop: ir.For) -> int:
+        body = self.visit(loop.body)
+        written_out = body * loop.extent.value if isinstance(loop.extent, ir.IntImm) else 0
+        return written_out if loop.kind is ir.ForKind.UNROLLED and 0 < written_out <= _MOST_NODES else body + 1

@@ -1,0 +1,218 @@
+"""Lemmas: quick, sound ways to *yes* that need no isl. Where none applies, the exact test decides.
+
+permutation_is_free: instances that write distinct cells and read nothing written below the loop run in any order.
+statements_commute: statements of which neither writes what the other touches may change places, or be interleaved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from loopwright.ir import (
+    Block,
+    BlockRealize,
+    Buffer,
+    BufferLoad,
+    BufferStore,
+    Call,
+    Evaluate,
+    Expr,
+    For,
+    IfThenElse,
+    IntImm,
+    IterType,
+    IterVar,
+    LetStmt,
+    Node,
+    PrimFunc,
+    SeqStmt,
+    Stmt,
+    Var,
+    deep,
+    is_no_op,
+    pre_order_visit,
+)
+from loopwright.runtime.dtype import HANDLE
+
+_PLAIN = (For, SeqStmt, IfThenElse, LetStmt, BufferStore, BlockRealize, Block)
+
+
+class Touched(NamedTuple):
+    """The memory that a statement reads and writes."""
+
+    reads: set[Var]
+    writes: set[Var]
+
+
+def touched(statement: Stmt) -> Touched | None:
+    """What a statement touches; None when it holds calls or statements whose effect is not known."""
+    reads: set[Var] = set()
+    writes: set[Var] = set()
+    known = True
+
+    def look(node: Node) -> None:
+        nonlocal known
+        if isinstance(node, BufferStore):
+            writes.add(node.buffer.data)
+        elif isinstance(node, BufferLoad):
+            reads.add(node.buffer.data)
+        elif isinstance(node, Block):
+            known = known and not node.match_buffers
+        if isinstance(node, Stmt) and not isinstance(node, _PLAIN):
+            known = known and isinstance(node, Evaluate) and is_no_op(node)
+        elif isinstance(node, Call) or (isinstance(node, Var) and node.dtype is HANDLE):
+            known = known and isinstance(node, Call) and _is_pure(node)
+
+    pre_order_visit(statement, look)
+    return Touched(reads, writes) if known else None
+
+
+def statements_commute(first: Stmt, second: Stmt) -> bool:
+    """Whether neither statement writes what the other touches."""
+    one, other = touched(first), touched(second)
+    if one is None or other is None:
+        return False
+    return one.writes.isdisjoint(other.reads | other.writes) and other.writes.isdisjoint(one.reads)
+
+
+@deep
+def permutation_is_free(function: PrimFunc, loop_var: Var) -> bool:
+    """Whether everything below the loop may run in any order, the inits of reductions where they belong.
+
+    Each block writes each of its buffers at one cell for one value of its data axes; nobody else below the loop touches
+    that buffer; and it reads the buffer nowhere, or, as a reduction, at that cell only.
+    """
+    loop = _find(function.body, loop_var)
+    if loop is None:
+        return False
+    everything = touched(loop.body)
+    if everything is None:
+        return False
+    blocks: list[BlockRealize] = []
+    if not _collect(loop.body, blocks):
+        return False
+    written: set[Var] = set()
+    for realize in blocks:
+        mine = _written_freely(realize, everything.writes)
+        if mine is None or not written.isdisjoint(mine):
+            return False
+        written |= mine
+    # Conditions and bounds around the blocks must not depend on what is written below.
+    return _reads_around(loop.body).isdisjoint(everything.writes)
+
+
+def _find(root: Stmt, loop_var: Var) -> For | None:
+    found: list[For] = []
+
+    def look(node: Node) -> bool:
+        if isinstance(node, For) and node.loop_var is loop_var:
+            found.append(node)
+        return not found and isinstance(node, Stmt)
+
+    pre_order_visit(root, look)
+    return found[0] if found else None
+
+
+def _collect(statement: Stmt, blocks: list[BlockRealize]) -> bool:
+    """Every block directly below; False when something else is done there."""
+    if isinstance(statement, BlockRealize):
+        blocks.append(statement)
+        return True
+    if isinstance(statement, SeqStmt):
+        return all([_collect(item, blocks) for item in statement.seq])
+    if isinstance(statement, For):
+        return _collect(statement.body, blocks)
+    if isinstance(statement, IfThenElse):
+        other = statement.else_case
+        return _collect(statement.then_case, blocks) and (other is None or _collect(other, blocks))
+    return isinstance(statement, Evaluate) and is_no_op(statement)
+
+
+def _reads_around(statement: Stmt) -> set[Var]:
+    """What conditions, bounds, bindings and predicates read."""
+    reads: set[Var] = set()
+
+    def look(node: Node) -> bool:
+        if isinstance(node, BufferLoad):
+            reads.add(node.buffer.data)
+        return not isinstance(node, Block)
+
+    pre_order_visit(statement, look)
+    return reads
+
+
+def _written_freely(realize: BlockRealize, written_below: set[Var]) -> set[Var] | None:
+    """The memory a block writes, when it does so at cells of its own and depends on nothing written below the loop."""
+    block = realize.block
+    if block.alloc_buffers or not _is_leaf(block):
+        return None
+    stores: list[BufferStore] = []
+    loads: list[BufferLoad] = []
+    for part in [block.body, *([block.init] if block.init is not None else [])]:
+        _accesses(part, stores, loads)
+    kinds = {axis.iter_type for axis in block.iter_vars}
+    if not kinds <= {IterType.DataPar, IterType.CommReduce}:
+        return None
+    reduces = IterType.CommReduce in kinds
+    data = {axis.var for axis in block.iter_vars if axis.iter_type == IterType.DataPar and not _is_unit(axis)}
+    cells: dict[Buffer, tuple[Expr, ...]] = {}
+    for store in stores:
+        if not data <= {index for index in store.indices if isinstance(index, Var)}:
+            return None
+        if store.buffer in cells and not _same(cells[store.buffer], store.indices):
+            return None
+        cells.setdefault(store.buffer, store.indices)
+    own = {buffer.data for buffer in cells}
+    if len(own) < len(cells):
+        return None
+    updated: set[Buffer] = set()
+    for load in loads:
+        if load.buffer in cells:
+            if not reduces or not _same(cells[load.buffer], load.indices):
+                return None
+            updated.add(load.buffer)
+        elif load.buffer.data in written_below:
+            return None
+    # Of a reduction every store must be an update: the last of several plain stores depends on the order.
+    return None if reduces and len(updated) < len(cells) else own
+
+
+def _is_leaf(block: Block) -> bool:
+    found = True
+
+    def look(node: Node) -> bool:
+        nonlocal found
+        found = found and not isinstance(node, BlockRealize)
+        return isinstance(node, Stmt)
+
+    pre_order_visit(block.body, look)
+    return found
+
+
+def _accesses(root: Stmt, stores: list[BufferStore], loads: list[BufferLoad]) -> None:
+    def look(node: Node) -> None:
+        if isinstance(node, BufferStore):
+            stores.append(node)
+        elif isinstance(node, BufferLoad):
+            loads.append(node)
+
+    pre_order_visit(root, look)
+
+
+def _same(a: Sequence[Expr], b: Sequence[Expr]) -> bool:
+    """Whether the indices are the same variables and literals."""
+    if len(a) != len(b):
+        return False
+    for x, y in zip(a, b, strict=True):
+        if x is not y and not (isinstance(x, IntImm) and isinstance(y, IntImm) and x.value == y.value):
+            return False
+    return True
+
+
+def _is_unit(axis: IterVar) -> bool:
+    return axis.dom is not None and isinstance(axis.dom.extent, IntImm) and axis.dom.extent.value == 1
+
+
+def _is_pure(call: Call) -> bool:
+    return bool(getattr(call.op, "is_pure", False))

@@ -1,0 +1,124 @@
+"""cache_read: a copy of what blocks read, made once before them.
+
+    with T.block("root"):              →     with T.block("root"):
+        for i in range(128):                     A_local = T.alloc_buffer((128,), scope="local")
+            with T.block("B"):                   for ax0 in range(128):
+                … A[vi] …                            with T.block("A_local"):
+                                                         v0 = T.axis.spatial(128, ax0)
+                                                         A_local[v0] = A[v0]
+                                                 for i in range(128):
+                                                     with T.block("B"):
+                                                         … A_local[vi] …
+
+The copy stands after the last block that writes the buffer, or at the start of the scope; only the box that the
+consumers read is copied. The new buffer has the old one's shape, so indices stay. Proved: every read sees the value it
+saw before, looking through the copy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from loopwright.ir import BlockRealize, Buffer, BufferLoad, BufferRegion, Expr, Rewriter, SeqStmt, Stmt, deep
+from loopwright.schedule.buffers import BufferName, check_plain_use, check_scope, find_buffer, fresh_buffer
+from loopwright.schedule.copies import cell_copy_nest
+from loopwright.schedule.edits import Edits, child_on, common_path, leaves_of
+from loopwright.schedule.handles import block_key
+from loopwright.schedule.proof import Origins
+from loopwright.schedule.step import BlockResult, Proof, Step
+from loopwright.schedule.view import Path, View
+from loopwright.schedule.windows import window_of
+
+
+def cache_read(
+    view: View,
+    block: BlockRealize,
+    consumer_blocks: Sequence[BlockRealize] | None,
+    read_buffer_index: BufferName,
+    storage_scope: str,
+) -> Step:
+    """Copy what `block` (and the other readers, or just the listed ones) reads of a buffer, and read the copy."""
+    buffer = find_buffer("cache_read", block, read_buffer_index, "reads")
+    check_scope("cache_read", storage_scope, block)
+    own_path = view.block_path(block_key(block.block))
+    scope = view.scope_of(own_path)
+    siblings = view.blocks_below(scope.block.body)
+    readers = [item for item in siblings if touches(item.block.reads, buffer)]
+    if consumer_blocks is None:
+        consumers = [item for item in readers if item is block or not touches(item.block.writes, buffer)]
+    else:
+        listed = [item for item in consumer_blocks if any(item is other for other in readers)]
+        consumers = listed if any(item is block for item in listed) else [*listed, block]
+    for item in consumers:
+        check_plain_use("cache_read", item, buffer)
+
+    # Where: after the last writer that stands before the consumers, seen from the statement around them all.
+    paths = [view.block_path(block_key(item.block)) for item in consumers]
+    writers = [item for item in siblings if touches(item.block.writes, buffer)]
+    writers = [item for item in writers if not any(item is other for other in consumers)]
+    place, after = _place(view, scope, paths, [view.block_path(block_key(item.block)) for item in writers])
+
+    still = view.all_loops_above(place[:-1])
+    leaves = [leaf for item in consumers for leaf in leaves_of(view, item)]
+    window = window_of(view, leaves, buffer, still)
+    name = view.fresh_block_name(f"{buffer.name}_{storage_scope}")
+    cache = fresh_buffer(name, buffer.shape, buffer, storage_scope)
+    nest, made = cell_copy_nest(name, window, still, buffer, cache)
+
+    edits = Edits()
+    for item in consumers:
+        edits.replaced[item] = reading(item, buffer, cache)
+    (edits.after if after else edits.before).setdefault(place[-1], []).append(nest)
+    edits.allocated[scope] = [cache]
+    return Step(
+        edits.apply(view.function),
+        Proof.VALUES,
+        Origins(copies=frozenset([block_key(made)])),
+        results=[BlockResult(block_key(made))],
+        at=block,
+        buffers=[buffer],
+    )
+
+
+def _place(view: View, scope: BlockRealize, consumers: Sequence[Path], writers: Sequence[Path]) -> tuple[Path, bool]:
+    """The statement that the copy stands next to, and whether it stands after it."""
+    if writers:
+        shared = common_path([*consumers, *writers])
+        if isinstance(shared[-1], SeqStmt):
+            order = list(shared[-1].seq)
+            first = min(_position(order, child_on(path, shared)) for path in consumers)
+            earlier = [k for k in [_position(order, child_on(path, shared)) for path in writers] if k < first]
+            return ((*shared, order[max(earlier)]), True) if earlier else ((*shared, order[first]), False)
+    body = scope.block.body
+    start = body.seq[0] if isinstance(body, SeqStmt) else body
+    return (*view.block_path(block_key(scope.block)), scope.block, start), False
+
+
+def _position(order: Sequence[Stmt], statement: Stmt) -> int:
+    return next(k for k, item in enumerate(order) if item is statement)
+
+
+def touches(regions: Sequence[BufferRegion], buffer: Buffer) -> bool:
+    """Whether one of the regions is of the buffer's memory."""
+    return any(region.buffer.data is buffer.data for region in regions)
+
+
+@deep
+def reading(realize: BlockRealize, old: Buffer, new: Buffer) -> BlockRealize:
+    """The block with its reads of `old` going to `new`; what it writes stays."""
+    result: BlockRealize = _Reading(old, new).visit(realize)
+    return result
+
+
+class _Reading(Rewriter):
+    def __init__(self, old: Buffer, new: Buffer) -> None:
+        self.old, self.new = old, new
+
+    def visit_BufferLoad(self, load: BufferLoad) -> Expr:
+        load = self.rebuild(load)
+        return load.with_(buffer=self.new) if load.buffer is self.old else load
+
+    def visit_Block(self, block):  # type: ignore[no-untyped-def]
+        new = block.rebuild(self.visit)
+        reads = tuple([r.with_(buffer=self.new) if r.buffer is self.old else r for r in block.reads])
+        return new.with_(reads=reads)

@@ -1,0 +1,107 @@
+"""cache_write: a block writes a new buffer, which is copied out after it.
+
+    for i in range(128):               →     for i in range(128):
+        with T.block("B"):                       with T.block("B"):
+            B[vi] = …                                B_local[vi] = …
+                                             for ax0 in range(128):
+                                                 with T.block("B_local"):
+                                                     v0 = T.axis.spatial(128, ax0)
+                                                     B[v0] = B_local[v0]
+
+The block's own updates, and its init, go to the new buffer. Other blocks keep reading the old one, unless they are
+listed. Proved: every read sees the value it saw before, looking through the copy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from loopwright.ir import BlockRealize, Buffer, SeqStmt, substitute
+from loopwright.schedule.buffers import BufferName, check_plain_use, check_scope, find_buffer, fresh_buffer
+from loopwright.schedule.copies import cell_copy_nest
+from loopwright.schedule.edits import Edits, child_on, common_path, leaves_of
+from loopwright.schedule.errors import ScheduleError
+from loopwright.schedule.handles import block_key
+from loopwright.schedule.primitives.cache_read import reading, touches
+from loopwright.schedule.proof import Origins
+from loopwright.schedule.step import BlockResult, Proof, Step
+from loopwright.schedule.view import Path, View
+from loopwright.schedule.windows import window_of
+
+
+class SeveralWriters(ScheduleError):
+    """A buffer is written by more than one block, so no one of them can be the one that writes the copy.
+
+    `cache_write` moves a whole buffer to the block that makes it. Where several blocks share the work (a reduction's
+    init and its updates, after `decompose_reduction`), use `stage`: it copies the window in, updates it, and out.
+    """
+
+    code = "LW0254"
+
+    def __init__(self, block: BlockRealize, buffer: Buffer, others: Sequence[BlockRealize]) -> None:
+        names = ", ".join(repr(item.block.name_hint) for item in others)
+        super().__init__(
+            f"cache_write: {buffer.name} is written by block {block.block.name_hint!r} and also by {names}",
+            at=block,
+            hint=f"stage({block.block.name_hint}, loop, {buffer.name!r}) copies a window in and out",
+        )
+
+
+def cache_write(
+    view: View,
+    block: BlockRealize,
+    consumer_blocks: Sequence[BlockRealize] | None,
+    write_buffer_index: BufferName,
+    storage_scope: str,
+) -> Step:
+    """Have `block` write a new buffer, copied out after it; the listed consumers read the new one too."""
+    buffer = find_buffer("cache_write", block, write_buffer_index, "writes")
+    check_scope("cache_write", storage_scope, block)
+    path = view.block_path(block_key(block.block))
+    scope = view.scope_of(path)
+    siblings = [item for item in view.blocks_below(scope.block.body) if item is not block]
+    others = [item for item in siblings if touches(item.block.writes, buffer)]
+    if others:
+        raise SeveralWriters(block, buffer, others)
+    listed = [item for item in consumer_blocks or () if touches(item.block.reads, buffer) and item is not block]
+    for item in (block, *listed):
+        check_plain_use("cache_write", item, buffer)
+
+    readers = [
+        view.block_path(block_key(item.block))
+        for item in siblings
+        if touches(item.block.reads, buffer) and not any(item is other for other in listed)
+    ]
+    place = _place(view, scope, path, readers)
+    still = view.all_loops_above(place[:-1])
+    window = window_of(view, leaves_of(view, block), buffer, still)
+    name = view.fresh_block_name(f"{buffer.name}_{storage_scope}")
+    cache = fresh_buffer(name, buffer.shape, buffer, storage_scope)
+    nest, made = cell_copy_nest(name, window, still, cache, buffer)
+
+    edits = Edits()
+    edits.replaced[block] = substitute(block, {}, {buffer: cache})
+    for item in listed:
+        edits.replaced[item] = reading(item, buffer, cache)
+    edits.after[place[-1]] = [nest]
+    edits.allocated[scope] = [cache]
+    return Step(
+        edits.apply(view.function),
+        Proof.VALUES,
+        Origins(copies=frozenset([block_key(made)])),
+        results=[BlockResult(block_key(made))],
+        at=block,
+        buffers=[buffer],
+    )
+
+
+def _place(view: View, scope: BlockRealize, path: Path, readers: Sequence[Path]) -> Path:
+    """The statement that the copy stands after: the nest of the block, as far out as its readers allow."""
+    around = (*view.block_path(block_key(scope.block)), scope.block)
+    if readers:
+        shared = common_path([path, *readers])
+        if len(shared) >= len(around) and isinstance(shared[-1], SeqStmt):
+            return (*shared, child_on(path, shared))
+    if isinstance(path[len(around)], SeqStmt):
+        around = (*around, path[len(around)])  # type: ignore[assignment]
+    return (*around, path[len(around)])

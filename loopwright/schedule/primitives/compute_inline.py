@@ -1,0 +1,179 @@
+"""compute_inline: a block's value is computed where it is read, and the block and its buffer are gone.
+
+    for i in range(64):                          →    for i in range(64):
+        with T.block("B"): B[vi] = A[vi] + 1              with T.block("C"): C[vi] = (A[vi] + 1) * 2
+    for i in range(64):
+        with T.block("C"): C[vi] = B[vi] * 2
+
+The block is one store `B[f(v)] = e(v)`, where a cell belongs to one iteration v = f⁻¹(cell), and nobody else writes B; so
+a load of `B[g]` is `e(f⁻¹(g))`. Proved: the loads inside `e` see, where they stand now, what they saw before. A block
+that nobody reads is taken out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from loopwright.ir import (
+    Block,
+    BlockRealize,
+    Buffer,
+    BufferLoad,
+    BufferStore,
+    Expr,
+    Rewriter,
+    Stmt,
+    Var,
+    deep,
+    pre_order_visit,
+)
+from loopwright.schedule.errors import ScheduleError
+from loopwright.schedule.executed import executed
+from loopwright.schedule.handles import BlockKey, block_key
+from loopwright.schedule.inlining import (
+    Attribution,
+    Origin,
+    Retold,
+    inverse_of,
+    loads_in_order,
+    retell,
+    uses_outside,
+    with_fresh_regions,
+)
+from loopwright.schedule.proof import Origins
+from loopwright.schedule.step import Proof, Step
+from loopwright.schedule.view import Path, View
+from loopwright.transform.purity import is_pure
+
+
+class NotInlinable(ScheduleError):
+    """A block cannot be replaced by its value.
+
+    compute_inline needs a block that is one plain store `B[f(v)] = e(v)` of a buffer allocated in the function, where
+    each cell belongs to one iteration, without init, without effects, and B written by no other block.
+    """
+
+    code = "LW0235"
+
+    def __init__(self, step: str, realize: BlockRealize, problem: str, hint: str | None = None) -> None:
+        name = realize.block.name_hint
+        super().__init__(f"{step}: block {name!r} {problem}", at=realize, hint=hint, fields={"block": name})
+
+
+def compute_inline(view: View, block: BlockRealize) -> Step:
+    """Put the value of `block` in place of every load of it."""
+    path = view.block_path(block_key(block.block))
+    store = the_store("compute_inline", view, path)
+    buffer = store.buffer
+    runs = executed("compute_inline", path, ())
+    inverse = inverse_of(store.indices, runs.domain)
+    if inverse is None:
+        problem = f"writes {buffer.name}[{', '.join([str(index) for index in store.indices])}]"
+        problem += ", where one cell may belong to several iterations"
+        raise NotInlinable("compute_inline", block, problem, "use compute_at instead")
+    check_uses("compute_inline", view, block, buffer)
+
+    without = view.replaced(path, None)
+    rewriter = _Inline(block.block, store, inverse)
+    body = rewriter.run(without.body)
+    added = {load.buffer: None for load in loads_in_order(store.value)}
+    after = without.with_(body=body)
+    return Step(after, Proof.VALUES, Origins(loads=rewriter.loads), at=block, buffers=[buffer, *added])
+
+
+def the_store(step: str, view: View, path: Path) -> BufferStore:
+    """The one store that the block at the end of `path` is; refused when it is anything else."""
+    realize = path[-1]
+    assert isinstance(realize, BlockRealize)
+    block = realize.block
+    if len(path) == 1:
+        raise NotInlinable(step, realize, "is the root block")
+    if block.init is not None:
+        hint = "decompose_reduction does not help either: move it with compute_at or reverse_compute_at"
+        raise NotInlinable(step, realize, "is a reduction: it has an init, and its value is no one expression", hint)
+    store = block.body
+    if not isinstance(store, BufferStore) or block.alloc_buffers or block.match_buffers:
+        raise NotInlinable(step, realize, "is not a single store")
+    if any(index.dtype.lanes != 1 for index in store.indices):
+        raise NotInlinable(step, realize, "stores several elements at once")
+    if not is_pure(store.value) or not all(is_pure(index) for index in store.indices):
+        raise NotInlinable(step, realize, "calls something that does more than give a value")
+    if any(load.buffer.data is store.buffer.data for load in loads_in_order(store)):
+        raise NotInlinable(step, realize, f"reads {store.buffer.name}, which it writes")
+    return store
+
+
+def check_uses(step: str, view: View, realize: BlockRealize, buffer: Buffer) -> None:
+    """Nobody outside the function sees `buffer`, and nobody but the block writes it."""
+    name = buffer.name
+    if any(argument.data is buffer.data for argument in view.function.argument_buffers()):
+        raise NotInlinable(step, realize, f"writes {name}, which the caller reads")
+    if not any(buffer in block.alloc_buffers for block in _blocks(view.function.body)):
+        raise NotInlinable(step, realize, f"writes {name}, which no block allocates")
+    reasons = uses_outside(view.function.body, buffer, realize.block)
+    if reasons:
+        raise NotInlinable(step, realize, f"is not the only one to say what {name} holds or how it is read: {reasons[0]}")
+
+
+def _blocks(root: Stmt) -> list[Block]:
+    found: list[Block] = []
+
+    def look(node: object) -> bool:
+        if isinstance(node, Block):
+            found.append(node)
+        return not isinstance(node, Expr)
+
+    pre_order_visit(root, look)
+    return found
+
+
+class _Inline(Rewriter):
+    """Rewrites blocks that load the buffer; leaves the others as they are."""
+
+    def __init__(
+        self, block: Block, store: BufferStore, inverse: Callable[[Sequence[Expr]], dict[Var, Expr]]
+    ) -> None:
+        self.key, self.store, self.inverse = block_key(block), store, inverse
+        self.axes = [axis.var for axis in block.iter_vars]
+        self.buffer = store.buffer
+        self.added = list({load.buffer: None for load in loads_in_order(store.value)})
+        self.made = Attribution()
+        self.loads: dict[tuple[BlockKey, int], Origin] = {}
+
+    @deep
+    def run(self, body: Stmt) -> Stmt:
+        result: Stmt = self.visit(body)
+        return result
+
+    def visit_Block(self, block: Block) -> Block:
+        inner = block.rebuild(self.visit)  # blocks inside first: their regions count in this one's
+        kept = tuple([buffer for buffer in inner.alloc_buffers if buffer is not self.buffer])
+        if len(kept) < len(inner.alloc_buffers):
+            inner = inner.with_(alloc_buffers=kept)
+        if any(load.buffer is self.buffer for load in loads_in_order(inner.body)):
+            key, axes = block_key(block), [axis.var for axis in block.iter_vars]
+            body = _Consumer(self, key, axes).visit(inner.body)
+            self.loads.update(self.made.numbered(key, body))
+            inner = inner.with_(body=body)
+        if inner.reads and any(region.buffer is self.buffer for region in inner.reads):
+            inner = with_fresh_regions(inner, self.buffer, self.added)
+        return inner
+
+    def visit_Expr(self, expr: Expr) -> Expr:
+        return expr
+
+    def value_at(self, cell: Sequence[Expr]) -> Expr:
+        """What the inlined block writes into the cell."""
+        values = self.inverse(cell)
+        return retell(self.store.value, self.made, self.key, values, [values[axis] for axis in self.axes])
+
+
+class _Consumer(Retold):
+    def __init__(self, inline: _Inline, key: BlockKey, axes: Sequence[Var]) -> None:
+        super().__init__(inline.made, key, {}, axes)
+        self.inline = inline
+
+    def replace(self, load: BufferLoad, indices: Sequence[Expr], number: int) -> Expr:
+        if load.buffer is self.inline.buffer:
+            return self.inline.value_at(indices)
+        return super().replace(load, indices, number)

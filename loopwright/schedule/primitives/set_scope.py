@@ -1,0 +1,23 @@
+"""set_scope: a buffer lives in another kind of memory.
+
+    B = T.alloc_buffer((128,))         →     B = T.alloc_buffer((128,), scope="local")
+
+Every name of the same memory follows. The cells are the same ones, so values flow as before.
+"""
+
+from __future__ import annotations
+
+from loopwright.ir import BlockRealize
+from loopwright.schedule.buffers import BufferName, check_scope, exchange, find_buffer, home_of, rescoped
+from loopwright.schedule.step import Proof, Step
+from loopwright.schedule.view import View
+
+
+def set_scope(view: View, block: BlockRealize, buffer_index: BufferName, storage_scope: str) -> Step:
+    """Put a buffer that `block` writes into `storage_scope` memory."""
+    buffer = find_buffer("set_scope", block, buffer_index, "writes")
+    check_scope("set_scope", storage_scope, block)
+    home_of("set_scope", view, buffer, block)
+    if buffer.scope() == storage_scope:
+        return Step(view.function, Proof.ORDER_KEPT, at=block)
+    return Step(exchange(view.function, buffer, rescoped(buffer, storage_scope)), Proof.VALUES, at=block, buffers=[buffer])

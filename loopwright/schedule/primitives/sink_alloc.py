@@ -1,0 +1,111 @@
+"""sink_alloc: a buffer's memory is allocated as far in as its values allow.
+
+    with T.block("root"):                    →     for i in range(4):
+        B = T.alloc_buffer((8,))                       B = T.decl_buffer((8,))
+        for i in range(4):                             for j in range(8): … writes B[j]
+            for j in range(8): … writes B[j]           for j in range(8): … reads B[j]
+            for j in range(8): … reads B[j]
+
+Each iteration then has memory of its own, so that the loop can run in parallel. The place is the innermost one around
+all uses across whose iterations no value flows: that is proved, place by place.
+"""
+
+from __future__ import annotations
+
+from loopwright.analysis.reduction_init import write_inits
+from loopwright.ir import Allocate, BlockRealize, Buffer, DeclBuffer, For, PrimFunc, SeqStmt, Stmt
+from loopwright.ir.verifier import verify_well_formed
+from loopwright.schedule.buffers import BufferName, Home, allocate, find_buffer, home_of, uses_of
+from loopwright.schedule.edits import Edits, common_path
+from loopwright.schedule.errors import ScheduleError
+from loopwright.schedule.proof import find_mismatch
+from loopwright.schedule.step import Proof, Step
+from loopwright.schedule.view import Path, View
+
+
+class NothingToSink(ScheduleError):
+    """The buffer cannot be allocated further in: its uses have no closer place in common, or a value is carried from
+    one iteration of the loop to the next."""
+
+    code = "LW0255"
+
+    def __init__(self, buffer: Buffer, at: BlockRealize, carrier: For | None) -> None:
+        name = buffer.name
+        problem = f"sink_alloc: {name} has no place further in that holds all its uses"
+        if carrier is not None:
+            problem = f"sink_alloc: values of {name} flow from one iteration of loop {carrier.loop_var.name} to another"
+        super().__init__(problem, at=carrier or at)
+
+
+def sink_alloc(view: View, block: BlockRealize, buffer: BufferName) -> Step:
+    """Allocate a buffer that `block` touches in the innermost loop across whose iterations no value of it flows."""
+    chosen = find_buffer("sink_alloc", block, buffer, "touches")
+    home = home_of("sink_alloc", view, chosen, block)
+    shared = _common_use(view, chosen)
+    places = [k for k in range(len(home.path), len(shared)) if isinstance(shared[k], For)]
+    innermost_first = list(reversed(places))
+    for place in innermost_first:
+        after = _allocated_in(view, home, chosen, shared, place)
+        if not verify_well_formed(after.with_(body=write_inits(after.body)), assert_mode=False):
+            continue  # the start value of a reduction is written outside
+        if find_mismatch(view.function, after, buffers=[chosen]) is None:
+            return Step(after, Proof.VALUES, at=block, buffers=[chosen])
+    carrier = shared[places[0]] if places else None
+    raise NothingToSink(chosen, block, carrier if isinstance(carrier, For) else None)
+
+
+def _common_use(view: View, buffer: Buffer) -> Path:
+    """The statements around every block that uses the buffer, from the root."""
+    inner = [path for path in view.index.blocks.values() if _uses(path[-1], buffer)]
+    leaves = [path for path in inner if not any(len(other) > len(path) and other[len(path) - 1] is path[-1] for other in inner)]
+    return common_path(leaves)
+
+
+def _uses(realize: Stmt, buffer: Buffer) -> bool:
+    return isinstance(realize, BlockRealize) and bool(uses_of(realize.block, buffer))
+
+
+def _allocated_in(view: View, home: Home, buffer: Buffer, shared: Path, place: int) -> PrimFunc:
+    """The function with the allocation at the start of the loop `shared[place]`."""
+    loop = shared[place]
+    assert isinstance(loop, For)
+    inner = loop.with_(body=allocate(buffer, loop.body))
+    after = view.replaced(shared[: place + 1], inner)
+    return without_allocation(View(after), buffer, home, len(shared))
+
+
+def without_allocation(view: View, buffer: Buffer, home: Home, depth: int) -> PrimFunc:
+    """The function without the outer allocation of the buffer."""
+    last = home.path[-1]
+    if isinstance(last, BlockRealize):
+        return _without_alloc_buffer(view, buffer, last)
+    return _without_allocate(view, buffer)
+
+
+def _without_alloc_buffer(view: View, buffer: Buffer, realize: BlockRealize) -> PrimFunc:
+    from loopwright.schedule.handles import block_key
+
+    path = view.block_path(block_key(realize.block))
+    current = path[-1]
+    assert isinstance(current, BlockRealize)
+    kept = tuple([item for item in current.block.alloc_buffers if item is not buffer])
+    return view.replaced(path, current.with_(block=current.block.with_(alloc_buffers=kept)))
+
+
+def _without_allocate(view: View, buffer: Buffer) -> PrimFunc:
+    """The outermost Allocate of the buffer is taken out."""
+    found: list[Allocate] = []
+
+    def look(statement: Stmt) -> None:
+        if isinstance(statement, Allocate) and statement.buffer_var is buffer.data:
+            found.append(statement)
+            return
+        for child in statement.children():
+            if isinstance(child, Stmt):
+                look(child)
+
+    look(view.function.body)
+    body = found[0].body
+    edits = Edits()
+    edits.replaced[found[0]] = body.body if isinstance(body, DeclBuffer) and body.buffer is buffer else body
+    return edits.apply(view.function)

@@ -1,0 +1,66 @@
+"""storage_align: the stride of a dimension becomes `offset` modulo `factor`, so that rows start where it suits.
+
+    B = T.alloc_buffer((64, 64))       →     B = T.alloc_buffer((64, 64), strides=(65, 1))
+
+Here `storage_align(block, 0, axis=0, factor=64, offset=1)`. The block keeps what was asked for in its annotation
+`buffer_dim_align`; the buffer's strides are what honours it. Indices stay, so values flow as before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from loopwright.ir import BlockRealize, Buffer, Expr, IntImm, const
+from loopwright.schedule.buffers import exchange, find_buffer, home_of
+from loopwright.schedule.errors import BadStepArgument, NotSupported
+from loopwright.schedule.handles import block_key
+from loopwright.schedule.step import Proof, Step
+from loopwright.schedule.view import View
+
+_KEY = "buffer_dim_align"
+
+
+def storage_align(view: View, block: BlockRealize, buffer_index: int, axis: int, factor: int, offset: int) -> Step:
+    """Pad the allocation of a buffer that `block` writes until the stride of `axis` is `offset` modulo `factor`."""
+    buffer = find_buffer("storage_align", block, buffer_index, "writes")
+    if not -buffer.ndim <= axis < buffer.ndim:
+        problem = f"axis is {axis}, but {buffer.name} has {buffer.ndim} dimensions"
+        raise BadStepArgument("storage_align", problem, block, f"use {-buffer.ndim} to {buffer.ndim - 1}")
+    axis %= buffer.ndim
+    if factor < 1:
+        raise BadStepArgument("storage_align", f"factor is {factor}", block, "use a factor of at least 1")
+    home_of("storage_align", view, buffer, block)
+    position = [region.buffer for region in block.block.writes].index(buffer)
+    wishes = [wish for wish in _wishes(block) if wish[:2] != [position, axis]]
+    wishes.append([position, axis, factor, offset])
+
+    aligned = buffer.with_(strides=_strides(buffer, [wish for wish in wishes if wish[0] == position], block))
+    noted = block.block.with_(annotations={**block.block.annotations, _KEY: wishes})
+    path = view.block_path(block_key(block.block))
+    after = view.replaced(path, block.with_(block=noted))
+    return Step(exchange(after, buffer, aligned), Proof.VALUES, at=block, buffers=[buffer])
+
+
+def _wishes(realize: BlockRealize) -> list[list[int]]:
+    """What was asked for so far: [buffer, axis, factor, offset] each."""
+    found = realize.block.annotations.get(_KEY, [])
+    is_list = isinstance(found, (list, tuple)) and all(isinstance(item, (list, tuple)) and len(item) == 4 for item in found)
+    if not is_list:
+        problem = f"the annotation {_KEY} of block {realize.block.name_hint!r} is {found!r}"
+        raise BadStepArgument("storage_align", problem, realize, "it is a list of (buffer, axis, factor, offset)")
+    return [[int(number) for number in item] for item in found]  # type: ignore[attr-defined]
+
+
+def _strides(buffer: Buffer, wishes: Sequence[Sequence[int]], at: BlockRealize) -> tuple[Expr, ...]:
+    wanted = {axis: (factor, offset) for _, axis, factor, offset in wishes}
+    strides: list[Expr] = []
+    stride: Expr = const(1, buffer.shape[-1].dtype)
+    for axis in reversed(range(buffer.ndim)):
+        if axis in wanted:
+            if not isinstance(stride, IntImm):
+                raise NotSupported("storage_align", f"the stride of axis {axis} is {stride}, which is no constant", at)
+            factor, offset = wanted[axis]
+            stride = const(stride.value + (offset - stride.value) % factor, stride.dtype)
+        strides.append(stride)
+        stride = stride * buffer.shape[axis]
+    return tuple(reversed(strides))

@@ -1,0 +1,193 @@
+"""Sight: what the readers of one version of a program see, by name.
+
+The flow of `analysis/dataflow.py` is in iterations of loops; here it is seen through copies and translated to names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from loopwright.analysis.accesses import Access
+from loopwright.analysis.affine import Form
+from loopwright.analysis.dataflow import BlockKey, Flow, NotProvable, Reference
+from loopwright.arith.isl import context
+from loopwright.ir import Buffer, Var
+from loopwright.schedule.naming import Naming, Origins
+
+if TYPE_CHECKING:
+    import islpy
+
+    from loopwright.analysis.dataflow import Dataflow
+
+CHAIN: Final = 3  # copies of copies followed one by one, before their closure is asked for
+
+
+class Through(NamedTuple):
+    """What is seen through one buffer; readers in blocks that only copy are left out."""
+
+    flow: Flow
+    readers: Sequence[Reference]
+    base: islpy.UnionMap  # iteration of a reader → iteration of a write
+    updates: islpy.UnionMap  # iteration of a reader → iteration of an update
+    reader_names: islpy.UnionMap  # iteration → name
+    writer_names: islpy.UnionMap
+    named_base: islpy.UnionMap  # name → name
+    named_updates: islpy.UnionMap
+    readers_differ: bool  # no two iterations of readers have one name
+    updates_differ: bool  # the same for the updates that they see
+
+
+class Sight:
+    """What readers see, buffer by buffer, when first asked for."""
+
+    def __init__(self, dataflow: Dataflow, origins: Origins | None = None) -> None:
+        self.dataflow = dataflow
+        self.naming = Naming(dataflow, origins or Origins())
+        self.loads: dict[tuple[BlockKey, int], Access] = {
+            (dataflow.key(access.instance.place), ordinal): access
+            for access, ordinal in dataflow.ordinals.items()
+            if not access.writes
+        }
+        self.followed: dict[str, Reference] = {}  # every write and update met, by tag
+        self._found: dict[Buffer, Through] = {}
+
+    def through(self, buffer: Buffer) -> Through:
+        """What the readers of `buffer` see. Raises NotProvable."""
+        found = self._found.get(buffer)
+        if found is None:
+            found = self._found[buffer] = self._make(buffer)
+        return found
+
+    def union(self, items: Sequence[str]) -> Any:
+        """isl relations over the program's parameters."""
+        import islpy as isl
+
+        parameters = ", ".join(self.dataflow.text.parameters.values())
+        return isl.UnionMap.read_from_str(context(), f"[{parameters}] -> {{ {'; '.join(items)} }}")
+
+    def names(self, items: Sequence[Reference]) -> Any:
+        """Iterations → names."""
+        named = [(item, self.naming.name(item)) for item in items]
+        return self.union([f"{item.tuple_text} -> {name.space}[{', '.join(name.values)}]" for item, name in named])
+
+    def _make(self, buffer: Buffer) -> Through:
+        flow = self.dataflow.flow(buffer)
+        readers = [item for item in flow.readers if not self.naming.is_copy(item)]
+        base, updates = flow.base, flow.updates
+        writers, updaters = list(flow.writers), list(flow.updaters)
+        if self.naming.origins.copies:
+            base, updates, more = self._see_through(flow)
+            writers += [item for other in more for item in other.writers]
+            updaters += [item for other in more for item in other.updaters]
+            if len(readers) < len(flow.readers):
+                kept = self.union([f"{item.tuple_text} -> {item.tuple_text}" for item in readers]).domain()
+                base, updates = base.intersect_domain(kept), updates.intersect_domain(kept)
+        for item in [*writers, *updaters]:
+            self.followed[item.tag] = item
+        reader_names = self.names(readers)
+        writer_names = self.names([item for item in [*writers, *updaters] if not self.naming.is_copy(item)])
+        return Through(
+            flow,
+            readers,
+            base,
+            updates,
+            reader_names,
+            writer_names,
+            base.apply_domain(reader_names).apply_range(writer_names),
+            updates.apply_domain(reader_names).apply_range(writer_names),
+            self._differ(readers, base, reader_names),
+            self._differ(updaters, updates.reverse(), writer_names),
+        )
+
+    def _differ(self, items: Sequence[Reference], relation: Any, names: Any) -> bool:
+        """Whether no two iterations of the accesses (those in the domain of `relation`) have one name."""
+        spaces = {self.naming.name(item).space for item in items if not self.naming.is_copy(item)}
+        if len(spaces) == len(items) and all([self._told_apart(item) for item in items]):
+            return True
+        return bool(names.intersect_domain(relation.domain()).is_injective())
+
+    def _told_apart(self, item: Reference) -> bool:
+        """A quick yes: every loop around the block is a digit of an axis of its own."""
+        access, place = item.access, item.place
+        if access is None or place is None:
+            return item.kind == "final"
+        origins, key = self.naming.origins, self.dataflow.key(place)
+        if key in origins.renamed or (item.kind == "read" and (key, item.ordinal) in origins.loads):
+            return False
+        open_vars = {loop.var: loop for loop in access.loops[: place.depth]}
+        for form in place.values:
+            for var in _digits(form, self.dataflow, access) if form is not None else ():
+                open_vars.pop(var, None)
+        return not open_vars
+
+    def _see_through(self, flow: Flow) -> tuple[Any, Any, list[Flow]]:
+        """The flow with each copy replaced by what it copied."""
+        import islpy as isl
+
+        empty = isl.UnionMap.read_from_str(context(), "{ }")
+        flows, copied = [flow], empty
+        sources_base, sources_updates = empty, empty
+        for one in flows:  # grows as copies of copies are met
+            for writer in one.writers:
+                if not self.naming.is_copy(writer):
+                    continue
+                load, source = self._copied(writer)
+                if source not in flows:
+                    flows.append(source)
+                    sources_base, sources_updates = (
+                        sources_base.union(source.base),
+                        sources_updates.union(source.updates),
+                    )
+                copied = copied.union(self.union([f"{writer.tuple_text} -> {load.tuple_text}"]))
+        if len(flows) == 1 and copied.is_empty():
+            return flow.base, flow.updates, []
+        if flow in flows[1:] or any([self.naming.is_copy(item) for item in flow.readers]):
+            sources_base, sources_updates = sources_base.union(flow.base), sources_updates.union(flow.updates)
+        copies = copied.domain()
+        onward_base, onward_updates = copied.apply_range(sources_base), copied.apply_range(sources_updates)
+        base, updates = flow.base, flow.updates
+        for _ in range(CHAIN):
+            open_part = base.intersect_range(copies)
+            if open_part.is_empty():
+                return base, updates, flows[1:]
+            updates = updates.union(open_part.apply_range(onward_updates))
+            base = base.subtract_range(copies).union(open_part.apply_range(onward_base))
+        open_part = base.intersect_range(copies)
+        if not open_part.is_empty():
+            # Copies in and out of an accumulator, once for each iteration of a loop: a chain of any length.
+            steps, exact = onward_base.intersect_range(copies).transitive_closure()
+            if not exact:
+                raise NotProvable(f"copies of {flow.buffer.name} are handed on from iteration to iteration")
+            last = open_part.union(open_part.apply_range(steps))
+            updates = updates.union(last.apply_range(onward_updates))
+            base = base.union(last.apply_range(onward_base)).subtract_range(copies)
+        return base, updates, flows[1:]
+
+    def _copied(self, writer: Reference) -> tuple[Reference, Flow]:
+        """The load of a block that copies, and the flow through the buffer that it copies from."""
+        place = writer.place
+        assert place is not None and writer.access is not None
+        loads = [access for access in self.dataflow.by_place[place] if not access.writes]
+        if len(loads) == 1:
+            flow = self.dataflow.flow(loads[0].cell[0])
+            for reader in flow.readers:
+                if reader.access is loads[0] and reader.shadow_of is None and len(reader.dims) == len(writer.dims):
+                    return reader, flow
+        assert place.block is not None
+        raise NotProvable(f"block {place.block.name_hint} does not simply copy a cell")
+
+
+def _digits(form: Form, dataflow: Dataflow, access: Access) -> list[Var]:
+    """The loops that a value fixes: the sum of `stride * loop` in which each stride is above all that is smaller."""
+    reach, found = 0, []
+    for term, stride in sorted(form.terms.items(), key=lambda pair: abs(pair[1])):
+        loop = next((loop for loop in access.loops if loop.var is term), None)
+        if loop is None or loop.low is None or loop.high is None or abs(stride) <= reach:
+            return []
+        width = dataflow.program.ranges.greatest(loop.high.plus(loop.low, -1), access.loops)
+        found.append(loop.var)
+        if width is None:
+            return found if len(found) == len(form.terms) else []
+        reach += abs(stride) * max(width, 0)
+    return found

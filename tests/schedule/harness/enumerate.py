@@ -1,0 +1,214 @@
+"""Every step of every small program: what the engine says beside the truth.
+
+A case is a program, the steps done so far, and a step to ask for. The engine accepts it, refuses it with a witness
+(`WouldChangeValues`, `WouldRace`), refuses it for want of a proof (`NotProved`), or says that it does not apply. The
+truth comes from applying the step without proof, which only this harness does.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from loopwright.ir import PrimFunc
+from loopwright.runtime.errors import LoopwrightError
+from loopwright.schedule import Schedule
+from loopwright.schedule.errors import NotProved, ScheduleError, WouldChangeValues, WouldRace
+from loopwright.schedule.primitives import PRIMITIVES
+from tests.schedule.harness.cases import Move, Unresolved, available_kinds, moves_of
+from tests.schedule.harness.legality import Terms, terms_of, truth
+from tests.schedule.harness.programs import Program, template_programs
+
+# What can come of a case, good to bad.
+ACCEPTED_RIGHT = "accepted, right"
+REGROUPED = "accepted, regrouped"  # the same sums, added up in another shape
+REFUSED_RIGHT = "refused, right"
+DOES_NOT_APPLY = "does not apply"
+UNKNOWN = "data decides"
+FALSE_REFUSAL = "false refusal"
+BROKEN = "broken"  # no ScheduleError but another exception, or a program that is not well formed
+FALSE_ACCEPTANCE = "FALSE ACCEPTANCE"
+OUTCOMES = (ACCEPTED_RIGHT, REGROUPED, REFUSED_RIGHT, FALSE_REFUSAL, DOES_NOT_APPLY, UNKNOWN, BROKEN, FALSE_ACCEPTANCE)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A step asked of a program after some others."""
+
+    program: Program
+    so_far: tuple[Move, ...]
+    move: Move
+
+    def __str__(self) -> str:
+        return f"{self.program.name}: {' · '.join([str(step) for step in (*self.so_far, self.move)])}"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came of a case: the outcome, what the engine said, and the witness of the truth."""
+
+    outcome: str
+    said: str = ""
+    witness: str = ""
+
+
+@dataclass
+class Site:
+    """A program after some steps, where cases are asked: made once, used for all of them."""
+
+    program: Program
+    so_far: tuple[Move, ...] = ()
+    schedule: Schedule = field(init=False)
+    unchecked: Schedule = field(init=False)
+    terms: Terms = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.schedule = Schedule(self.program.function)
+        for step in self.so_far:
+            step.apply(self.schedule)
+        self.unchecked = Schedule(self.function, enable_check=False)
+        self.terms = terms_of(self.program.function)
+
+    @property
+    def function(self) -> PrimFunc:
+        return self.schedule.view().function
+
+    def moves(self, kinds: Sequence[str]) -> dict[str, list[Move]]:
+        return moves_of(self.schedule.view(), kinds)
+
+    def ask(self, move: Move) -> Answer:
+        """The engine's answer beside the truth."""
+        sch = self.schedule.copy()
+        before, length = sch.view().function, len(sch.trace.insts)
+        refusal: ScheduleError | None = None
+        try:
+            move.apply(sch)
+        except (WouldChangeValues, WouldRace, NotProved) as error:
+            refusal = error
+        except (ScheduleError, Unresolved) as error:
+            return Answer(DOES_NOT_APPLY, _said(error))
+        except Exception as error:  # anything else is a bug of the engine, which the table shows
+            return Answer(BROKEN, f"{type(error).__name__}: {_first_line(error)}")
+        try:
+            said = "" if refusal is None else _said(refusal)
+        except Exception as error:  # so is a message that cannot be read
+            return Answer(BROKEN, f"{type(refusal).__name__} cannot be read: {type(error).__name__}: {error}")
+        if said:
+            steps = [inst for inst in sch.trace.insts[length:] if not PRIMITIVES[inst.kind].is_query]
+            if sch.view().function is not before or steps:
+                return Answer(BROKEN, "the refused step changed the schedule", said)
+            forced = self.unchecked.copy()
+            move.apply(forced)
+            after = forced.view().function
+        else:
+            after = sch.view().function
+        try:
+            real = truth(self.terms, after)
+        except LoopwrightError as error:
+            return Answer(BROKEN, f"{type(error).__name__}: {_first_line(error)}")
+        if real is None:
+            return Answer(UNKNOWN, said)
+        if said:
+            return Answer(FALSE_REFUSAL if real.legal else REFUSED_RIGHT, said, real.why)
+        if real.is_regrouped:
+            return Answer(REGROUPED, "", real.why)
+        return Answer(ACCEPTED_RIGHT if real.legal else FALSE_ACCEPTANCE, "", real.why)
+
+
+def _said(error: Exception) -> str:
+    text = str(error)  # the whole message is made, as a user would see it
+    return f"{type(error).__name__}: {getattr(error, 'why', None) or text.splitlines()[0]}"
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).split("\n")[0]
+
+
+# --- choosing cases -----------------------------------------------------------------------------------------------
+
+
+def cases(seed: int, sizes: Sequence[int] = (1, 2, 3, 4), kinds: Sequence[str] | None = None) -> Iterator[tuple[Site, Move]]:
+    """Cases without end, as even over primitives and programs as they come; single steps and sequences of two."""
+    rng = random.Random(seed)
+    chosen = list(kinds or available_kinds())
+    programs = template_programs(sizes)
+    while True:
+        rng.shuffle(programs)
+        for program in programs:
+            site: Site | None = Site(program)
+            if rng.random() < 0.5:
+                site = after_one_step(site, rng, chosen)
+            if site is None:
+                continue
+            by_kind = site.moves(chosen)
+            for kind in chosen:
+                if by_kind[kind]:
+                    yield site, rng.choice(by_kind[kind])
+
+
+def after_one_step(site: Site, rng: random.Random, kinds: Sequence[str]) -> Site | None:
+    """The program after a step that the engine accepts; None when a few tries found none."""
+    by_kind = site.moves(kinds)
+    for _ in range(6):
+        moves = by_kind[rng.choice(list(kinds))]
+        if moves:
+            step = rng.choice(moves)
+            try:
+                return Site(site.program, (*site.so_far, step))
+            except (ScheduleError, Unresolved):
+                continue
+    return None
+
+
+def all_single_steps(sizes: Sequence[int], kinds: Sequence[str] | None = None) -> Iterator[tuple[Site, Move]]:
+    """Every step of every template at every size, once."""
+    chosen = list(kinds or available_kinds())
+    for program in template_programs(sizes):
+        site = Site(program)
+        for moves in site.moves(chosen).values():
+            for step in moves:
+                yield site, step
+
+
+# --- counting -----------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Tally:
+    """How often each outcome came, by primitive; every bad case in full."""
+
+    counts: dict[str, Counter[str]] = field(default_factory=dict)
+    false_acceptances: list[tuple[Case, Answer]] = field(default_factory=list)
+    false_refusals: list[tuple[Case, Answer]] = field(default_factory=list)
+    broken: list[tuple[Case, Answer]] = field(default_factory=list)
+
+    def add(self, case: Case, answer: Answer) -> None:
+        self.counts.setdefault(case.move.kind, Counter())[answer.outcome] += 1
+        lists = {FALSE_ACCEPTANCE: self.false_acceptances, FALSE_REFUSAL: self.false_refusals, BROKEN: self.broken}
+        if answer.outcome in lists:
+            lists[answer.outcome].append((case, answer))
+
+    def join(self, other: Tally) -> None:
+        for kind, counts in other.counts.items():
+            self.counts.setdefault(kind, Counter()).update(counts)
+        self.false_acceptances += other.false_acceptances
+        self.false_refusals += other.false_refusals
+        self.broken += other.broken
+
+    @property
+    def total(self) -> int:
+        return sum([sum(counts.values()) for counts in self.counts.values()])
+
+    def reasons(self) -> Counter[tuple[str, str]]:
+        """How often each primitive refused a right step, by the kind of refusal."""
+        return Counter([(case.move.kind, answer.said.split(":")[0]) for case, answer in self.false_refusals])
+
+
+def run(source: Iterator[tuple[Site, Move]], limit: int) -> Tally:
+    """Ask the first `limit` cases."""
+    tally = Tally()
+    for (site, step), _ in zip(source, range(limit), strict=False):
+        tally.add(Case(site.program, site.so_far, step), site.ask(step))
+    return tally

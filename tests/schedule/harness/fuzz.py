@@ -1,0 +1,251 @@
+"""Random programs under random schedules: the result must compute what the program computed, in every way of running.
+
+A case is a program and at least eight steps that the engine accepted. Compared: terms where the program is small (for
+all inputs at once, races included), numbers in the evaluator bit for bit, native code bit for bit, and the program that
+the trace gives when it is replayed. A failing case is made small by `reduce.py`.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from math import prod
+
+import numpy as np
+
+from loopwright.codegen.llvm import make_module
+from loopwright.ir import BlockRealize, PrimFunc
+from loopwright.ir.structural import assert_structural_equal
+from loopwright.runtime.errors import LoopwrightError
+from loopwright.schedule import Schedule, Trace
+from loopwright.schedule.errors import ScheduleError
+from loopwright.target import Target, describe
+from loopwright.transform.pipeline import lower
+from tests.random_programs import random_arguments, random_function
+from tests.schedule.harness.cases import GENERATORS, Move, Unresolved, available_kinds, places_of
+from tests.schedule.harness.legality import first_difference, numbers_of, terms_of, truth
+from tests.schedule.harness.programs import TEMPLATES, Program, random_sketch
+from tests.schedule.harness.reduce import Failing, Failure, reduced
+
+SIZES = (1, 3, 5, 7, 8, 13)
+STEPS = 8
+
+# Steps that say little about values come up less often; threads are not run on this machine.
+_WEIGHTS = {"Annotate": 0.2, "Unannotate": 0.2, "AddUnitLoop": 0.4, "Unroll": 0.5, "StorageAlign": 0.4, "Bind": 0.0}
+
+
+@dataclass(frozen=True)
+class Seeded:
+    """A program of `tests/random_programs.py`: every data type, every kind of statement; it has no smaller form."""
+
+    seed: int
+
+    @property
+    def name(self) -> str:
+        return f"random_{self.seed}"
+
+    def text(self, sizes: Sequence[int]) -> str:
+        return str(_random_blocks(self.seed).script())
+
+    def smaller(self) -> Sequence[Seeded]:
+        return ()
+
+
+@lru_cache(maxsize=8)
+def _random_blocks(seed: int) -> PrimFunc:
+    """The first random program from `seed` on that has blocks and so can be scheduled."""
+    for candidate in range(seed * 50, seed * 50 + 50):
+        function = random_function(candidate, math=False)
+        if isinstance(function.body, BlockRealize):
+            return function
+    raise AssertionError(f"none of 50 random programs from {seed} has blocks")
+
+
+class SeededProgram(Program):
+    """A random program; the function itself, not its text, is scheduled."""
+
+    @property
+    def function(self) -> PrimFunc:
+        assert isinstance(self.source, Seeded)
+        return _random_blocks(self.source.seed)
+
+
+def random_program(rng: random.Random, seed: int) -> Program:
+    """A template at odd sizes, a random chain of stages, or a program of every kind of statement."""
+    roll = rng.random()
+    if roll < 0.1:
+        return SeededProgram(Seeded(seed), ())  # type: ignore[arg-type]
+    source = rng.choice(TEMPLATES) if roll < 0.5 else random_sketch(seed)
+    rank = getattr(source, "rank", 3)
+    while True:
+        sizes = tuple([rng.choice(SIZES) for _ in range(rank)])
+        if prod(sizes) <= 300:
+            return Program(source, sizes)
+
+
+@dataclass
+class Grown:
+    """A schedule in the making."""
+
+    program: Program
+    schedule: Schedule
+    moves: list[Move] = field(default_factory=list)
+    asked: Counter[str] = field(default_factory=Counter)
+    accepted: Counter[str] = field(default_factory=Counter)
+    trouble: Failure | None = None
+
+
+def grow(program: Program, rng: random.Random, steps: int = STEPS, attempts: int = 60) -> Grown:
+    """Ask for random steps until enough are accepted (or there is no end of refusals)."""
+    grown = Grown(program, Schedule(program.function))
+    kinds = available_kinds()
+    weights = [_WEIGHTS.get(kind, 1.0) for kind in kinds]
+    for _ in range(attempts):
+        if len(grown.moves) >= steps:
+            break
+        (kind,) = rng.choices(kinds, weights)
+        places = places_of(grown.schedule.view())
+        deep = max([len(nest) for nest in places.nests], default=0) > 7
+        if deep and kind in ("Split", "AddUnitLoop"):
+            continue
+        moves = list(GENERATORS[kind](places))
+        if not moves:
+            continue
+        step = rng.choice(moves)
+        grown.asked[kind] += 1
+        try:
+            step.apply(grown.schedule)
+        except (ScheduleError, Unresolved):
+            continue
+        except Exception as error:  # the engine broke: that is a failing case of its own
+            grown.moves.append(step)
+            grown.trouble = Failure("broken", f"{step} raises {type(error).__name__}: {error}")
+            break
+        grown.accepted[kind] += 1
+        grown.moves.append(step)
+    return grown
+
+
+# --- checking -----------------------------------------------------------------------------------------------------
+
+
+def check(program: Program, moves: Sequence[Move], native: bool = True) -> Failure | None:
+    """What is wrong with the program under these steps; a step that is refused raises ScheduleError."""
+    sch = Schedule(program.function)
+    for step in moves:
+        try:
+            step.apply(sch)
+        except (ScheduleError, Unresolved):
+            raise
+        except Exception as error:
+            return Failure("broken", f"{step} raises {type(error).__name__}: {error}")
+    return check_schedule(program, sch, native)
+
+
+def check_schedule(program: Program, sch: Schedule, native: bool = True) -> Failure | None:
+    """The same for a schedule that is already made."""
+    before, after = program.function, sch.view().function
+    exact = all([buffer.dtype.is_int or buffer.dtype.is_uint for buffer in before.argument_buffers()])
+    try:
+        return (
+            _wrong_terms(program, before, after)
+            or (_wrong_numbers(before, after, native) if exact and not isinstance(program, SeededProgram) else None)
+            or _wrong_replay(program, sch)
+        )
+    except LoopwrightError as error:
+        return Failure("broken", f"{type(error).__name__}: {error}")
+
+
+def _wrong_terms(program: Program, before: PrimFunc, after: PrimFunc) -> Failure | None:
+    if prod(program.sizes) > 150:
+        return None
+    try:
+        expected = terms_of(before)
+    except LoopwrightError:  # data steers it
+        return None
+    real = truth(expected, after)
+    if real is None or real.legal or real.is_regrouped:
+        return None
+    return Failure("race" if real.is_race else "terms", real.why)
+
+
+def _wrong_numbers(before: PrimFunc, after: PrimFunc, native: bool) -> Failure | None:
+    arguments = random_arguments(before, 1)
+    expected = numbers_of(before, arguments)
+    assert not isinstance(expected, str), expected
+    got = numbers_of(after, arguments)
+    if isinstance(got, str):
+        return Failure("numbers", got)
+    why = first_difference(before, got, expected)
+    if why is not None:
+        return Failure("numbers", why)
+    if not native:
+        return None
+    target = Target("llvm")
+    results = [np.array(array) for array in arguments]
+    make_module(lower(after, target), describe(target))(*results)
+    why = first_difference(before, results, expected)
+    return None if why is None else Failure("native", why)
+
+
+def _wrong_replay(program: Program, sch: Schedule) -> Failure | None:
+    """The trace, as objects and as JSON, gives the same program; it is not proved a second time."""
+    for form in ("objects", "JSON"):
+        again = Schedule(program.function, enable_check=False)
+        try:
+            if form == "objects":
+                sch.trace.apply_to_schedule(again)
+            else:
+                Trace.apply_json_to_schedule(json.dumps(sch.trace.as_json()), again)
+            assert_structural_equal(again.mod["main"], sch.mod["main"])
+        except Exception as error:  # any failure to replay is what is looked for
+            return Failure(f"replay from {form}", f"{type(error).__name__}: {error}")
+    return None
+
+
+# --- the campaign -------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Campaign:
+    """What a run of many cases found."""
+
+    cases: int = 0
+    steps: int = 0
+    short: int = 0  # fewer steps than wanted were accepted
+    asked: Counter[str] = field(default_factory=Counter)
+    accepted: Counter[str] = field(default_factory=Counter)
+    failing: list[Failing] = field(default_factory=list)
+
+    def join(self, other: Campaign) -> None:
+        self.cases += other.cases
+        self.steps += other.steps
+        self.short += other.short
+        self.asked.update(other.asked)
+        self.accepted.update(other.accepted)
+        self.failing += other.failing
+
+
+def fuzz(seeds: Sequence[int], native_every: int = 1, steps: int = STEPS, reduce_failures: bool = True) -> Campaign:
+    """One case for each seed; every `native_every`-th is also built and run natively."""
+    found = Campaign()
+    for seed in seeds:
+        rng = random.Random(seed)
+        native = seed % native_every == 0
+        grown = grow(random_program(rng, seed), rng, steps)
+        found.cases += 1
+        found.steps += len(grown.moves)
+        found.short += len(grown.moves) < steps
+        found.asked.update(grown.asked)
+        found.accepted.update(grown.accepted)
+        failure = grown.trouble or check_schedule(grown.program, grown.schedule, native)
+        if failure is not None:
+            failing = Failing(grown.program, tuple(grown.moves), failure)
+            if reduce_failures:
+                failing = reduced(failing, lambda program, moves: check(program, moves, native))
+            found.failing.append(failing)
+    return found

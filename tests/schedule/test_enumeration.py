@@ -1,0 +1,131 @@
+"""The engine's answers beside the truth, on a sample of small programs; `benchmarks/enumerate_schedules.py` runs more."""
+
+from __future__ import annotations
+
+import pytest
+
+from loopwright.schedule import Schedule
+from tests.schedule.harness import enumerate as harness
+from tests.schedule.harness.cases import GENERATORS, BlockRef, LoopRef, Move, available_kinds, is_there, move, step_kinds
+from tests.schedule.harness.enumerate import Answer, Case, Site, cases, run
+from tests.schedule.harness.legality import terms_of, truth
+from tests.schedule.harness.programs import TEMPLATES, Program
+from tests.schedule.harness.reduce import Failing, Failure, reduced
+
+CASES = 900
+CHUNK = 150  # cases a test, so that two workers share the time evenly
+
+
+@pytest.mark.parametrize("first", range(0, CASES, CHUNK))
+def test_nothing_wrong_is_accepted(first):
+    tally = run(cases(seed=first), CHUNK)
+    assert tally.total == CHUNK
+    if tally.false_acceptances:
+        pytest.fail("\n\n".join([_smallest(case, answer) for case, answer in tally.false_acceptances[:3]]))
+    if tally.broken:
+        pytest.fail("\n".join([f"{case}\n    {answer.said}" for case, answer in tally.broken[:10]]))
+
+
+def _smallest(case: Case, answer: Answer) -> str:
+    failing = Failing(case.program, (*case.so_far, case.move), Failure("accepted, but wrong", answer.witness))
+    return reduced(failing, wrongly_accepted).report()
+
+
+def wrongly_accepted(program: Program, moves: tuple[Move, ...]) -> Failure | None:
+    sch = Schedule(program.function)
+    for step in moves:
+        step.apply(sch)
+    real = truth(terms_of(program.function), sch.view().function)
+    if real is None or real.legal or real.is_regrouped:
+        return None
+    return Failure("accepted, but wrong", real.why)
+
+
+def test_every_step_of_the_table_is_asked_for():
+    assert set(step_kinds()) == set(GENERATORS)
+    assert available_kinds() == [kind for kind in step_kinds() if is_there(kind)]
+
+
+# --- the harness itself -------------------------------------------------------------------------------------------
+
+B, C, A = BlockRef("B"), BlockRef("C"), BlockRef("A")
+
+
+def at(block: str, depth: int = 0) -> LoopRef:
+    return LoopRef(block, depth)
+
+
+def program(name: str, *sizes: int) -> Program:
+    return Program(next(template for template in TEMPLATES if template.name == name), sizes)
+
+
+RIGHT = [
+    (program("chain", 4), move("Merge", loops=(at("B"), at("C")))),
+    (program("from_the_right", 4), move("Vectorize", loop=at("A"))),
+    (program("matmul", 2, 2, 3), move("Reorder", ordered_loops=(at("C", 2), at("C", 0)))),
+    (program("diagonal_recurrence", 3, 3), move("Reorder", ordered_loops=(at("A", 1), at("A", 0)))),
+    (program("flat_sum", 2, 3), move("Split", loop=at("C"), factors=(None, 4))),
+]
+
+WRONG = [
+    (program("reversed_reader", 4), move("Merge", loops=(at("B"), at("C"))), "C[0] holds"),
+    (program("from_the_right", 4), move("Parallel", loop=at("A")), "iterations i=0 and i=1 both touch A[1]"),
+    (program("recurrence", 3), move("Vectorize", loop=at("A")), "A[2] holds"),
+    (program("skewed_recurrence", 3, 3), move("Reorder", ordered_loops=(at("A", 1), at("A", 0))), "A[2, 0] holds"),
+    (program("matmul", 2, 2, 2), move("Parallel", loop=at("C", 2)), "iterations l=0 and l=1 both touch C[0, 0]"),
+    (program("matmul", 2, 2, 2), move("Vectorize", loop=at("C", 2)), "C[0, 0] holds"),
+    (program("last_writer_wins", 2, 2), move("Bind", loop=at("C", 1), thread_axis="threadIdx.x"), "both touch C[0]"),
+    (program("reused_scratch", 2, 2), move("Fission", loop=at("B"), index=1), "C[0, 0] holds"),
+    (program("reused_scratch", 2, 2), move("Parallel", loop=at("B")), "both touch B[0]"),
+]
+
+
+def _forced(case: Program, step: Move) -> Schedule:
+    sch = Schedule(case.function, enable_check=False)
+    step.apply(sch)
+    return sch
+
+
+@pytest.mark.parametrize(("case", "step"), RIGHT, ids=lambda value: str(getattr(value, "name", value)))
+def test_the_truth_about_right_steps(case, step):
+    real = truth(terms_of(case.function), _forced(case, step).view().function)
+    assert real is not None and real.legal, real
+    assert Site(case).ask(step).outcome == harness.ACCEPTED_RIGHT
+
+
+@pytest.mark.parametrize(("case", "step", "witness"), WRONG, ids=lambda value: str(getattr(value, "name", value))[:60])
+def test_the_truth_about_wrong_steps(case, step, witness):
+    real = truth(terms_of(case.function), _forced(case, step).view().function)
+    assert real is not None and not real.legal
+    assert witness in real.why
+    assert Site(case).ask(step).outcome == harness.REFUSED_RIGHT
+
+
+def test_an_engine_without_proofs_is_found_out():
+    site = Site(program("reversed_reader", 4))
+    site.schedule = site.unchecked
+    answer = site.ask(move("Merge", loops=(at("B"), at("C"))))
+    assert answer.outcome == harness.FALSE_ACCEPTANCE
+    assert "C[0] holds" in answer.witness
+
+
+def test_a_failing_case_is_made_small():
+    steps = (
+        move("Annotate", block_or_loop=B, ann_key="note", ann_val=1),
+        move("Merge", loops=(at("B"), at("C"))),
+        move("Unroll", loop=at("B")),
+    )
+
+    def fails(case: Program, moves: tuple[Move, ...]) -> Failure | None:
+        sch = Schedule(case.function, enable_check=False)
+        for step in moves:
+            step.apply(sch)
+        real = truth(terms_of(case.function), sch.view().function)
+        return None if real is None or real.legal else Failure("wrong", real.why)
+
+    start = program("reversed_reader", 7)
+    failure = fails(start, steps)
+    assert failure is not None
+    found = reduced(Failing(start, steps, failure), fails)
+    assert found.program == program("reversed_reader", 2)
+    assert found.moves == (move("Merge", loops=(at("B"), at("C"))),)

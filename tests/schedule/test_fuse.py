@@ -1,0 +1,134 @@
+"""fuse: a nest becomes one loop."""
+
+from __future__ import annotations
+
+import pytest
+
+from loopwright import te, tir
+from loopwright.schedule.errors import BadStepArgument, NotSupported, WouldChangeValues
+from loopwright.script import tir as T
+from tests.schedule.steps import check, matmul, refused
+
+
+@T.prim_func
+def copy(A: T.Buffer((4, 5)), B: T.Buffer((4, 5))):
+    for i, j in T.grid(4, 5):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = A[vi, vj]
+
+
+def test_fuse():
+    sch = tir.Schedule(copy)
+    fused = sch.fuse(*sch.get_loops("B"))
+
+    @T.prim_func
+    def expected(A: T.Buffer((4, 5)), B: T.Buffer((4, 5))):
+        for i_j_fused in range(20):
+            with T.block("B"):
+                vi = T.axis.spatial(4, i_j_fused // 5)
+                vj = T.axis.spatial(5, i_j_fused % 5)
+                B[vi, vj] = A[vi, vj]
+
+    check(sch, copy, expected)
+    assert fused.name == "i_j_fused"
+
+
+def test_fuse_after_split_gives_the_loop_back():
+    sch = tir.Schedule(copy)
+    i, _ = sch.get_loops("B")
+    sch.fuse(*sch.split(i, [2, 2]))
+
+    @T.prim_func
+    def expected(A: T.Buffer((4, 5)), B: T.Buffer((4, 5))):
+        for i_0_i_1_fused, j in T.grid(4, 5):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i_0_i_1_fused, j])
+                B[vi, vj] = A[vi, vj]
+
+    check(sch, copy, expected)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (1, 7), (7, 1), (3, 5)])
+@pytest.mark.parametrize("factor", [1, 2, 4, 7])
+def test_fuse_then_split_keeps_every_value(shape, factor):
+    A = te.placeholder(shape, name="A")
+    func = te.create_prim_func([A, te.compute(shape, lambda i, j: A[i, j] + 1, name="B")])
+    sch = tir.Schedule(func)
+    sch.split(sch.fuse(*sch.get_loops("B")), [None, factor])
+    check(sch, func)
+
+
+def test_fuse_data_and_reduction_then_split_and_reorder():
+    func = matmul(3, 4, 5)
+    sch = tir.Schedule(func)
+    _, j, k = sch.get_loops("C")
+    outer, inner = sch.split(sch.fuse(j, k), [None, 6])
+    sch.reorder(inner, outer)
+    check(sch, func)
+
+
+def test_fuse_all_loops_of_a_reduction():
+    func = matmul(2, 3, 4)
+    sch = tir.Schedule(func)
+    sch.fuse(*sch.get_loops("C"))
+    check(sch, func)
+
+
+def test_fuse_one_loop():
+    sch = tir.Schedule(copy)
+    sch.fuse(sch.get_loops("B")[0])
+    check(sch, copy)
+
+
+def test_fuse_int64_loops():
+    @T.prim_func
+    def func(A: T.Buffer((4, 5)), B: T.Buffer((4, 5))):
+        for i, j in T.grid(T.int64(4), T.int64(5)):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = A[vi, vj]
+
+    sch = tir.Schedule(func)
+    sch.fuse(*sch.get_loops("B"))
+    check(sch, func)
+
+
+def test_fuse_is_refused_where_the_init_would_move_past_another_block():
+    @T.prim_func
+    def func(A: T.Buffer((4, 3)), C: T.Buffer(5), D: T.Buffer((4, 3))):
+        for i, k in T.grid(4, 3):
+            with T.block("C"):
+                vi, vk = T.axis.remap("SR", [i, k])
+                with T.init():
+                    C[vi] = 0.0
+                C[vi] = C[vi] + A[vi, vk]
+            with T.block("D"):
+                vi, vk = T.axis.remap("SS", [i, k])
+                D[vi, vk] = C[vi + 1]
+
+    sch = tir.Schedule(func)
+    refused(sch, WouldChangeValues, "fuse would change a value", "fuse", *sch.get_loops("C"))
+
+
+def test_fuse_refuses():
+    sch = tir.Schedule(matmul())
+    i, j, k = sch.get_loops("C")
+    refused(sch, NotSupported, "loop k is not the only|k is not the only statement in loop i", "fuse", i, k)
+    refused(sch, NotSupported, "i is not the only statement in loop j", "fuse", j, i)
+    refused(sch, BadStepArgument, "no loops are given", "fuse")
+    sch.unroll(k)
+    refused(sch, NotSupported, "loop k is unrolled", "fuse", j, k)
+
+
+def test_fuse_refuses_a_triangle():
+    @T.prim_func
+    def func(A: T.Buffer((4, 4)), B: T.Buffer((4, 4))):
+        for i in range(4):
+            for j in range(i + 1):
+                with T.block("B"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    B[vi, vj] = A[vi, vj]
+
+    sch = tir.Schedule(func)
+    refused(sch, NotSupported, "the extent of loop j depends on i", "fuse", *sch.get_loops("B"))

@@ -1,0 +1,127 @@
+"""sample_perfect_tile, sample_categorical: seeded draws, recorded decisions."""
+
+from __future__ import annotations
+
+from collections import Counter
+from math import prod
+
+import pytest
+
+from loopwright import te, tir
+from loopwright.schedule.errors import BadStepArgument
+from loopwright.script import tir as T
+from tests.schedule.steps import check, refused
+
+
+def copy_of(extent):
+    A = te.placeholder((extent,), name="A")
+    return te.create_prim_func([A, te.compute((extent,), lambda i: A[i], name="B")])
+
+
+@pytest.mark.parametrize("extent", [1, 2, 7, 12, 64, 97, 360])
+@pytest.mark.parametrize("n", [1, 2, 4])
+def test_perfect_tile(extent, n):
+    sch = tir.Schedule(copy_of(extent), seed=7)
+    (loop,) = sch.get_loops("B")
+    for _ in range(20):
+        factors = sch.sample_perfect_tile(loop, n, 16)
+        assert len(factors) == n
+        assert prod(factors) == extent
+        assert n == 1 or factors[-1] <= 16
+
+
+def test_perfect_tile_draws_every_tiling_alike():
+    sch = tir.Schedule(copy_of(12), seed=1)
+    (loop,) = sch.get_loops("B")
+    seen = Counter(tuple(sch.sample_perfect_tile(loop, 3, -1)) for _ in range(1800))
+    assert len(seen) == 18  # the ways to write 12 as a product of three factors in order
+    assert all(50 < count < 160 for count in seen.values())
+
+
+def test_equal_seeds_give_equal_samples():
+    drawn = []
+    for seed in (5, 5, 6):
+        sch = tir.Schedule(copy_of(720), seed=seed)
+        (loop,) = sch.get_loops("B")
+        drawn.append([tuple(sch.sample_perfect_tile(loop, 4)) for _ in range(10)])
+    assert drawn[0] == drawn[1] != drawn[2]
+
+
+def test_a_decision_is_recorded_and_replayed():
+    func = copy_of(24)
+    sch = tir.Schedule(func, seed=2)
+    (loop,) = sch.get_loops("B")
+    factors = sch.sample_perfect_tile(loop, 3, 16)
+    sch.split(loop, factors)
+    assert sch.trace.decisions == {2: [int(factor) for factor in factors]}
+    assert f"decision={[int(factor) for factor in factors]}" in sch.trace.as_python()[2]
+    assert "factors=[v2, v3, v4]" in sch.trace.as_python()[3]
+    check(sch, func)
+
+
+def test_a_stale_decision_is_repaired_from_the_inside_out():
+    sch = tir.Schedule(copy_of(12))
+    (loop,) = sch.get_loops("B")
+    assert sch.sample_perfect_tile(loop, 3, 16, decision=[2, 4, 8]) == [1, 2, 6]
+    assert sch.sample_perfect_tile(loop, 2, 4, decision=[1, 12]) == [3, 4]
+    assert sch.sample_perfect_tile(loop, 2, 16, decision=[3, 4]) == [3, 4]
+    assert sch.trace.decisions[2] == [1, 2, 6]
+
+
+def test_a_trace_of_another_size_is_repaired():
+    sch = tir.Schedule(copy_of(24), seed=1)
+    (loop,) = sch.get_loops("B")
+    sch.split(loop, sch.sample_perfect_tile(loop, 2, 16, decision=[3, 8]))
+    smaller = copy_of(20)
+    other = tir.Schedule(smaller)
+    sch.trace.apply_to_schedule(other)
+    assert other.trace.decisions[2] == [4, 5]
+    check(other, smaller)
+
+
+def test_symbolic_extent():
+    @T.prim_func
+    def func(a: T.handle, b: T.handle):
+        n = T.int32()
+        A = T.match_buffer(a, (n,))
+        B = T.match_buffer(b, (n,))
+        for i in range(n):
+            with T.block("B"):
+                vi = T.axis.spatial(n, i)
+                B[vi] = A[vi]
+
+    sch = tir.Schedule(func)
+    assert sch.sample_perfect_tile(sch.get_loops("B")[0], 3) == [-1, 1, 1]
+
+
+def test_categorical():
+    sch = tir.Schedule(copy_of(4), seed=9)
+    drawn = Counter(int(sch.sample_categorical([10, 20, 30], [0.0, 0.25, 0.75])) for _ in range(400))
+    assert set(drawn) == {20, 30}
+    assert drawn[30] > 2 * drawn[20]
+    assert sch.sample_categorical([10, 20], [0.5, 0.5], decision=1) == 20
+    assert sch.trace.decisions[400] == 1
+
+
+def test_with_decision_changes_one_sample():
+    func = copy_of(8)
+    sch = tir.Schedule(func, seed=1)
+    (loop,) = sch.get_loops("B")
+    sch.split(loop, [None, sch.sample_categorical([2, 4], [0.5, 0.5], decision=0)])
+    inst = sch.trace.insts[2]
+    assert sch.trace.get_decision(inst) == 0
+    other = tir.Schedule(func)
+    sch.trace.with_decision(inst, 1).apply_to_schedule(other)
+    assert other.get(other.get_loops("B")[1]).extent.value == 4
+    assert sch.trace.get_decision(inst) == 0
+
+
+def test_sampling_refuses():
+    sch = tir.Schedule(copy_of(8))
+    (loop,) = sch.get_loops("B")
+    refused(sch, BadStepArgument, "2 candidates and 1 probabilities", "sample_categorical", [1, 2], [1.0])
+    refused(sch, BadStepArgument, "the decision 2 is not the position", "sample_categorical", [1, 2], [0.5, 0.5], 2)
+    refused(sch, BadStepArgument, "are not those of a choice", "sample_categorical", [1, 2], [0.0, 0.0])
+    refused(sch, BadStepArgument, "n is 0", "sample_perfect_tile", loop, 0)
+    refused(sch, BadStepArgument, "max_innermost_factor is 0", "sample_perfect_tile", loop, 2, 0)
+    refused(sch, BadStepArgument, r"the decision \[2, 4\] has 2 factors, not 3", "sample_perfect_tile", loop, 3, 16, [2, 4])

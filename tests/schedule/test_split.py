@@ -1,0 +1,224 @@
+"""split: one loop becomes a nest; tails guarded or peeled."""
+
+from __future__ import annotations
+
+import pytest
+
+from loopwright import te, tir
+from loopwright.schedule import ScheduleError
+from loopwright.schedule.errors import BadStepArgument, NotSupported, WouldChangeValues
+from loopwright.schedule.primitives.split import FactorsTooSmall
+from loopwright.script import tir as T
+from tests.schedule.steps import chain, check, matmul, refused, same_program
+
+
+@T.prim_func
+def copy_10(A: T.Buffer(10), B: T.Buffer(10)):
+    for i in range(10):
+        with T.block("B"):
+            vi = T.axis.spatial(10, i)
+            B[vi] = A[vi]
+
+
+def copy_of(extent):
+    A = te.placeholder((extent,), name="A")
+    return te.create_prim_func([A, te.compute((extent,), lambda i: A[i], name="B")])
+
+
+def test_split_guards_the_tail():
+    sch = tir.Schedule(copy_10)
+    outer, inner = sch.split(sch.get_loops("B")[0], [3, 4])
+
+    @T.prim_func
+    def expected(A: T.Buffer(10), B: T.Buffer(10)):
+        for i_0, i_1 in T.grid(3, 4):
+            with T.block("B"):
+                vi = T.axis.spatial(10, i_0 * 4 + i_1)
+                T.where(i_0 * 4 + i_1 < 10)
+                B[vi] = A[vi]
+
+    check(sch, copy_10, expected)
+    assert [outer.name, inner.name] == ["i_0", "i_1"]
+
+
+def test_split_peels_the_tail():
+    sch = tir.Schedule(copy_10)
+    sch.split(sch.get_loops("B")[0], [None, 4], tail="peel")
+
+    @T.prim_func
+    def expected(A: T.Buffer(10), B: T.Buffer(10)):
+        for i_0, i_1 in T.grid(2, 4):
+            with T.block("B"):
+                vi = T.axis.spatial(10, i_0 * 4 + i_1)
+                B[vi] = A[vi]
+        for i_tail in range(2):
+            with T.block("B_tail"):
+                vi = T.axis.spatial(10, i_tail + 8)
+                B[vi] = A[vi]
+
+    check(sch, copy_10, expected)
+    (loop,) = sch.get_loops("B_tail")
+    assert loop.name == "i_tail"
+
+
+@pytest.mark.parametrize("tail", ["guard", "peel"])
+@pytest.mark.parametrize("extent", [1, 3, 4, 5, 7, 8, 13])
+@pytest.mark.parametrize("factors", [[None, 4], [2, None, 2], [4, None], [None], [13, 1]])
+def test_split_keeps_every_value_at_boundary_shapes(extent, factors, tail):
+    func = copy_of(extent)
+    sch = tir.Schedule(func)
+    made = sch.split(sch.get_loops("B")[0], factors, tail=tail)
+    assert len(made) == len(factors)
+    check(sch, func)
+
+
+@pytest.mark.parametrize("loop", [0, 1, 2])
+@pytest.mark.parametrize("tail", ["guard", "peel"])
+def test_split_of_a_reduction(loop, tail):
+    func = matmul(5, 7, 5)
+    sch = tir.Schedule(func)
+    sch.split(sch.get_loops("C")[loop], [None, 3], tail=tail)
+    check(sch, func)
+
+
+def test_peeled_reduction_starts_once():
+    func = matmul(2, 2, 5)
+    sch = tir.Schedule(func)
+    sch.split(sch.get_loops("C")[2], [None, 2], tail="peel")
+    assert sch.get(sch.get_block("C")).init is not None
+    assert sch.get(sch.get_block("C_tail")).init is None
+    check(sch, func)
+
+
+def test_peel_goes_through_nests_and_keeps_block_names_apart():
+    func = chain(5, 4, 3, 2)
+    sch = tir.Schedule(func)
+    m = sch.merge(*[sch.get_loops(name)[0] for name in "DEF"])
+    sch.split(m, [None, 2], tail="peel")
+    names = sch.view().block_names()
+    assert names == ["root", "D", "E", "F", "D_tail", "E_tail", "F_tail"]
+    check(sch, func)
+    sch.split(sch.get_loops("D_tail")[1], [None, 3], tail="peel")
+    assert "D_tail_tail" in sch.view().block_names()
+    check(sch, func)
+
+
+def test_peel_refuses_a_loop_over_data_and_reduction():
+    sch = tir.Schedule(matmul(4, 5, 3))
+    _, j, k = sch.get_loops("C")
+    fused = sch.fuse(j, k)
+    error = refused(
+        sch, NotSupported, "runs over both data and the reduction of block C", "split", fused, [None, 4], tail="peel"
+    )
+    assert 'use tail="guard"' in str(error)
+    sch.split(fused, [None, 4])
+
+
+def test_peel_refuses_a_reduction_without_a_whole_tile():
+    sch = tir.Schedule(matmul(2, 2, 3))
+    k = sch.get_loops("C")[2]
+    refused(sch, NotSupported, "has 3 iterations, fewer than one tile", "split", k, [None, 4], tail="peel")
+
+
+def test_split_symbolic_extent():
+    @T.prim_func
+    def func(a: T.handle, b: T.handle):
+        n = T.int32()
+        A = T.match_buffer(a, (n,))
+        B = T.match_buffer(b, (n,))
+        for i in range(n):
+            with T.block("B"):
+                vi = T.axis.spatial(n, i)
+                B[vi] = A[vi] + 1.0
+
+    @T.prim_func
+    def guarded(a: T.handle, b: T.handle):
+        n = T.int32()
+        A = T.match_buffer(a, (n,))
+        B = T.match_buffer(b, (n,))
+        for i_0, i_1 in T.grid((n + 3) // 4, 4):
+            with T.block("B"):
+                vi = T.axis.spatial(n, i_0 * 4 + i_1)
+                T.where(i_0 * 4 + i_1 < n)
+                B[vi] = A[vi] + 1.0
+
+    @T.prim_func
+    def peeled(a: T.handle, b: T.handle):
+        n = T.int32()
+        A = T.match_buffer(a, (n,))
+        B = T.match_buffer(b, (n,))
+        for i_0, i_1 in T.grid(n // 4, 4):
+            with T.block("B"):
+                vi = T.axis.spatial(n, i_0 * 4 + i_1)
+                B[vi] = A[vi] + 1.0
+        for i_tail in range(n % 4):
+            with T.block("B_tail"):
+                vi = T.axis.spatial(n, i_tail + n // 4 * 4)
+                B[vi] = A[vi] + 1.0
+
+    for tail, expected in (("guard", guarded), ("peel", peeled)):
+        sch = tir.Schedule(func)
+        sch.split(sch.get_loops("B")[0], [None, 4], tail=tail)
+        same_program(sch.mod["main"], expected)
+
+
+def test_split_is_refused_where_the_init_would_move_past_another_block():
+    @T.prim_func
+    def func(A: T.Buffer(12), C: T.Buffer(5), D: T.Buffer(12)):
+        for f in range(12):
+            with T.block("C"):
+                vi = T.axis.spatial(4, f // 3)
+                vk = T.axis.reduce(3, f % 3)
+                with T.init():
+                    C[vi] = 0.0
+                C[vi] = C[vi] + A[vi * 3 + vk]
+            with T.block("D"):
+                vf = T.axis.spatial(12, f)
+                D[vf] = C[vf // 3 + 1]
+
+    sch = tir.Schedule(func)
+    refused(sch, WouldChangeValues, "split would change a value", "split", sch.get_loops("C")[0], [4, 3])
+
+
+def test_split_names_the_factors_that_are_too_small():
+    sch = tir.Schedule(copy_10)
+    loop = sch.get_loops("B")[0]
+    refused(sch, FactorsTooSmall, r"\[2, 4\] make 8 iterations, but loop i has 10", "split", loop, [2, 4])
+
+
+@pytest.mark.parametrize(
+    ("factors", "message"),
+    [
+        ([None, None], "leave more than one to be inferred"),
+        ([0, None], "not all whole numbers of at least 1"),
+        ([-1, 5], "not all whole numbers of at least 1"),
+        ([], "not all whole numbers of at least 1"),
+        ([2.5, None], "not all whole numbers of at least 1"),
+    ],
+)
+def test_split_refuses_factors(factors, message):
+    sch = tir.Schedule(copy_10)
+    refused(sch, BadStepArgument, message, "split", sch.get_loops("B")[0], factors)
+
+
+def test_split_refuses_claimed_loops():
+    sch = tir.Schedule(copy_10)
+    (loop,) = sch.get_loops("B")
+    refused(sch, BadStepArgument, "tail is 'drop'", "split", loop, [None, 2], tail="drop")
+    sch.annotate(loop, "note", 1)
+    refused(sch, NotSupported, "loop i carries annotations", "split", loop, [None, 2])
+    sch.unannotate(loop, "note")
+    sch.parallel(loop)
+    refused(sch, NotSupported, "loop i is parallel", "split", loop, [None, 2])
+
+
+def test_split_refuses_a_loop_that_does_not_start_at_zero():
+    @T.prim_func
+    def func(A: T.Buffer(10), B: T.Buffer(10)):
+        for i in range(2, 10):
+            with T.block("B"):
+                vi = T.axis.spatial(10, i)
+                B[vi] = A[vi]
+
+    sch = tir.Schedule(func)
+    refused(sch, ScheduleError, "loop i starts at 2, not at 0", "split", sch.get_loops("B")[0], [None, 2])
