@@ -115,7 +115,7 @@ def _wrongly_accepted(program: Program, moves: Sequence[Move]) -> Failure | None
     for step in moves:
         step.apply(sch)
     real = truth(terms_of(program.function), sch.view().function)
-    if real is None or real.legal or real.is_regrouped:
+    if real is None or real.is_right:
         return None
     return Failure("accepted, but wrong", real.why)
 

@@ -8,7 +8,7 @@ the lazy forms around it (`if_then_else`, `and`, `or`); `Select` computes both s
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from loopwright.analysis.affine import Affine, Condition, Form, Ge, constant
 from loopwright.analysis.instances import Instance, InstanceWalk, Loop
@@ -30,6 +30,10 @@ from loopwright.ir import (
     deep,
 )
 from loopwright.runtime.dtype import HANDLE
+
+
+# Calls that are neither pure nor do anything: promises, hints, and returns, which the walk itself looks at.
+_HARMLESS: Final = frozenset({"tir.assume", "tir.likely", "tir.prefetch", "tir.ret"})
 
 
 class Access:
@@ -92,6 +96,7 @@ class Program:
         self.accesses: Sequence[Access] = walk.accesses
         self.homes = walk.homes
         self.unknown: set[Var] = walk.unknown
+        self.effects: Sequence[Call] = walk.effects  # calls that do something besides returning a value
         self.has_threads = walk.has_threads
         if walk.may_leave:
             for access in walk.accesses:
@@ -127,19 +132,25 @@ class _AccessWalk(InstanceWalk):
         super().__init__()
         self.accesses: list[Access] = []
         self.unknown: set[Var] = set()  # memory that calls may touch, or that goes by several names
+        self.effects: list[Call] = []
         self._names: dict[Var, Buffer] = {}
+        self._indexing = 0  # inside how many indices we are
 
     def visit_BufferStore(self, store: BufferStore) -> None:
         self.begin(store)
         self.visit(store.value)
-        for index in store.indices:
-            self.visit(index)
+        self._visit_indices(store)
         self._record(store)
 
     def visit_BufferLoad(self, load: BufferLoad) -> None:
-        for index in load.indices:
-            self.visit(index)
+        self._visit_indices(load)
         self._record(load)
+
+    def _visit_indices(self, node: BufferLoad | BufferStore) -> None:
+        self._indexing += 1
+        for index in node.indices:
+            self.visit(index)
+        self._indexing -= 1
 
     def _record(self, node: BufferLoad | BufferStore) -> None:
         loops = self.loops
@@ -147,7 +158,7 @@ class _AccessWalk(InstanceWalk):
         for index in node.indices:
             if isinstance(index, Ramp):
                 lane = Var("lane", index.base.dtype)
-                self.affine.own(lane)
+                self.affine.own(lane, constant(0), constant(index.lanes - 1))
                 loops = (*loops, Loop(lane, constant(0), constant(index.lanes - 1), index))
                 base, stride = self.affine.form(index.base), self.affine.form(index.stride)
                 if base is None or stride is None or stride.terms:
@@ -182,10 +193,11 @@ class _AccessWalk(InstanceWalk):
             self._guarded(condition, False, other)
         elif name == "tir.address_of" and isinstance(call.args[0], BufferLoad):
             load = call.args[0]
-            for index in load.indices:
-                self.visit(index)
+            self._visit_indices(load)
             self.unknown.add(self._resolve(load.buffer, (None,) * len(load.indices))[0].data)
         else:
+            if not getattr(call.op, "is_pure", False) and name not in _HARMLESS:
+                self.effects.append(call)
             for argument in call.args:
                 self.visit(argument)
 
@@ -210,5 +222,5 @@ class _AccessWalk(InstanceWalk):
     def visit_Var(self, var: Var) -> None:
         if var.dtype is HANDLE:
             self.unknown.add(var)
-        elif self.binders.get(var, self.place) is not self.place:
+        elif not self._indexing and self.binders.get(var, self.place) is not self.place:
             self.place.outer[var] = None

@@ -175,10 +175,13 @@ class Affine:
         # What a variable stands for: itself (loops), a form (axes, lets), None (data). Absent ones are parameters.
         self.values: dict[Var, Form | None] = {}
         self._parts: dict[Hashable, Part] = {}
+        self._bounds: dict[Var, tuple[int, int]] = {}  # of loops with literal bounds, both ends included
 
-    def own(self, var: Var) -> None:
-        """Let `var` stand for itself."""
+    def own(self, var: Var, low: Form | None = None, high: Form | None = None) -> None:
+        """Let `var` stand for itself; it runs from `low` to `high`."""
         self.values[var] = Form({var: 1}, 0)
+        if low is not None and high is not None and not low.terms and not high.terms:
+            self._bounds[var] = low.const, high.const
 
     @deep
     def form(self, expr: Expr) -> Form | None:
@@ -266,20 +269,42 @@ class Affine:
     ) -> int:
         if not any([arg.terms for arg in args]):
             return k * Part(op, args, divisor).at({})
-        x = args[0]
-        if len(args) == 1 and all([c % divisor == 0 for c in x.terms.values()]):
-            # Every term is a multiple of the divisor: only the constant is divided (not so when rounding to zero).
-            if op == "mod":
-                return k * (x.const % divisor)
-            if op == "floor" or x.const % divisor == 0:
-                add_into(terms, {term: c // divisor for term, c in x.terms.items()}, k)
-                return k * (x.const // divisor)
+        x, base = args[0], 0
+        if op in ("floor", "mod"):
+            # What is a multiple of the divisor comes out of the division; the digits of a tile are then plain again.
+            whole = {term: c // divisor for term, c in x.terms.items() if c % divisor == 0}
+            x = Form({term: c for term, c in x.terms.items() if c % divisor}, x.const % divisor)
+            if op == "floor":
+                add_into(terms, whole, k)
+                base = k * (args[0].const // divisor)
+            if self._is_within(x, divisor):
+                if op == "floor":
+                    return base
+                add_into(terms, x.terms, k)
+                return k * x.const
+            args = (x,)
+        if op == "trunc" and x.const % divisor == 0 and all([c % divisor == 0 for c in x.terms.values()]):
+            add_into(terms, {term: c // divisor for term, c in x.terms.items()}, k)
+            return k * (x.const // divisor)
         key = (op, tuple([arg.key for arg in args]), divisor)
         part = self._parts.get(key)
         if part is None:
             part = self._parts[key] = Part(op, args, divisor)
         add_into(terms, {part: 1}, k)
-        return 0
+        return base
+
+    def _is_within(self, form: Form, divisor: int) -> bool:
+        """Whether the bounds of loops keep the form from 0 to divisor - 1."""
+        low = high = form.const
+        for term, k in form.terms.items():
+            ends = (0, term.divisor - 1) if isinstance(term, Part) and term.op == "mod" else None
+            if not isinstance(term, Part):
+                ends = self._bounds.get(term)
+            if ends is None:
+                return False
+            low += min(k * ends[0], k * ends[1])
+            high += max(k * ends[0], k * ends[1])
+        return 0 <= low and high < divisor
 
     def _condition(self, e: Expr, holds: bool) -> tuple[Condition, bool]:
         if isinstance(e, IntImm):

@@ -61,7 +61,8 @@ class Loop:
 class Place:
     """Where a block stands: inside how many loops, and what its axes are there (None where that is not affine).
 
-    `outer` are the variables from outside the block that its body uses beside its axes; a proper block has none.
+    `outer` are the variables from outside the block, beside its axes, that its body computes with. Those that only tell
+    which cells it touches are no part of what it computes.
     """
 
     __slots__ = ("block", "depth", "has_blocks", "outer", "values")
@@ -144,7 +145,7 @@ class InstanceWalk(Visitor):
         self.guards, self.exact = saved
 
     def _loop(self, loop: Loop, body: Stmt) -> None:
-        self.affine.own(loop.var)
+        self.affine.own(loop.var, loop.low, loop.high)
         self.binders[loop.var] = self.place
         saved = self.loops, self._outer, self._next, self.exact
         self.loops = (*self.loops, loop)

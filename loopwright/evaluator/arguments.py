@@ -214,7 +214,8 @@ def check_count(func: PrimFunc, arguments: Sequence[Any]) -> None:
     if len(arguments) != len(func.params):
         names = [func.buffer_map[p].name if p in func.buffer_map else p.name for p in func.params]
         raise ArgumentCountMismatch(
-            f"{func.name} takes {len(names)} argument{'s' * (len(names) != 1)} ({', '.join(names)}), got {len(arguments)}"
+            f"{func.name} takes {len(names)} argument{'s' * (len(names) != 1)} ({', '.join(names)}), "
+            f"got {len(arguments)}"
         )
 
 

@@ -98,7 +98,7 @@ def _float_function(name: str, dtype: DataType) -> Function:
 
 def _nextafter(dtype: DataType) -> Function:
     number = dtype.numpy().type
-    return lambda x, y: float(np.nextafter(number(x), number(y)))
+    return lambda x, y: y if x == y else float(np.nextafter(number(x), number(y)))
 
 
 def _shift_left(dtype: DataType) -> Function:

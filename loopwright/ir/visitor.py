@@ -104,6 +104,15 @@ class _Substitute(BufferRewriter):
     def visit_Var(self, var: Var) -> Expr:
         return self.values.get(var, var)
 
+    def visit_Block(self, block: Node) -> Node:
+        # A block defines its axes, so they are no children; but their domains may use variables from outside.
+        block = block.rebuild(self.visit)
+        axes = rewrite_tuple(block.iter_vars, self._axis)  # type: ignore[attr-defined]
+        return block.with_(iter_vars=axes)
+
+    def _axis(self, axis: Any) -> Any:
+        return axis if axis.dom is None else axis.with_(dom=self.visit(axis.dom))
+
 
 @deep
 def substitute(root: N, values: Mapping[Var, Any], buffers: Mapping[Buffer, Buffer] | None = None) -> N:

@@ -125,6 +125,12 @@ class ReadOnlyArgument(CallError, ValueError):
     code = "LW0122"
 
 
+class ResultOutOfRange(CallError, OverflowError):
+    """A function returned a number that the result of a call cannot hold: integers there have 64 bits and a sign."""
+
+    code = "LW0128"
+
+
 KINDS: Final[dict[str, type[CallError]]] = {
     kind.__name__: kind
     for kind in (
@@ -141,6 +147,7 @@ KINDS: Final[dict[str, type[CallError]]] = {
         AssertionFailed,
         WorkspaceExhausted,
         ReadOnlyArgument,
+        ResultOutOfRange,
     )
 }
 

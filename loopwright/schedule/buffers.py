@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from loopwright.ir import (
@@ -210,17 +210,17 @@ def check_plain_use(step: str, root: Stmt, buffer: Buffer) -> None:
             raise NotSupported(step, f"the memory of {buffer.name} is also called {use.buffer.name}", use)
 
 
+def touches(regions: Sequence[BufferRegion], buffer: Buffer) -> bool:
+    """Whether one of the regions is of the buffer's memory."""
+    return any(region.buffer.data is buffer.data for region in regions)
+
+
 def replaced_regions(
-    regions: Sequence[BufferRegion], old: Buffer, found: Mapping[Buffer, BufferRegion], new: Buffer
+    regions: Sequence[BufferRegion], old: Buffer, new: BufferRegion | None
 ) -> tuple[BufferRegion, ...]:
     """The regions of a block whose accesses of `old` now go to `new`."""
-    kept: list[BufferRegion] = []
-    for region in regions:
-        if region.buffer is not old:
-            kept.append(region)
-        elif new in found:
-            kept.append(found[new])
-    return tuple(kept)
+    swapped = [new if region.buffer is old else region for region in regions]
+    return tuple([region for region in swapped if region is not None])
 
 
 def is_leaf(block: Block) -> bool:

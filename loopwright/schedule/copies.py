@@ -12,6 +12,7 @@ A copy block stands for the cell it copies: the proof looks through it to whoeve
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from loopwright.ir import (
     Block,
@@ -39,24 +40,32 @@ from loopwright.schedule.windows import Window, inside_shape
 Indices = Callable[[Sequence[Expr]], Sequence[Expr]]
 
 
+class Around(NamedTuple):
+    """Where a copy stands: the block and the loops around it, and those whose iterations are copies of their own."""
+
+    scope: BlockRealize
+    loops: Sequence[For]
+    named: Sequence[For]
+
+
 def copy_nest(
-    name: str, window: Window, around: Sequence[For], other: Buffer, place: Indices, into_other: bool
+    name: str, window: Window, around: Around, other: Buffer, place: Indices, into_other: bool
 ) -> tuple[Stmt, Block]:
     """A nest over the window that copies between it and `other`, and its block.
 
-    `place` gives the indices in `other` of an element, from its offsets in the window. `around` are the loops outside;
-    those that the window moves with become axes of the block.
+    `place` gives the indices in `other` of an element, from its offsets in the window. Loops outside that the window
+    moves with become axes of the block.
     """
-    outer = {loop.loop_var: loop for loop in around}
-    used = [var for var in window.variables() if var in outer]
-    axes = {var: Var(f"o{position}", var.dtype) for position, var in enumerate(used)}
+    moving = set(window.variables())
+    outer = [loop for loop in around.loops if loop.loop_var in moving or loop in around.named]
+    axes = {loop.loop_var: Var(f"o{position}", loop.loop_var.dtype) for position, loop in enumerate(outer)}
     loops = [Var(f"ax{position}", size.dtype) for position, size in enumerate(window.shape)]
     inner = [Var(f"v{position}", size.dtype) for position, size in enumerate(window.shape)]
 
     here = [substitute(low, axes) + offset for low, offset in zip(window.origin, inner, strict=True)]
-    facts = facts_under(around)
-    for axis in axes:
-        facts.bind(axes[axis], Range.from_min_extent(outer[axis].min, outer[axis].extent))
+    facts = facts_under(around.loops, [around.scope])
+    for loop in outer:
+        facts.bind(axes[loop.loop_var], Range.from_min_extent(loop.min, loop.extent))
     for var, size in zip([*loops, *inner], [*window.shape, *window.shape], strict=True):
         facts.bind(var, Range.from_min_extent(const(0, var.dtype), size))
     here = [facts.simplify(index) for index in here]
@@ -66,8 +75,12 @@ def copy_nest(
     from_indices, to_indices = (here, there) if into_other else (there, here)
     store = BufferStore(target, BufferLoad(source, tuple(from_indices)), to_indices)
     iter_vars = [
-        IterVar(Range.from_min_extent(outer[var].min, outer[var].extent), axis, IterType.DataPar)
-        for var, axis in axes.items()
+        IterVar(
+            Range.from_min_extent(loop.min, loop.extent),
+            axes[loop.loop_var],
+            IterType.DataPar if loop.loop_var in moving else IterType.Opaque,
+        )
+        for loop in outer
     ]
     iter_vars += [
         IterVar(Range.from_min_extent(const(0, size.dtype), size), var, IterType.DataPar)
@@ -78,19 +91,19 @@ def copy_nest(
     )
     conditions = list(inside_shape(window, loops, facts))
     predicate = logical_and(TRUE, *conditions)
-    nest: Stmt = BlockRealize((*used, *loops), predicate, block)
+    nest: Stmt = BlockRealize((*axes, *loops), predicate, block)
     for var, size in zip(reversed(loops), reversed(window.shape), strict=True):
         nest = For(var, const(0, var.dtype), size, ForKind.SERIAL, nest)
     return nest, block
 
 
 def cell_copy_nest(
-    name: str, window: Window, around: Sequence[For], source: Buffer, target: Buffer
+    name: str, window: Window, around: Around, source: Buffer, target: Buffer
 ) -> tuple[Stmt, Block]:
     """A nest over the window that copies each of its cells to the same cell of `target`, and its block."""
     loops = [Var(f"ax{position}", size.dtype) for position, size in enumerate(window.shape)]
     axes = [Var(f"v{position}", size.dtype) for position, size in enumerate(window.shape)]
-    facts = facts_under(around)
+    facts = facts_under(around.loops, [around.scope])
     for var, size in zip(loops, window.shape, strict=True):
         facts.bind(var, Range.from_min_extent(const(0, var.dtype), size))
     values = [facts.simplify(low + var) for low, var in zip(window.origin, loops, strict=True)]

@@ -105,5 +105,9 @@ class WouldRace(ScheduleError):
 
     code = "LW0207"
 
-    def __init__(self, step: str, why: Callable[[], str] | str, at: object = None, fields: Mapping[str, object] | None = None) -> None:
-        super().__init__(f"{step}: iterations that run at the same time would touch the same cell", at=at, why=why, fields=fields)
+    def __init__(
+        self, step: str, why: Callable[[], str] | str, at: object = None, fields: Mapping[str, object] | None = None
+    ) -> None:
+        super().__init__(
+            f"{step}: iterations that run at the same time would touch the same cell", at=at, why=why, fields=fields
+        )

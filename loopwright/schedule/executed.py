@@ -11,22 +11,23 @@ A block that moves loses its loops and gets new ones, so everything its loops sa
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from loopwright.analysis.reduction_init import conjuncts
 from loopwright.arith import Analyzer, detect_iter_map, interval_of, inverse_affine_iter_map, linear_coefficients
 from loopwright.ir import (
+    EQ,
+    GE,
+    GT,
+    LE,
+    LT,
+    NE,
     BlockRealize,
     Expr,
     For,
     IfThenElse,
     IntImm,
-    LT,
-    LE,
-    GT,
-    GE,
-    EQ,
-    NE,
     Range,
     SeqStmt,
     Stmt,
@@ -60,7 +61,7 @@ class NotOnItsOwnTerms(ScheduleError):
 
 
 class Executed(NamedTuple):
-    """Each axis with the least and greatest value it takes, and conditions on the axes that hold where the block runs."""
+    """Each axis with the least and greatest value it takes, and what else holds of the axes where the block runs."""
 
     domain: Mapping[Var, Span]
     conditions: Sequence[Expr]
@@ -74,7 +75,7 @@ def executed(step: str, path: Sequence[Stmt], kept: Sequence[Stmt]) -> Executed:
     loops: list[For] = []
     conditions: list[Expr] = []
     inside = list(path[start + 1 :])
-    for parent, child in zip(inside, inside[1:], strict=False):
+    for parent, child in pairwise(inside):
         if isinstance(parent, For):
             loops.append(parent)
         elif any(parent is other for other in kept):

@@ -168,7 +168,7 @@ def _reads_other_cells(block: Block, data: Var) -> bool:
             loads.append(node)
 
     pre_order_visit(block.body, look)
-    touched = [node.indices for node in [*stores, *loads]]
+    touched = [*[store.indices for store in stores], *[load.indices for load in loads]]
     return any([not _same_indices(indices, touched[0]) for indices in touched])
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from loopwright.analysis.dataflow import BlockKey
 from loopwright.arith import Analyzer, detect_iter_map, inverse_affine_iter_map, linear_coefficients
 from loopwright.arith.iter_map import NotInvertible
 from loopwright.ir import (
@@ -33,12 +34,14 @@ from loopwright.ir import (
 )
 from loopwright.ir.operators import cast
 from loopwright.runtime.errors import SourceLine
-from loopwright.schedule.handles import BlockKey
 from loopwright.schedule.regions import Span
 from loopwright.script.parser.errors import OpaqueAccess
 from loopwright.script.parser.regions import infer_regions
 
 Origin = tuple[BlockKey, int, Sequence[Expr]]  # a load of the old version: block, number, values of the block's axes
+
+
+Inverse = Callable[[Sequence[Expr]], dict[Var, Expr]]  # a cell → the values of the axes
 
 
 class Attribution:
@@ -50,7 +53,7 @@ class Attribution:
 
     def load(self, buffer: Buffer, indices: Sequence[Expr], origin: Origin, span: object = None) -> BufferLoad:
         """A new load that stands for `origin`."""
-        made = BufferLoad(buffer, tuple(indices), span=span)
+        made = BufferLoad._make(buffer, tuple(indices), span=span)
         self._alive.append(made)
         self._origins[id(made)] = origin
         return made
@@ -137,9 +140,7 @@ class Retold(Rewriter):
 
 
 @deep
-def retell(
-    expr: Expr, made: Attribution, key: BlockKey, values: Mapping[Var, Expr], axes: Sequence[Expr]
-) -> Expr:
+def retell(expr: Expr, made: Attribution, key: BlockKey, values: Mapping[Var, Expr], axes: Sequence[Expr]) -> Expr:
     """`expr` of block `key` at the axis values `axes`; `values` says the same, by variable."""
     result: Expr = Retold(made, key, values, axes).visit(expr)
     return result
@@ -148,7 +149,7 @@ def retell(
 # --- inverting indices ----------------------------------------------------------------------------------------------
 
 
-def inverse_of(indices: Sequence[Expr], domain: Mapping[Var, Span]) -> Callable[[Sequence[Expr]], dict[Var, Expr]] | None:
+def inverse_of(indices: Sequence[Expr], domain: Mapping[Var, Span]) -> Inverse | None:
     """For a cell, the axis values whose `indices` are that cell; None when a cell may belong to several."""
     facts = Analyzer()
     for axis, span in domain.items():
@@ -172,9 +173,7 @@ def inverse_of(indices: Sequence[Expr], domain: Mapping[Var, Span]) -> Callable[
     return inverse
 
 
-def _solve_one_by_one(
-    indices: Sequence[Expr], domain: Mapping[Var, Span], facts: Analyzer
-) -> Callable[[Sequence[Expr]], dict[Var, Expr]] | None:
+def _solve_one_by_one(indices: Sequence[Expr], domain: Mapping[Var, Span], facts: Analyzer) -> Inverse | None:
     """Each axis from one index, `±axis + …`, the others in it being known by then."""
     fixed = {axis: span.low for axis, span in domain.items() if facts.can_prove_equal(span.low, span.high)}
     plan: list[tuple[Var, int, int, Expr]] = []  # axis, which index, its sign there, the rest of the index
@@ -220,7 +219,7 @@ def with_fresh_regions(block: Block, gone: Buffer, added: Sequence[Buffer], writ
         kept = [region for region in block.reads if region.buffer is not gone]
         known = {region.buffer for region in kept}
         new = [_whole(buffer) for buffer in added if buffer not in known]
-        return block.with_(reads=tuple([*kept, *new]))
+        return block.with_(reads=(*kept, *new))
     if writes:
         return block.with_(reads=tuple(reads), writes=tuple(written))
     return block.with_(reads=tuple(reads))
@@ -249,7 +248,7 @@ class _Uses(Visitor):
         outside, self.where = self.where, block.name_hint
         for match in block.match_buffers:
             if match.source.buffer.data is self.buffer.data:
-                self.reasons.append(f"block {block.name_hint!r} has another name for a part of it ({match.buffer.name})")
+                self.reasons.append(f"block {block.name_hint!r} names a part of it {match.buffer.name}")
         if block.init is not None:
             if any(load.buffer.data is self.buffer.data for load in loads_in_order(block.init)):
                 self.reasons.append(f"the init of block {block.name_hint!r} reads it")

@@ -63,7 +63,7 @@ class Actor(NamedTuple):
         if self.kind == "final":
             return "the caller"
         if self.kind == "start":
-            return "the caller's contents"
+            return f"the initial {self.block}[{', '.join([str(value) for value in self.iteration.values()])}]"
         if self.kind == "undefined":
             return "nothing"
         if not self.iteration:
@@ -159,6 +159,8 @@ def _sentence(kind: Kind, w: Witness) -> str:
     if w.expected is None or w.expected.kind == "start":
         if w.found is None or w.found.kind == "undefined":
             return f"{reads}, which holds no value by then"
+        if w.found.kind == "start":
+            return f"{reads}, which holds {w.found} instead of {w.expected}"
         return f"{reads} after {w.found} has overwritten it"
     if w.when == "later" and not caller:
         return f"{reads} before {w.expected} writes it"

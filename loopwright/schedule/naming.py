@@ -63,6 +63,7 @@ class Naming:
         self.dataflow = dataflow
         self.origins = origins
         self.labels: dict[str, Label] = {}
+        self.ambiguous: set[str] = set()  # names of blocks without axes that more than one block has
         self._names: dict[Reference, Name] = {}
 
     def name(self, item: Reference) -> Name:
@@ -83,7 +84,7 @@ class Naming:
             return Name(UNDEFINED, (), Label("undefined", "", (), buffer))
         origin = self.origins.buffers.get(buffer, buffer)
         space = f"{'initial' if item.kind == 'start' else 'final'}{id(origin)}{self._shadow(item)}"
-        return Name(space, tuple(item.dims), Label(item.kind, origin.name, (), buffer))
+        return Name(space, tuple(item.dims), Label(item.kind, origin.name, tuple(item.dims), buffer))
 
     def _shadow(self, item: Reference) -> str:
         if item.shadow_of is None:
@@ -94,6 +95,8 @@ class Naming:
         access, place = item.access, item.place
         assert access is not None and place is not None
         key, ordinal, values = self.origin(item, place)
+        if key in self.ambiguous:
+            raise NotProvable(f"several blocks without axes are called {key!r}")
         # Loops inside the block, lanes and unknown indices tell its accesses apart, and so does whatever the block
         # uses from outside beside its axes.
         inner = [(loop.var.name, item.names[loop.var]) for loop in access.loops[place.depth :]]

@@ -90,6 +90,8 @@ class _Comparison:
     def find(self, buffers: Collection[Buffer] | None) -> Mismatch | None:
         """The first buffer whose readers see something else."""
         old, new = self.old.dataflow, self.new.dataflow
+        for call in [*new.program.effects, *old.program.effects]:
+            raise NotProvable(f"the call of {call.op.name} has effects, and their order is not followed")
         every = list(dict.fromkeys([*new.by_buffer, *new.program.function.argument_buffers()]))
         for buffer in every:
             if buffers is not None and buffer not in buffers and buffer in old.by_buffer:
@@ -125,6 +127,8 @@ class _Comparison:
         if not seen.readers:
             return None
         known = self._counterparts(seen)
+        if not known:
+            return None
         base, updates = known[0].named_base, known[0].named_updates
         for other in known[1:]:
             base, updates = base.union(other.named_base), updates.union(other.named_updates)
@@ -179,33 +183,36 @@ class _Comparison:
         """The flow through the old buffers that the readers' origins read."""
         found: dict[Buffer, Through] = {}
         old, naming = self.old.dataflow, self.new.naming
+        checked = []
         for reader in seen.readers:
-            buffer = reader.shadow_of or reader.buffer
-            if reader.access is None:
-                buffer = naming.origins.buffers.get(buffer, buffer)
-            else:
-                buffer = self._old_load(reader)
-            found[buffer] = self.old.through(buffer)
-            for field in old.groups.get(buffer, ()):
+            buffer = self._old_buffer(reader)
+            if buffer is None:
+                continue
+            checked.append(reader)
+            for field in {buffer, *old.groups.get(buffer, ())}:
                 found[field] = self.old.through(field)
-        spaces = {name for item in found.values() for reader in item.readers for name in [self._space(reader)]}
-        for reader in seen.readers:
+        spaces = {self.old.naming.name(reader).space for item in found.values() for reader in item.readers}
+        for reader in checked:
             if naming.name(reader).space not in spaces:
                 raise NotProvable(f"block {naming.name(reader).label.title} reads {reader.buffer.name} in a new way")
         return list(found.values())
 
-    def _space(self, reader: Reference) -> str:
-        return self.old.naming.name(reader).space
+    def _old_buffer(self, reader: Reference) -> Buffer | None:
+        """What the reader's origin reads; None when its block is new and stands for no other.
 
-    def _old_load(self, reader: Reference) -> Buffer:
-        place = reader.place
-        assert place is not None
+        What a block computes that did not exist before, nobody who did can have seen: its own reads need no proof.
+        """
+        buffer, place = reader.shadow_of or reader.buffer, reader.place
+        if place is None:
+            return self.new.naming.origins.buffers.get(buffer, buffer)
         key, ordinal, _ = self.new.naming.origin(reader, place)
         access = self.old.loads.get((key, ordinal))
-        if access is None:
+        if access is not None:
+            return access.cell[0]
+        if key in self.old.keys:
             title = self.new.naming.name(reader).label.title
-            raise NotProvable(f"block {title} reads {reader.buffer.name}, and no block before stands for it")
-        return access.cell[0]
+            raise NotProvable(f"block {title} has a load of {buffer.name} that stands for none it had before")
+        return None
 
     def _check_names(self, known: Through) -> None:
         """Names are a way to compare only when all iterations of one name saw the same."""

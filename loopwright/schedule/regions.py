@@ -160,9 +160,10 @@ def _is_one(extent: Expr) -> bool:
 class Solver:
     """Which values the axes of a block take when it touches given boxes."""
 
-    def __init__(self, domain: Mapping[Var, Span], facts: Facts) -> None:
+    def __init__(self, domain: Mapping[Var, Span], facts: Facts, reduced: Container[Var] = ()) -> None:
         self.domain = domain  # the axes, and the values they take altogether
         self.facts = facts
+        self.reduced = reduced  # axes of a reduction: where an index mixes them with others, they run in full
 
     def axes_touching(self, region: BufferRegion, box: Box, at_end: bool = False) -> dict[Var, Span]:
         """Spans of axes outside which `region` does not meet `box`; axes left out may take any value.
@@ -177,12 +178,14 @@ class Solver:
             index, low, high = part.min, span.low, span.high
             if not _is_one(part.extent):
                 if at_end:
-                    index = part.min + part.extent - 1
+                    index = cast(part.min + part.extent - 1, part.min.dtype)
                 else:
                     low = low - part.extent + 1
                     if uses_var(low, self.domain.__contains__):
                         continue
             index = self.facts.simplify(index)
+            if at_end:
+                index = self._last_of_reduction(index)
             if isinstance(index, FloorMod):
                 remainders.append((index, span))
             else:
@@ -190,6 +193,15 @@ class Solver:
         for remainder, span in remainders:
             self._within_block(remainder, span, found)
         return found
+
+    def _last_of_reduction(self, index: Expr) -> Expr:
+        """`v_y + v_ry` at its greatest over the reduction axis v_ry; an index of reduction axes alone stays."""
+        used = [axis for axis in self.domain if uses_var(index, lambda var, axis=axis: var is axis)]  # type: ignore[misc]
+        inner = {axis: self.domain[axis] for axis in used if axis in self.reduced}
+        if not inner or len(inner) == len(used):
+            return index
+        ends = interval_of(index, {axis: (span.low, span.high) for axis, span in inner.items()}, self.facts)
+        return index if ends is None else self.facts.simplify(ends.max_value)
 
     def _solve(self, index: Expr, low: Expr, high: Expr, found: dict[Var, Span]) -> None:
         """low ≤ index ≤ high."""
@@ -203,28 +215,29 @@ class Solver:
         if not axes or linear is None:
             return
         coefficients, base = linear
-        parts = [(c.value, axis) for c, axis in zip(coefficients, axes, strict=True) if isinstance(c, IntImm) and c.value]
+        pairs = zip(coefficients, axes, strict=True)
+        parts = [(factor.value, axis) for factor, axis in pairs if isinstance(factor, IntImm) and factor.value]
         if len(parts) < len(axes):
             return
         parts.sort(key=lambda part: -abs(part[0]))
         low, high = facts.simplify(low - base), facts.simplify(high - base)
-        for place, (c, axis) in enumerate(parts):
-            rest = self._range([(k, other) for k, other in parts[place + 1 :]], index)
-            if rest is None or rest.high.value - rest.low.value >= abs(c):  # type: ignore[attr-defined]
+        for place, (k, axis) in enumerate(parts):
+            rest = self._range(parts[place + 1 :])
+            if rest is None or rest[1] - rest[0] >= abs(k):
                 return
-            least, greatest = facts.simplify(low - rest.high), facts.simplify(high - rest.low)
-            if c < 0:
+            least, greatest = facts.simplify(low - rest[1]), facts.simplify(high - rest[0])
+            if k < 0:
                 least, greatest = facts.simplify(0 - greatest), facts.simplify(0 - least)
-            step = const(abs(c), index.dtype)
-            first = facts.simplify(least if abs(c) == 1 else ceildiv(least, step))
-            last = facts.simplify(greatest if abs(c) == 1 else greatest // step)
+            step = const(abs(k), index.dtype)
+            first = facts.simplify(least if abs(k) == 1 else ceildiv(least, step))
+            last = facts.simplify(greatest if abs(k) == 1 else greatest // step)
             self.narrow(found, axis, Span(first, last))
             if not facts.can_prove_equal(first, last):
                 return
-            low, high = facts.simplify(low - first * c), facts.simplify(high - first * c)
+            low, high = facts.simplify(low - first * k), facts.simplify(high - first * k)
 
-    def _range(self, parts: Sequence[tuple[int, Var]], index: Expr) -> Span | None:
-        """The least and greatest value of a sum of axes, as literals."""
+    def _range(self, parts: Sequence[tuple[int, Var]]) -> tuple[int, int] | None:
+        """The least and greatest value of a sum of axes, where these are literals."""
         least = greatest = 0
         for c, axis in parts:
             low, high = (self.facts.simplify(end) for end in self.domain[axis])
@@ -232,7 +245,7 @@ class Solver:
                 return None
             least += min(c * low.value, c * high.value)
             greatest += max(c * low.value, c * high.value)
-        return Span(const(least, index.dtype), const(greatest, index.dtype))
+        return least, greatest
 
     def _within_block(self, index: FloorMod, span: Span, found: dict[Var, Span]) -> None:
         """low ≤ axis % c ≤ high, where the axis is known to lie in one block of c."""

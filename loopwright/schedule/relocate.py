@@ -1,4 +1,4 @@
-"""relocate: a block leaves its loops and gets new ones inside another loop. The work of compute_at and its mirror image.
+"""relocate: a block leaves its loops and gets new ones inside another loop: the work of compute_at and its mirror.
 
 The caller says which values its axes shall take there (spans in terms of the loops around the new place); this file
 writes the nest, guards it where the spans may exceed what the block ran over before, and puts it in its slot.
@@ -66,7 +66,7 @@ class NothingUnderLoop(ScheduleError):
     def __init__(self, step: str, realize: BlockRealize, loop: For, what: str, hint: str) -> None:
         block = realize.block.name_hint
         super().__init__(
-            f"{step}: nothing under loop {loop.loop_var.name} {what} block {block!r} ",
+            f"{step}: nothing under loop {loop.loop_var.name} {what} block {block!r}",
             at=loop,
             hint=hint,
             fields={"block": block, "loop": loop.loop_var.name},
@@ -168,7 +168,7 @@ class Relocation:
         return nest
 
     def _bounds(self, span: Span | None, domain: Span, facts: Facts) -> tuple[Expr, Expr, tuple[bool, bool]]:
-        """Where an axis starts, over how many values it runs, and whether that may exceed its domain below and above."""
+        """Where an axis starts, how many values it takes, and whether they may exceed its domain below and above."""
         size = facts.simplify(domain.high - domain.low + 1)
         whole = domain.low, size, (False, False)
         if span is None:
@@ -188,7 +188,7 @@ class Relocation:
     # --- the slot -------------------------------------------------------------------------------------------------
 
     def _slot(self, statements: Sequence[Stmt], index: int) -> int:
-        """-1: as late as the users of its results allow; -2: as early as the makers of its inputs allow; or a number."""
+        """-1: as late as readers of its results allow; -2: as early as makers of its inputs allow; or a number."""
         if index >= 0:
             if index > len(statements):
                 problem = f"index {index}, but loop {self.loop.loop_var.name} holds {len(statements)} statements"

@@ -66,6 +66,19 @@ class Schedule:
         if len(self._views) == 1:
             self._function = next(iter(self._views))
 
+        if enable_check:
+            self._prove_loop_kinds()
+
+    def _prove_loop_kinds(self) -> None:
+        """Loops written as parallel or vectorized are held to the same rule as those that a step makes so."""
+        for view in self._views.values():
+            for var, path in view.index.loops.items():
+                loop = path[-1]
+                if isinstance(loop, For) and loop.kind in _CONCURRENT:
+                    race = find_race(view.function, var)
+                    if race is not None:
+                        raise WouldRace(f"Schedule: loop {var.name}", race.why, loop)
+
     # --- state ----------------------------------------------------------------------------------------------------
 
     @property
@@ -259,7 +272,9 @@ class Schedule:
         """A block writes a new buffer, which is copied out after it."""
         consumers = None if consumer_blocks is None else [self._block(consumer) for consumer in consumer_blocks]
         inputs = {"block": self._block(block), "consumer_blocks": consumers}
-        return self._do("CacheWrite", inputs, write_buffer_index=_named(write_buffer_index), storage_scope=storage_scope)
+        return self._do(
+            "CacheWrite", inputs, write_buffer_index=_named(write_buffer_index), storage_scope=storage_scope
+        )
 
     def stage(
         self,
@@ -319,7 +334,9 @@ class Schedule:
 
     def prefetch(self, block: BlockRV | str, loop: LoopRV, buffer: int | str | Buffer, distance: int = 1) -> None:
         """Each iteration of `loop` asks for what the block reads `distance` iterations later."""
-        return self._do("Prefetch", {"block": self._block(block), "loop": loop}, buffer=_named(buffer), distance=distance)
+        return self._do(
+            "Prefetch", {"block": self._block(block), "loop": loop}, buffer=_named(buffer), distance=distance
+        )
 
     # --- notes and samples ----------------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from loopwright.analysis.accesses import Access
 from loopwright.analysis.affine import Form
 from loopwright.analysis.dataflow import BlockKey, Flow, NotProvable, Reference
 from loopwright.arith.isl import context
-from loopwright.ir import Buffer, Var
+from loopwright.ir import Block, Buffer, Var
 from loopwright.schedule.naming import Naming, Origins
 
 if TYPE_CHECKING:
@@ -49,6 +49,12 @@ class Sight:
             for access, ordinal in dataflow.ordinals.items()
             if not access.writes
         }
+        self.keys: dict[BlockKey, Block | None] = {}
+        for place in dataflow.by_place:
+            key = dataflow.key(place)
+            # A block that stands in several places has one axis variable there; a name alone may be a coincidence.
+            if self.keys.setdefault(key, place.block) is not place.block and isinstance(key, str):
+                self.naming.ambiguous.add(key)
         self.followed: dict[str, Reference] = {}  # every write and update met, by tag
         self._found: dict[Buffer, Through] = {}
 

@@ -34,8 +34,10 @@ class Instruction:
         usual = _usual_settings(self.method)
         given = {name: value for name, value in self.attrs.items() if usual.get(name, self) != value}
         settings = [f"{name}={_shown(value)}" for name, value in given.items()]
-        inputs = [", ".join([_shown(item) for item in value]) if name in _ONE_BY_ONE else _shown(value)
-                  for name, value in self.inputs.items()]
+        inputs = [
+            ", ".join([_shown(item) for item in value]) if name in _ONE_BY_ONE else _shown(value)
+            for name, value in self.inputs.items()
+        ]
         return f"{self.method}({', '.join([*inputs, *settings])})"
 
 
@@ -95,9 +97,9 @@ class Trace:
 
     def show(self, style: str | None = None, black_format: bool = False) -> None:
         """Print the steps, highlighted where that is possible."""
-        from loopwright.script.highlight import highlight
+        from loopwright.script.highlight import show_text
 
-        print(highlight(str(self), style))  # noqa: T201
+        show_text(str(self), style)
 
     def as_json(self, remove_postproc: bool = False) -> list[Any]:
         """The steps as plain data: [[kind, inputs, attributes, outputs], …] and [[position, decision], …]."""
@@ -133,7 +135,8 @@ class Trace:
         from loopwright.schedule.primitives import PRIMITIVES
 
         try:
-            steps, decisions = json.loads(data) if isinstance(data, str) else data
+            loaded: Any = json.loads(data) if isinstance(data, str) else data
+            steps, decisions = loaded
             chosen = dict(decisions)
         except (TypeError, ValueError):
             raise BadStepArgument("apply_json_to_schedule", "the text is not [steps, decisions]") from None

@@ -122,7 +122,9 @@ class View:
         """The outermost block."""
         body = self.function.body
         if not isinstance(body, BlockRealize):
-            raise NotSupported("schedule", "the function's body is not a block", body, "write it with blocks, or with te")
+            raise NotSupported(
+                "schedule", "the function's body is not a block", body, "write it with blocks, or with te"
+            )
         return body
 
     def block_names(self) -> list[str]:
@@ -146,7 +148,9 @@ class View:
             old = parent
         return self.function.with_(body=current if current is not None else no_op())
 
-    def with_root_buffers(self, function: PrimFunc, added: Sequence[Buffer], removed: Iterable[Buffer] = ()) -> PrimFunc:
+    def with_root_buffers(
+        self, function: PrimFunc, added: Sequence[Buffer], removed: Iterable[Buffer] = ()
+    ) -> PrimFunc:
         """`function` with buffers allocated in its root block, and others no longer."""
         body = function.body
         assert isinstance(body, BlockRealize)

@@ -16,9 +16,11 @@ from loopwright.analysis.reduction_init import conjuncts
 from loopwright.arith import Analyzer, IntervalSet, detect_iter_map, interval_of, inverse_affine_iter_map
 from loopwright.arith.iter_map import NotInvertible
 from loopwright.ir import (
+    Block,
     BlockRealize,
     Buffer,
     BufferLoad,
+    BufferRegion,
     BufferStore,
     Expr,
     For,
@@ -36,9 +38,10 @@ from loopwright.ir import (
     uses_var,
 )
 from loopwright.schedule.bindings import TRUE
+from loopwright.schedule.buffers import is_leaf
 from loopwright.schedule.handles import block_key
 from loopwright.schedule.regions import facts_under
-from loopwright.schedule.view import View
+from loopwright.schedule.view import Path, View
 
 
 @dataclass(frozen=True)
@@ -98,17 +101,25 @@ class _Accesses(Visitor):
         self.visit_children(store)
 
 
-def window_of(view: View, realizes: Sequence[BlockRealize], buffer: Buffer, still: Sequence[For]) -> Window:
-    """What the blocks touch of `buffer` while the loops `still` around all of them stand still."""
-    facts = facts_under(still)
+def loops_within(path: Path, scope: BlockRealize) -> list[For]:
+    """The loops on a path below the block `scope`, outermost first."""
+    start = next(k for k, statement in enumerate(path) if statement is scope)
+    return [statement for statement in path[start + 1 :] if isinstance(statement, For)]
+
+
+def window_of(
+    view: View, realizes: Sequence[BlockRealize], buffer: Buffer, scope: BlockRealize, still: Sequence[For]
+) -> Window:
+    """What blocks in `scope` touch of `buffer` while the loops `still` around all of them stand still."""
+    facts = facts_under(still, [scope])
     standing = {loop.loop_var for loop in still}
     hull: list[IntervalSet | None] | None = None
     reads = writes = False
     for realize in realizes:
         block = realize.block
         path = view.block_path(block_key(realize.block))
-        moving = [loop for loop in view.all_loops_above(path) if loop.loop_var not in standing]
-        values = _values_through(path)
+        moving = [loop for loop in loops_within(path, scope) if loop.loop_var not in standing]
+        values = _values_through(path[next(k for k, statement in enumerate(path) if statement is scope) + 1 :])
         for access in [a for part in (block.init, block.body) if part is not None for a in accesses(part, buffer)]:
             reads, writes = reads or not access.writes, writes or access.writes
             domains = {
@@ -178,6 +189,27 @@ def _part(facts: Analyzer, part: IntervalSet | None, extent: Expr) -> tuple[Expr
     if size.value < 1 or (isinstance(extent, IntImm) and size.value >= extent.value):
         return whole
     return low.astype(extent.dtype), size.astype(extent.dtype)
+
+
+def region_in(block: Block, buffer: Buffer, writes: bool | None = None) -> BufferRegion | None:
+    """The box of `buffer` that one run of a block reads, writes or (None) touches, in its own iteration variables."""
+    facts = Analyzer()
+    for axis in block.iter_vars:
+        if axis.dom is not None:
+            facts.bind(axis.var, axis.dom)
+    hull: list[IntervalSet | None] | None = None
+    for access in [item for part in (block.init, block.body) if part is not None for item in accesses(part, buffer)]:
+        if writes is not None and access.writes != writes:
+            continue
+        domains = {loop.loop_var: Range.from_min_extent(loop.min, loop.extent) for loop in access.loops}
+        box = [_interval(facts, index, domains) for index in access.indices]
+        hull = box if hull is None else [_hull(facts, a, b) for a, b in zip(hull, box, strict=True)]
+    if hull is None:
+        return None
+    if not is_leaf(block):
+        hull = [None] * buffer.ndim  # accesses of blocks inside are in variables of theirs
+    parts = [_part(facts, part, extent) for part, extent in zip(hull, buffer.shape, strict=True)]
+    return BufferRegion(buffer, tuple([Range.from_min_extent(low, size) for low, size in parts]))
 
 
 # --- a window's element in terms of a block ------------------------------------------------------------------------

@@ -27,8 +27,12 @@ class UnknownStyle(LoopwrightError, ValueError):
 
 
 def script_show(obj: Any, style: str | None = None, **options: Any) -> None:
-    """Write the script of `obj` to the screen: HTML in a notebook, colours in a terminal, else plain text."""
-    text = script_text(obj, **options)
+    """Write the script of `obj` to the screen."""
+    show_text(script_text(obj, **options), style)
+
+
+def show_text(text: str, style: str | None = None) -> None:
+    """Write Python text to the screen: HTML in a notebook, colours in a terminal, else plain text."""
     display = _notebook_display()
     if display is not None:
         display(highlight(text, style or "light", html=True))

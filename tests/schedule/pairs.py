@@ -1,4 +1,4 @@
-"""Two programs written apart, made two versions of one: blocks, arguments and sizes are matched by name and position."""
+"""Two programs written apart, made versions of one: blocks match by name, arguments by position."""
 
 from __future__ import annotations
 

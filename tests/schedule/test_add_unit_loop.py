@@ -48,8 +48,9 @@ def test_above_a_loop():
 def test_above_a_block_without_loops():
     @T.prim_func
     def func(A: T.Buffer(()), B: T.Buffer(())):
-        with T.block("B"):
-            B[()] = A[()] + 1.0
+        with T.block("root"):
+            with T.block("B"):
+                B[()] = A[()] + 1.0
 
     sch = tir.Schedule(func)
     sch.add_unit_loop(sch.get_block("B"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from loopwright import te, tir
-from loopwright.schedule.errors import BadStepArgument, NotSupported, ScheduleError, WouldChangeValues
+from loopwright.schedule.errors import BadStepArgument, NotSupported, WouldChangeValues, WouldRace
 from loopwright.script import tir as T
 from tests.schedule.steps import chain, check, refused, same_program
 
@@ -232,7 +232,8 @@ def test_merge_parallel_loops_proves_the_race_again():
                 C[vi] = B[T.max(vi - 1, 0)]
 
     sch = tir.Schedule(func)
-    refused(sch, ScheduleError, "", "merge", sch.get_loops("B")[0], sch.get_loops("C")[0])
+    loops = sch.get_loops("B")[0], sch.get_loops("C")[0]
+    refused(sch, WouldRace, "merge: loop i_m: iterations that run at the same time", "merge", *loops)
 
 
 def test_merge_refuses():

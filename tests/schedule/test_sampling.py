@@ -124,4 +124,6 @@ def test_sampling_refuses():
     refused(sch, BadStepArgument, "are not those of a choice", "sample_categorical", [1, 2], [0.0, 0.0])
     refused(sch, BadStepArgument, "n is 0", "sample_perfect_tile", loop, 0)
     refused(sch, BadStepArgument, "max_innermost_factor is 0", "sample_perfect_tile", loop, 2, 0)
-    refused(sch, BadStepArgument, r"the decision \[2, 4\] has 2 factors, not 3", "sample_perfect_tile", loop, 3, 16, [2, 4])
+    refused(
+        sch, BadStepArgument, r"the decision \[2, 4\] has 2 factors, not 3", "sample_perfect_tile", loop, 3, 16, [2, 4]
+    )

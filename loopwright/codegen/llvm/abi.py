@@ -28,7 +28,8 @@ ENTRY_PREFIX: Final = "__tvm_ffi_"
 _KIND_NONE, _KIND_INT, _KIND_BOOL, _KIND_FLOAT, _KIND_POINTER, _KIND_DLTENSOR, _KIND_TENSOR = 0, 1, 2, 3, 4, 7, 70
 _TENSOR_HEADER = 24
 _DEVICE_CPU = 1
-_MESSAGE_BYTES = 1024
+_VALUE_BYTES = 24  # as many as a number, an address or the name of a type takes in a message
+_MESSAGE = "%message"
 _CODE_NAME_TABLE = "lw.dtype_names"
 _CODE_NAMES = ("int", "uint", "float", "handle", "bfloat", "complex", "bool", *["type"] * 11)
 
@@ -39,11 +40,12 @@ class EntryEmitter:
     def __init__(self, emitter: FunctionEmitter, function: ir.PrimFunc, written: set[ir.Var]) -> None:
         self.emitter, self.b, self.module = emitter, emitter.b, emitter.module
         self.function, self.written = function, written
-        self.name = function.name
+        self.name = _escaped(function.name)
         self.tensors: dict[ir.Buffer, str] = {}
         self.shapes: dict[ir.Buffer, list[str]] = {}
         self.strides: dict[ir.Buffer, list[str]] = {}
-        self.message: str | None = None
+        self.compact: dict[ir.Buffer, list[str]] = {}  # the strides it has if it is row-major without gaps
+        self.message_bytes = 0  # of the longest message that holds values
 
     def emit(self, implicit: Sequence[ir.Var]) -> None:
         """The whole body of the entry."""
@@ -75,12 +77,17 @@ class EntryEmitter:
         if self.function.attrs.get("tir.noalias", True):
             self._check_overlap(buffers)
         self._call_body(implicit)
+        if self.message_bytes:
+            self.b.entry.append(f"  {_MESSAGE} = alloca [{self.message_bytes} x i8], align 1")
 
     # --- arguments ------------------------------------------------------------------------------------------------
 
     def _label(self, param: ir.Var) -> str:
         buffer = self.function.buffer_map.get(param)
         return buffer.name if buffer is not None else param.name
+
+    def _who(self, argument: ir.Buffer | ir.Var) -> str:
+        return f"{self.name}: argument {_escaped(argument.name)}"
 
     def _field(self, base: str, offset: int, text: str) -> str:
         where = base if offset == 0 else self.b.value(f"getelementptr inbounds i8, ptr {base}, i64 {offset}")
@@ -96,14 +103,14 @@ class EntryEmitter:
         self._check(
             fine,
             "ArgumentKindMismatch",
-            f"{self.name}: argument {buffer.name} (number {position + 1}) is not a tensor",
+            f"{self._who(buffer)} (number {position + 1}) is not a tensor",
             why=f"{buffer.name} is a {self._describe(buffer)}",
             hint="pass a numpy array, a torch tensor or nd.array(...)",
         )
         inside = b.value(f"getelementptr inbounds i8, ptr {payload}, i64 {_TENSOR_HEADER}")
         tensor = b.value(f"select i1 {is_object}, ptr {inside}, ptr {payload}")
         present = b.value(f"icmp ne ptr {payload}, null")
-        self._check(present, "NullArgument", f"{self.name}: argument {buffer.name} is a null pointer")
+        self._check(present, "NullArgument", f"{self._who(buffer)} is a null pointer")
         self.tensors[buffer] = tensor
 
     def _describe(self, buffer: ir.Buffer) -> str:
@@ -127,7 +134,7 @@ class EntryEmitter:
             fine = b.value(f"or i1 {whole}, {is_float}")
         else:
             fine = whole
-        problem = f"{self.name}: argument {param.name} (number {position + 1}) is not {expected}"
+        problem = f"{self._who(param)} (number {position + 1}) is not {expected}"
         self._check(fine, "ArgumentKindMismatch", problem)
         if dtype.kind == "handle":
             self.emitter.values[param] = b.value(f"load ptr, ptr {slot}")
@@ -140,10 +147,11 @@ class EntryEmitter:
             self.emitter.values[param] = self.emitter.cast(number, DataType("float64"), dtype)
             return
         narrow = self.emitter.cast(integer, INT64, dtype)
-        if not dtype.is_bool and dtype.bits < 64:
+        if not dtype.is_bool and dtype != INT64:
             again = self.emitter.cast(narrow, dtype, INT64)
-            fits = b.value(f"icmp eq i64 {again}, {integer}")
-            text = f"{self.name}: argument {param.name} is %lld, which does not fit {dtype}"
+            right = f"eq i64 {again}, {integer}" if dtype.bits < 64 else f"sge i64 {integer}, 0"
+            fits = b.value(f"icmp {right}")
+            text = f"{self._who(param)} is %lld, which does not fit {dtype}"
             self._check(fits, "ArgumentKindMismatch", text, [f"i64 {integer}"])
         self.emitter.values[param] = narrow
 
@@ -152,29 +160,29 @@ class EntryEmitter:
     def _check(
         self, condition: str, kind: str, problem: str, values: Sequence[str] = (), why: str = "", hint: str = ""
     ) -> None:
-        """Leave with an error unless `condition` holds. Only `problem` may hold %-directives, for `values`."""
+        """Leave with an error unless `condition` holds. `problem` is a format for `values`: names in it are escaped."""
         b = self.b
         bad, good = b.label("bad"), b.label("good")
         b.branch(condition, good, bad)
         b.start(bad)
         if not values:
             problem = problem.replace("%%", "%")
-        text = "\x1f".join([problem, *[part.replace("%", "%%") if values else part for part in (why, hint)]])
+        text = "\x1f".join([problem, *[_escaped(part) if values else part for part in (why, hint)]])
         message = self.module.string(text)
         if values:
-            if self.message is None:
-                self.message = b.alloca("i8", _MESSAGE_BYTES, 1)
+            size = len(text.encode("utf-8", "replace")) + _VALUE_BYTES * len(values) + 1
+            self.message_bytes = max(self.message_bytes, size)
             self.module.declare("snprintf", "i32 @snprintf(ptr, i64, ptr, ...)")
-            given = ", ".join([f"ptr {self.message}", f"i64 {_MESSAGE_BYTES}", f"ptr {message}", *values])
+            given = ", ".join([f"ptr {_MESSAGE}", f"i64 {size}", f"ptr {message}", *values])
             b.do(f"call i32 (ptr, i64, ptr, ...) @snprintf({given})")
-            message = self.message
+            message = _MESSAGE
         self.module.declare("TVMFFIErrorSetRaisedFromCStr", "void @TVMFFIErrorSetRaisedFromCStr(ptr, ptr)")
         b.do(f"call void @TVMFFIErrorSetRaisedFromCStr(ptr {self.module.string(kind)}, ptr {message})")
         b.ret("i32 -1")
         b.start(good)
 
     def _check_rank_dtype_device(self, buffer: ir.Buffer) -> None:
-        b, tensor, who = self.b, self.tensors[buffer], f"{self.name}: argument {buffer.name}"
+        b, tensor, who = self.b, self.tensors[buffer], self._who(buffer)
         rank = self._field(tensor, 16, "i32")
         same = b.value(f"icmp eq i32 {rank}, {buffer.ndim}")
         expected = f"{who} has %d dimension(s), expected {buffer.ndim}"
@@ -242,6 +250,7 @@ class EntryEmitter:
         for extent in reversed(self.shapes[buffer][1:]):
             compact.append(b.value(f"mul i64 {compact[-1]}, {extent}"))
         compact.reverse()
+        self.compact[buffer] = compact
         given, none, end = b.label("strides"), b.label("compact"), b.label("stridden")
         absent = b.value(f"icmp eq ptr {pointer}, null")
         b.branch(absent, none, given)
@@ -270,8 +279,8 @@ class EntryEmitter:
         self._check(
             holds,
             "ShapeMismatch",
-            f"{self.name}: argument {buffer.name} has shape {self._tuple(len(actual))}, "
-            f"expected {self._tuple(len(actual))}{declared.replace('%', '%%')}",
+            f"{self._who(buffer)} has shape {self._tuple(len(actual))}, "
+            f"expected {self._tuple(len(actual))}{_escaped(declared)}",
             [f"i64 {value}" for value in (*actual, *expected)],
         )
 
@@ -287,7 +296,8 @@ class EntryEmitter:
         if buffer.ndim == 0:
             return
         b, actual, shape = self.b, self.strides[buffer], self.shapes[buffer]
-        expected = [self._wide(stride) for stride in buffer.effective_strides()]
+        # Compact strides were computed from the real shape in 64 bits; in the type of the shape they might wrap around.
+        expected = [self._wide(stride) for stride in buffer.strides] or self.compact[buffer]
         empty = self._is_empty(buffer)
         holds = "true"
         for axis in range(buffer.ndim):
@@ -300,7 +310,7 @@ class EntryEmitter:
         self._check(
             holds,
             "StrideMismatch",
-            f"{self.name}: argument {buffer.name} has strides {self._tuple(buffer.ndim)} (in elements), "
+            f"{self._who(buffer)} has strides {self._tuple(buffer.ndim)} (in elements), "
             f"expected {self._tuple(buffer.ndim)}",
             [f"i64 {value}" for value in (*actual, *expected)],
             why="the function was built for a compact row-major tensor" if ordinary else "",
@@ -329,12 +339,12 @@ class EntryEmitter:
             low = b.value(f"and i64 {address}, {buffer.dtype.nbytes - 1}")
             aligned = b.value(f"icmp eq i64 {low}, 0")
             unit = buffer.dtype.nbytes
-            text = f"{self.name}: argument {buffer.name} starts at address %p, which is no multiple of {unit}"
+            text = f"{self._who(buffer)} starts at address %p, which is no multiple of {unit}"
             why = f"elements of {buffer.dtype} must be aligned to their size"
             self._check(aligned, "MisalignedArgument", text, [f"ptr {pointer}"], why=why, hint="pass a copy")
         present = b.value(f"icmp ne ptr {data}, null")
         fine = b.value(f"or i1 {present}, {self._is_empty(buffer)}")
-        self._check(fine, "NullArgument", f"{self.name}: argument {buffer.name} has elements but no memory")
+        self._check(fine, "NullArgument", f"{self._who(buffer)} has elements but no memory")
         self.emitter.values[buffer.data] = pointer
 
     def _check_overlap(self, buffers: Sequence[ir.Buffer]) -> None:
@@ -345,7 +355,7 @@ class EntryEmitter:
             for second in buffers[position + 1 :]
             if first.data in self.written or second.data in self.written
         ]
-        ends = {buffer: self._end_address(buffer) for pair in pairs for buffer in pair}
+        ends = {buffer: self._addresses(buffer) for buffer in dict.fromkeys([b for pair in pairs for b in pair])}
         for first, second in pairs:
             b = self.b
             (low_a, high_a), (low_b, high_b) = ends[first], ends[second]
@@ -356,22 +366,28 @@ class EntryEmitter:
             self._check(
                 apart,
                 "OverlappingArguments",
-                f"{self.name}: arguments {first.name} and {second.name} overlap in memory",
+                f"{self.name}: arguments {_escaped(first.name)} and {_escaped(second.name)} overlap in memory",
                 why=f"{output.name} is written while {other.name} is in use; the code assumes they are apart",
                 hint=f"pass a copy of {other.name}, or write to fresh memory",
             )
 
-    def _end_address(self, buffer: ir.Buffer) -> tuple[str, str]:
-        b, low = self.b, self.b.value(f"ptrtoint ptr {self.emitter.values[buffer.data]} to i64")
-        last = "0"
+    def _addresses(self, buffer: ir.Buffer) -> tuple[str, str]:
+        """Where the memory of a tensor begins and ends; along an axis of negative stride it lies before the data."""
+        b, data = self.b, self.b.value(f"ptrtoint ptr {self.emitter.values[buffer.data]} to i64")
+        ends = {"smin": "0", "smax": "0"}  # the first and the last element, counted from the data pointer
         for extent, stride in zip(self.shapes[buffer], self.strides[buffer], strict=True):
             steps = b.value(f"sub i64 {extent}, 1")
             reach = b.value(f"mul i64 {steps}, {stride}")
-            last = b.value(f"add i64 {last}, {reach}")
-        count = b.value(f"add i64 {last}, 1")
-        used = b.value(f"select i1 {self._is_empty(buffer)}, i64 0, i64 {count}")
-        length = b.value(f"mul i64 {used}, {buffer.dtype.nbytes * buffer.dtype.lanes}")
-        return low, b.value(f"add i64 {low}, {length}")
+            for choice, end in ends.items():
+                side = self.emitter.intrinsic(f"llvm.{choice}.i64", INT64, [(INT64, reach), (INT64, "0")])
+                ends[choice] = b.value(f"add i64 {end}, {side}")
+        size, empty = buffer.dtype.nbytes * buffer.dtype.lanes, self._is_empty(buffer)
+        addresses = []
+        for end in (ends["smin"], b.value(f"add i64 {ends['smax']}, 1")):
+            used = b.value(f"select i1 {empty}, i64 0, i64 {end}")
+            offset = b.value(f"mul i64 {used}, {size}")
+            addresses.append(b.value(f"add i64 {data}, {offset}"))
+        return addresses[0], addresses[1]
 
     def _call_body(self, implicit: Sequence[ir.Var]) -> None:
         arguments = []
@@ -381,8 +397,15 @@ class EntryEmitter:
             arguments.append(f"{register_type(var.dtype)} {self.emitter.values[var]}")
         arguments += [f"{register_type(var.dtype)} {self.emitter.values[var]}" for var in implicit]
         self.b.do("store i64 0, ptr %result")  # the value None, unless the body returns another
-        status = self.b.value(f"call i32 @{quoted(BODY_PREFIX + self.name)}({', '.join([*arguments, 'ptr %result'])})")
+        status = self.b.value(
+            f"call i32 @{quoted(BODY_PREFIX + self.function.name)}({', '.join([*arguments, 'ptr %result'])})"
+        )
         self.b.ret(f"i32 {status}")
+
+
+def _escaped(text: str) -> str:
+    """`text` as part of a format of snprintf."""
+    return text.replace("%", "%%")
 
 
 def _size_text(extent: ir.Expr) -> str:

@@ -257,7 +257,9 @@ def _call_function(emitter: FunctionEmitter, call: ir.Call) -> str:
     if function is None:
         raise InternalError(f"the call of {call.op.name} names no function of the module", at=call)
     if any([isinstance(extent, ir.Var) and extent not in function.params for extent in _sizes(function)]):
-        raise NotBuilt(f"calling {call.op.name}, whose buffers have symbolic shapes", "give its buffers constant shapes")
+        raise NotBuilt(
+            f"calling {call.op.name}, whose buffers have symbolic shapes", "give its buffers constant shapes"
+        )
     symbol = quoted(BODY_PREFIX + function.name)
     arguments = [f"{register_type(arg.dtype)} {emitter.value(arg)}" for arg in call.args]
     slot = emitter.b.alloca("i64", 2, 8)
@@ -278,27 +280,23 @@ def _call_function(emitter: FunctionEmitter, call: ir.Call) -> str:
 def _sizes(function: ir.PrimFunc) -> list[ir.Expr]:
     """What the entry takes from the tensors themselves."""
     return [
-        expr
-        for buffer in function.argument_buffers()
-        for expr in (*buffer.shape, *buffer.strides, buffer.elem_offset)
+        expr for buffer in function.argument_buffers() for expr in (*buffer.shape, *buffer.strides, buffer.elem_offset)
     ]
 
 
 _LIBM: Final = frozenset(
     "acos acosh asin asinh atan atanh cos cosh erf exp exp2 exp10 log log2 log10 log1p sin sinh tan tanh "
-    "pow atan2 hypot nextafter ldexp".split()
+    "pow atan2 hypot ldexp".split()
 )
 
 
 def _call_libm(emitter: FunctionEmitter, name: str, call: ir.Call) -> str:
-    """Lane by lane through the C library's float64 function; nextafter is exact only in its own type."""
+    """Lane by lane through the C library's float64 function."""
     element = call.dtype.element
-    symbol, inner = (name, FLOAT64) if name != "nextafter" or element is FLOAT64 else ("nextafterf", element)
     values = [emitter.value(arg) for arg in call.args]
-    types = [INT32 if name == "ldexp" and position == 1 else inner for position in range(len(values))]
-    result = register_type(inner)
+    types = [INT32 if name == "ldexp" and position == 1 else FLOAT64 for position in range(len(values))]
     emitter.module.declare(
-        symbol, f"{result} @{symbol}({', '.join(register_type(t) for t in types)}) nounwind memory(none)"
+        name, f"double @{name}({', '.join(register_type(dtype) for dtype in types)}) nounwind memory(none)"
     )
     lanes = []
     for lane in range(call.dtype.lanes):
@@ -306,6 +304,6 @@ def _call_libm(emitter: FunctionEmitter, name: str, call: ir.Call) -> str:
         for value, arg, dtype in zip(values, call.args, types, strict=True):
             one = emitter.cast(emitter.lane(value, arg.dtype, lane), arg.dtype.element, dtype)
             given.append(f"{register_type(dtype)} {one}")
-        answer = emitter.b.value(f"call {result} @{symbol}({', '.join(given)})")
-        lanes.append(emitter.cast(answer, inner, element))
+        answer = emitter.b.value(f"call double @{name}({', '.join(given)})")
+        lanes.append(emitter.cast(answer, FLOAT64, element))
     return lanes[0] if len(lanes) == 1 else emitter.vector(lanes, call.dtype)

@@ -500,15 +500,20 @@ class FunctionEmitter(Visitor):
     def _bytes_of(self, extents: Sequence[ir.Expr], bytes_each: int) -> str:
         """The size of a buffer; -1, which no allocation can serve, where 64 bits do not hold it."""
         total, too_large = str(bytes_each), "false"
-        self.module.declare("llvm.umul.with.overflow.i64", "{i64, i1} @llvm.umul.with.overflow.i64(i64, i64)")
-        for extent in extents:
-            given = self.cast(self.index(extent), extent.dtype, INT64)
-            count = self.intrinsic("llvm.smax.i64", INT64, [(INT64, given), (INT64, "0")])
-            pair = self.b.value(f"call {{i64, i1}} @llvm.umul.with.overflow.i64(i64 {total}, i64 {count})")
+        self.module.declare("llvm.smul.with.overflow.i64", "{i64, i1} @llvm.smul.with.overflow.i64(i64, i64)")
+        factors = list(extents)
+        while factors:
+            factor = factors.pop()
+            if isinstance(factor, ir.Mul):  # flat buffers have one extent, the product of what it was
+                factors += [factor.a, factor.b]
+                continue
+            count = self.cast(self.index(factor), factor.dtype, INT64)
+            pair = self.b.value(f"call {{i64, i1}} @llvm.smul.with.overflow.i64(i64 {total}, i64 {count})")
             total = self.b.value(f"extractvalue {{i64, i1}} {pair}, 0")
             overflows = self.b.value(f"extractvalue {{i64, i1}} {pair}, 1")
             too_large = self.b.value(f"or i1 {too_large}, {overflows}")
-        return self.b.value(f"select i1 {too_large}, i64 -1, i64 {total}")
+        at_least_none = self.intrinsic("llvm.smax.i64", INT64, [(INT64, total), (INT64, "0")])
+        return self.b.value(f"select i1 {too_large}, i64 -1, i64 {at_least_none}")
 
     def visit_AllocateConst(self, statement: ir.AllocateConst) -> None:
         data = np.ascontiguousarray(np.asarray(statement.data, dtype=statement.dtype.numpy())).tobytes()

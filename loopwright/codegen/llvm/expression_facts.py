@@ -26,7 +26,8 @@ class Speculatable(_Fact):
     """Whether computing an expression where it is not needed does no harm: no loads, no faults, no effects."""
 
     def visit_children(self, node: ir.Node) -> bool:
-        for child in node.children():
+        # No `all(…)`: a generator would recurse through C.
+        for child in node.children():  # noqa: SIM110
             if not self.visit(child):
                 return False
         return True
@@ -59,7 +60,7 @@ class FromMemory(_Fact):
             self._variables.add(var)
 
     def visit_children(self, node: ir.Node) -> bool:
-        for child in node.children():
+        for child in node.children():  # noqa: SIM110
             if self.visit(child):
                 return True
         return False

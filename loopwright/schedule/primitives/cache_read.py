@@ -19,15 +19,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from loopwright.ir import BlockRealize, Buffer, BufferLoad, BufferRegion, Expr, Rewriter, SeqStmt, Stmt, deep
-from loopwright.schedule.buffers import BufferName, check_plain_use, check_scope, find_buffer, fresh_buffer
-from loopwright.schedule.copies import cell_copy_nest
+from loopwright.ir import Block, BlockRealize, Buffer, BufferLoad, Expr, Rewriter, SeqStmt, Stmt, deep
+from loopwright.schedule.buffers import BufferName, check_plain_use, check_scope, find_buffer, fresh_buffer, touches
+from loopwright.schedule.copies import Around, cell_copy_nest
 from loopwright.schedule.edits import Edits, child_on, common_path, leaves_of
 from loopwright.schedule.handles import block_key
 from loopwright.schedule.proof import Origins
 from loopwright.schedule.step import BlockResult, Proof, Step
 from loopwright.schedule.view import Path, View
-from loopwright.schedule.windows import window_of
+from loopwright.schedule.windows import loops_within, window_of
 
 
 def cache_read(
@@ -58,12 +58,12 @@ def cache_read(
     writers = [item for item in writers if not any(item is other for other in consumers)]
     place, after = _place(view, scope, paths, [view.block_path(block_key(item.block)) for item in writers])
 
-    still = view.all_loops_above(place[:-1])
+    still = loops_within(place[:-1], scope)
     leaves = [leaf for item in consumers for leaf in leaves_of(view, item)]
-    window = window_of(view, leaves, buffer, still)
+    window = window_of(view, leaves, buffer, scope, still)
     name = view.fresh_block_name(f"{buffer.name}_{storage_scope}")
     cache = fresh_buffer(name, buffer.shape, buffer, storage_scope)
-    nest, made = cell_copy_nest(name, window, still, buffer, cache)
+    nest, made = cell_copy_nest(name, window, Around(scope, still, ()), buffer, cache)
 
     edits = Edits()
     for item in consumers:
@@ -98,11 +98,6 @@ def _position(order: Sequence[Stmt], statement: Stmt) -> int:
     return next(k for k, item in enumerate(order) if item is statement)
 
 
-def touches(regions: Sequence[BufferRegion], buffer: Buffer) -> bool:
-    """Whether one of the regions is of the buffer's memory."""
-    return any(region.buffer.data is buffer.data for region in regions)
-
-
 @deep
 def reading(realize: BlockRealize, old: Buffer, new: Buffer) -> BlockRealize:
     """The block with its reads of `old` going to `new`; what it writes stays."""
@@ -118,7 +113,7 @@ class _Reading(Rewriter):
         load = self.rebuild(load)
         return load.with_(buffer=self.new) if load.buffer is self.old else load
 
-    def visit_Block(self, block):  # type: ignore[no-untyped-def]
+    def visit_Block(self, block: Block) -> Block:
         new = block.rebuild(self.visit)
         reads = tuple([r.with_(buffer=self.new) if r.buffer is self.old else r for r in block.reads])
         return new.with_(reads=reads)

@@ -17,16 +17,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from loopwright.ir import BlockRealize, Buffer, SeqStmt, substitute
-from loopwright.schedule.buffers import BufferName, check_plain_use, check_scope, find_buffer, fresh_buffer
-from loopwright.schedule.copies import cell_copy_nest
+from loopwright.schedule.buffers import BufferName, check_plain_use, check_scope, find_buffer, fresh_buffer, touches
+from loopwright.schedule.copies import Around, cell_copy_nest
 from loopwright.schedule.edits import Edits, child_on, common_path, leaves_of
 from loopwright.schedule.errors import ScheduleError
 from loopwright.schedule.handles import block_key
-from loopwright.schedule.primitives.cache_read import reading, touches
+from loopwright.schedule.primitives.cache_read import reading
 from loopwright.schedule.proof import Origins
 from loopwright.schedule.step import BlockResult, Proof, Step
 from loopwright.schedule.view import Path, View
-from loopwright.schedule.windows import window_of
+from loopwright.schedule.windows import loops_within, window_of
 
 
 class SeveralWriters(ScheduleError):
@@ -73,11 +73,11 @@ def cache_write(
         if touches(item.block.reads, buffer) and not any(item is other for other in listed)
     ]
     place = _place(view, scope, path, readers)
-    still = view.all_loops_above(place[:-1])
-    window = window_of(view, leaves_of(view, block), buffer, still)
+    still = loops_within(place[:-1], scope)
+    window = window_of(view, leaves_of(view, block), buffer, scope, still)
     name = view.fresh_block_name(f"{buffer.name}_{storage_scope}")
     cache = fresh_buffer(name, buffer.shape, buffer, storage_scope)
-    nest, made = cell_copy_nest(name, window, still, cache, buffer)
+    nest, made = cell_copy_nest(name, window, Around(scope, still, ()), cache, buffer)
 
     edits = Edits()
     edits.replaced[block] = substitute(block, {}, {buffer: cache})

@@ -21,9 +21,7 @@ from loopwright.schedule.step import Proof, Step
 from loopwright.schedule.view import View
 
 
-def compute_at(
-    view: View, block: BlockRealize, loop: For, preserve_unit_loops: bool = False, index: int = -1
-) -> Step:
+def compute_at(view: View, block: BlockRealize, loop: For, preserve_unit_loops: bool = False, index: int = -1) -> Step:
     """Move `block` into `loop`: before its first consumer there (-1), after its last producer (-2), or at `index`."""
     move = Relocation("compute_at", view, block, loop)
     needed = touched_under(move.body, move.touched.writes, False, move.facts())

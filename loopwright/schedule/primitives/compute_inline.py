@@ -5,33 +5,41 @@
     for i in range(64):
         with T.block("C"): C[vi] = B[vi] * 2
 
-The block is one store `B[f(v)] = e(v)`, where a cell belongs to one iteration v = f⁻¹(cell), and nobody else writes B; so
+The block is one store `B[f(v)] = e(v)`, where a cell belongs to one iteration v = f⁻¹(cell), and nobody else writes B:
 a load of `B[g]` is `e(f⁻¹(g))`. Proved: the loads inside `e` see, where they stand now, what they saw before. A block
 that nobody reads is taken out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
+from loopwright.analysis.dataflow import BlockKey
+from loopwright.arith import Analyzer, interval_of
 from loopwright.ir import (
     Block,
     BlockRealize,
     Buffer,
     BufferLoad,
     BufferStore,
+    Call,
     Expr,
+    For,
+    Range,
     Rewriter,
     Stmt,
     Var,
     deep,
+    logical_not,
     pre_order_visit,
+    substitute,
 )
 from loopwright.schedule.errors import ScheduleError
-from loopwright.schedule.executed import executed
-from loopwright.schedule.handles import BlockKey, block_key
+from loopwright.schedule.executed import Executed, executed
+from loopwright.schedule.handles import block_key
 from loopwright.schedule.inlining import (
     Attribution,
+    Inverse,
     Origin,
     Retold,
     inverse_of,
@@ -74,8 +82,14 @@ def compute_inline(view: View, block: BlockRealize) -> Step:
     check_uses("compute_inline", view, block, buffer)
 
     without = view.replaced(path, None)
-    rewriter = _Inline(block.block, store, inverse)
+    rewriter = _Inline(block.block, store, inverse, None if _covers(store, runs) else runs)
     body = rewriter.run(without.body)
+    if rewriter.outside is not None:
+        load, consumer = rewriter.outside
+        problem = (
+            f"does not write all of {buffer.name}, and block {consumer!r} may read {load} where it was not written"
+        )
+        raise NotInlinable("compute_inline", block, problem, "use compute_at instead")
     added = {load.buffer: None for load in loads_in_order(store.value)}
     after = without.with_(body=body)
     return Step(after, Proof.VALUES, Origins(loads=rewriter.loads), at=block, buffers=[buffer, *added])
@@ -112,7 +126,7 @@ def check_uses(step: str, view: View, realize: BlockRealize, buffer: Buffer) -> 
         raise NotInlinable(step, realize, f"writes {name}, which no block allocates")
     reasons = uses_outside(view.function.body, buffer, realize.block)
     if reasons:
-        raise NotInlinable(step, realize, f"is not the only one to say what {name} holds or how it is read: {reasons[0]}")
+        raise NotInlinable(step, realize, f"cannot be put in place of the reads of {name}: {reasons[0]}")
 
 
 def _blocks(root: Stmt) -> list[Block]:
@@ -127,12 +141,37 @@ def _blocks(root: Stmt) -> list[Block]:
     return found
 
 
+def _covers(store: BufferStore, runs: Executed) -> bool:
+    """Whether the block writes every cell of its buffer; a cell read elsewhere would have no iteration behind it."""
+    if runs.conditions:
+        return False
+    facts = Analyzer()
+    domain: dict[Var, Range | tuple[Expr | int, Expr | int]] = {a: (s.low, s.high) for a, s in runs.domain.items()}
+    for index, extent in zip(store.indices, store.buffer.shape, strict=True):
+        ends = interval_of(index, domain, facts)
+        if ends is None or not facts.can_prove_equal(ends.min_value, 0):
+            return False
+        if not facts.can_prove_equal(ends.max_value + 1, extent):
+            return False
+    return True
+
+
 class _Inline(Rewriter):
-    """Rewrites blocks that load the buffer; leaves the others as they are."""
+    """Rewrites blocks that load the buffer; leaves the others as they are.
+
+    `runs` is given when the block does not write all of its buffer: the value at a cell may then be computed only
+    where the cell is shown to have been written, since elsewhere its own loads might be out of bounds.
+    """
 
     def __init__(
-        self, block: Block, store: BufferStore, inverse: Callable[[Sequence[Expr]], dict[Var, Expr]]
+        self,
+        block: Block,
+        store: BufferStore,
+        inverse: Inverse,
+        runs: Executed | None,
     ) -> None:
+        self.runs = runs
+        self.outside: tuple[BufferLoad, str] | None = None  # a load that might read what was never written
         self.key, self.store, self.inverse = block_key(block), store, inverse
         self.axes = [axis.var for axis in block.iter_vars]
         self.buffer = store.buffer
@@ -152,7 +191,7 @@ class _Inline(Rewriter):
             inner = inner.with_(alloc_buffers=kept)
         if any(load.buffer is self.buffer for load in loads_in_order(inner.body)):
             key, axes = block_key(block), [axis.var for axis in block.iter_vars]
-            body = _Consumer(self, key, axes).visit(inner.body)
+            body = _Consumer(self, block, key, axes).visit(inner.body)
             self.loads.update(self.made.numbered(key, body))
             inner = inner.with_(body=body)
         if inner.reads and any(region.buffer is self.buffer for region in inner.reads):
@@ -169,11 +208,42 @@ class _Inline(Rewriter):
 
 
 class _Consumer(Retold):
-    def __init__(self, inline: _Inline, key: BlockKey, axes: Sequence[Var]) -> None:
+    def __init__(self, inline: _Inline, block: Block, key: BlockKey, axes: Sequence[Var]) -> None:
         super().__init__(inline.made, key, {}, axes)
-        self.inline = inline
+        self.inline, self.block = inline, block
+        self.facts = Analyzer()
+        for axis in block.iter_vars:
+            if axis.dom is not None:
+                self.facts.bind(axis.var, axis.dom)
 
     def replace(self, load: BufferLoad, indices: Sequence[Expr], number: int) -> Expr:
-        if load.buffer is self.inline.buffer:
-            return self.inline.value_at(indices)
-        return super().replace(load, indices, number)
+        if load.buffer is not self.inline.buffer:
+            return super().replace(load, indices, number)
+        if self.inline.runs is not None and not self._was_written(indices):
+            self.inline.outside = load, self.block.name_hint
+        return self.inline.value_at(indices)
+
+    def _was_written(self, cell: Sequence[Expr]) -> bool:
+        runs = self.inline.runs
+        assert runs is not None
+        values = self.inline.inverse(cell)
+        needed = [substitute(condition, values) for condition in runs.conditions]
+        for axis, span in runs.domain.items():
+            needed += [span.low <= values[axis], values[axis] <= span.high]
+        return all(self.facts.can_prove(condition) for condition in needed)
+
+    def visit_For(self, loop: For) -> Stmt:
+        self.facts.bind(loop.loop_var, Range.from_min_extent(loop.min, loop.extent))
+        rewritten: Stmt = loop.rebuild(self.visit)
+        return rewritten
+
+    def visit_Call(self, call: Call) -> Expr:
+        if call.op.name != "tir.if_then_else":
+            return super().visit_Call(call)
+        condition, chosen, other = call.args
+        condition = self.visit(condition)
+        with self.facts.constraint_scope(condition):
+            chosen = self.visit(chosen)
+        with self.facts.constraint_scope(logical_not(condition)):
+            other = self.visit(other)
+        return call.with_(args=(condition, chosen, other))

@@ -5,13 +5,15 @@
             vi, vj = T.axis.remap("SS", [i, j])          vi = T.axis.spatial(4, i_j_fused // 5)
             …                                            vj = T.axis.spatial(5, i_j_fused % 5)
 
-Every iteration runs once, in the same order. A data loop and a reduce loop may be fused: the init of the reduction then
-runs before the fused loop; where something else in the loop touches the same memory, that is proved to keep every value.
+Every iteration runs once, in the same order. A data loop and a reduce loop may be fused: the init of the reduction
+then runs before the fused loop. Where something else in the loop touches the same memory, that is proved to keep every
+value.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from loopwright.arith import Analyzer
 from loopwright.ir import Expr, For, ForKind, Var, const, uses_var
@@ -29,7 +31,7 @@ def fuse(view: View, loops: Sequence[For], preserve_unit_iters: bool = True) -> 
         raise BadStepArgument("fuse", "no loops are given")
     for loop in loops:
         check_plain("fuse", loop)
-    for outer, inner in zip(loops, loops[1:], strict=False):
+    for outer, inner in pairwise(loops):
         if outer.body is not inner:
             names = f"{inner.loop_var.name} is not the only statement in loop {outer.loop_var.name}"
             raise NotSupported("fuse", names, outer, "fuse loops that stand directly in one another, outermost first")

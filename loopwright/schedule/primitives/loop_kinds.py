@@ -28,7 +28,9 @@ def vectorize(view: View, loop: For) -> Step:
     """Run the iterations as the lanes of a vector."""
     if not isinstance(loop.extent, IntImm):
         problem = f"loop {loop.loop_var.name} has extent {loop.extent}: a vector has a constant number of lanes"
-        raise NotSupported("vectorize", problem, loop, "split the loop by a constant factor and vectorize the inner part")
+        raise NotSupported(
+            "vectorize", problem, loop, "split the loop by a constant factor and vectorize the inner part"
+        )
     return _with_kind(view, loop, ForKind.VECTORIZED)
 
 
@@ -41,7 +43,9 @@ def unroll(view: View, loop: For) -> Step:
 def bind(view: View, loop: For, thread_axis: str) -> Step:
     """Run the iterations on the threads of `thread_axis`."""
     if thread_axis not in _THREADS and not thread_axis.startswith("vthread."):
-        raise BadStepArgument("bind", f"there is no thread axis {thread_axis!r}", loop, f"use one of {', '.join(_THREADS)}")
+        raise BadStepArgument(
+            "bind", f"there is no thread axis {thread_axis!r}", loop, f"use one of {', '.join(_THREADS)}"
+        )
     axis = IterVar(Range(0, loop.extent), Var(thread_axis, loop.loop_var.dtype), IterType.ThreadIndex, thread_axis)
     new = loop.with_(kind=ForKind.THREAD_BINDING, thread_binding=axis)
     return Step(

@@ -31,7 +31,9 @@ from loopwright.schedule.view import Path, View
 def merge(view: View, loops: Sequence[For]) -> Step:
     """Merge the nests that end in `loops`, in program order; the caller gets the innermost merged loop."""
     if len(loops) < 2:
-        raise BadStepArgument("merge", f"{len(loops)} loop is given, two or more are needed", loops[0] if loops else None)
+        raise BadStepArgument(
+            "merge", f"{len(loops)} loop is given, two or more are needed", loops[0] if loops else None
+        )
     if len({loop.loop_var for loop in loops}) != len(loops):
         raise BadStepArgument("merge", f"a loop is named twice among {_names(loops)}", loops[0])
     paths = [view.loop_path(loop.loop_var) for loop in loops]
@@ -83,7 +85,9 @@ def _chain(path: Path, parent: int) -> list[For]:
             loop = path[-1]
             assert isinstance(loop, For)
             problem = f"loop {loop.loop_var.name} is not the only statement in the nest around it"
-            raise NotSupported("merge", problem, path[parent + 1], "separate the statements around it with fission first")
+            raise NotSupported(
+                "merge", problem, path[parent + 1], "separate the statements around it with fission first"
+            )
         chain.append(statement)
     return chain
 
@@ -101,7 +105,9 @@ def _check_chains(chains: Sequence[Sequence[For]]) -> None:
                 problem = f"loop {loop.loop_var.name} carries annotations"
                 raise NotSupported("merge", problem, loop, "unannotate it first")
             if loop.kind is ForKind.THREAD_BINDING:
-                raise NotSupported("merge", f"loop {loop.loop_var.name} is bound to threads", loop, "bind it after merging")
+                raise NotSupported(
+                    "merge", f"loop {loop.loop_var.name} is bound to threads", loop, "bind it after merging"
+                )
             if loop.kind is not level[0].kind:
                 kinds = f"{level[0].kind.name.lower()} and loop {loop.loop_var.name} {loop.kind.name.lower()}"
                 problem = f"loop {level[0].loop_var.name} is {kinds}"

@@ -20,7 +20,7 @@ from loopwright.schedule.handles import block_key
 from loopwright.schedule.regions import facts_under
 from loopwright.schedule.step import Proof, Step
 from loopwright.schedule.view import View
-from loopwright.schedule.windows import window_of
+from loopwright.schedule.windows import loops_within, window_of
 
 _READ, _KEEP, _DATA = 0, 3, 1  # what tir.prefetch takes beside the address: for reading, into the nearest cache
 
@@ -29,16 +29,17 @@ def prefetch(view: View, block: BlockRealize, loop: For, buffer: BufferName, dis
     """Ask at the start of each iteration of `loop` for what `block` touches `distance` iterations later."""
     chosen = find_buffer("prefetch", block, buffer, "touches")
     path = view.block_path(block_key(block.block))
-    if not any(statement is loop for statement in path):
+    if not any(item is loop for item in view.loops_of(block_key(block.block))):
         problem = f"loop {loop.loop_var.name} is not around block {block.block.name_hint!r}"
         raise BadStepArgument("prefetch", problem, loop, "name one of get_loops(block)")
     if distance < 0:
         raise BadStepArgument("prefetch", f"distance is {distance}", loop, "ask for later iterations: 0 or more")
     position = next(k for k, statement in enumerate(path) if statement is loop)
-    still = view.all_loops_above(path[: position + 1])
-    window = window_of(view, [block], chosen, still)
+    scope = view.scope_of(path)
+    still = loops_within(path[: position + 1], scope)
+    window = window_of(view, [block], chosen, scope, still)
     later = loop.loop_var + const(distance, loop.loop_var.dtype)
-    facts = facts_under(still)
+    facts = facts_under(still, [scope])
     indices = [facts.simplify(substitute(low, {loop.loop_var: later})) for low in window.origin]
     hint = Call("void", Op.get("tir.prefetch"), (address_of(BufferLoad(chosen, tuple(indices))), _READ, _KEEP, _DATA))
     after = view.replaced(path[: position + 1], loop.with_(body=seq([Evaluate(hint), loop.body])))

@@ -47,17 +47,17 @@ def get_consumers(view: View, block: BlockRealize) -> list[BlockResult]:
 
 
 def get_output_blocks(view: View, scope_block: BlockRealize) -> list[BlockResult]:
-    """The blocks inside, at any depth, that write a buffer not allocated in the scope."""
-    own = {buffer.data for buffer in scope_block.block.alloc_buffers}
+    """The blocks inside, at any depth, that write a buffer not allocated within the scope."""
     found: list[BlockResult] = []
 
-    def look(root: Stmt) -> None:
-        for realize in view.blocks_below(root):
+    def look(scope: BlockRealize, outer: set[Var]) -> None:
+        own = outer | {buffer.data for buffer in scope.block.alloc_buffers}
+        for realize in view.blocks_below(scope.block.body):
             if _memory(realize, reads=False) - own:
                 found.append(BlockResult(block_key(realize.block)))
-            look(realize.block.body)
+            look(realize, own)
 
-    look(scope_block.block.body)
+    look(scope_block, set())
     return found
 
 

@@ -9,10 +9,12 @@ Loops that are not named keep their place. Proved: every read sees the value it 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from loopwright.ir import For, Var, uses_var
 from loopwright.schedule.bindings import nest
 from loopwright.schedule.errors import BadStepArgument, NotSupported
+from loopwright.schedule.footprint import footprint
 from loopwright.schedule.lemmas import permutation_is_free
 from loopwright.schedule.step import Proof, Step
 from loopwright.schedule.view import View
@@ -35,7 +37,9 @@ def reorder(view: View, ordered_loops: Sequence[For]) -> Step:
     after = view.replaced(path, nest(permuted, chain[-1].body))
     same = all(a is b for a, b in zip(chain, permuted, strict=True))
     free = same or permutation_is_free(view.function, chain[0].loop_var)
-    return Step(after, Proof.ORDER_KEPT if free else Proof.VALUES, at=chain[0])
+    touched = footprint(chain[0])
+    buffers = list({**touched.reads, **touched.writes}.values())  # what others touch is read and written as before
+    return Step(after, Proof.ORDER_KEPT if free else Proof.VALUES, at=chain[0], buffers=buffers)
 
 
 def _chain(view: View, wanted: Sequence[For]) -> list[For]:
@@ -47,10 +51,12 @@ def _chain(view: View, wanted: Sequence[For]) -> list[For]:
             raise NotSupported("reorder", f"loop {loop.loop_var.name} is not in one nest with the others", loop)
     start = min(len(path) for path in paths) - 1
     chain = longest[start:]
-    for outer, inner in zip(chain, chain[1:], strict=False):
+    for outer, inner in pairwise(chain):
         if not isinstance(outer, For) or outer.body is not inner:
             problem = "there are other statements between the loops"
-            raise NotSupported("reorder", problem, outer, "move them out with fission, or reorder on either side of them")
+            raise NotSupported(
+                "reorder", problem, outer, "move them out with fission, or reorder on either side of them"
+            )
     return [loop for loop in chain if isinstance(loop, For)]
 
 

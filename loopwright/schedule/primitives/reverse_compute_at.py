@@ -14,7 +14,7 @@ Proved: every read sees the value it saw before.
 
 from __future__ import annotations
 
-from loopwright.ir import BlockRealize, For, Var
+from loopwright.ir import BlockRealize, For, IterType, Var
 from loopwright.schedule.regions import Solver, Span, touched_under
 from loopwright.schedule.relocate import NothingUnderLoop, Relocation
 from loopwright.schedule.step import Proof, Step
@@ -30,7 +30,8 @@ def reverse_compute_at(
     if not made:
         hint = "choose a loop around a block that writes what it reads; to go before a consumer, use compute_at"
         raise NothingUnderLoop("reverse_compute_at", block, loop, "writes what is read by", hint)
-    solver = Solver(move.runs.domain, move.facts())
+    reduced = [axis.var for axis in block.block.iter_vars if axis.iter_type == IterType.CommReduce]
+    solver = Solver(move.runs.domain, move.facts(), reduced)
     spans: dict[Var, Span] = {}
     for buffer, boxes in made.items():
         for region in block.block.reads:

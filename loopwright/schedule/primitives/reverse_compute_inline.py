@@ -5,8 +5,8 @@
     for i in range(64):
         with T.block("C"): C[vi] = B[vi] * 2
 
-The producer is one store `B[f(v)] = x(v)`, read by this block alone, always at one cell g(u), which tells the iteration u;
-so iteration v of the producer does the work of u = g⁻¹(f(v)), where there is such a u: a guard is added where the
+The producer is one store `B[f(v)] = x(v)`, read by this block alone, always at one cell g(u), which tells the iteration
+u; so iteration v of the producer does the work of u = g⁻¹(f(v)), where there is such a u: a guard is added where the
 producer makes more than is used. Proved: every load sees what it saw before, and every cell gets the value it got.
 """
 
@@ -73,6 +73,7 @@ def reverse_compute_inline(view: View, block: BlockRealize) -> Step:
     produced = the_store(STEP, view, view.block_path(block_key(producer.block)))
     buffer = produced.buffer
     check_uses(STEP, view, producer, buffer)
+    _check_sole_reader(view, block, producer, buffer)
     cell = _cell_read(block, store, buffer)
     runs = executed(STEP, path, ())
     inverse = inverse_of(cell, runs.domain)
@@ -114,8 +115,19 @@ def _producer(view: View, block: BlockRealize) -> BlockRealize:
     if producer.block.init is not None:
         name = producer.block.name_hint
         hint = f"move it next to block {name!r} with reverse_compute_at instead"
-        raise NotFoldable(block, f"reads the result of a reduction, block {name!r}, which is complete only at its end", hint)
+        raise NotFoldable(block, f"reads the result of a reduction, block {name!r}, complete only at its end", hint)
     return producer
+
+
+def _check_sole_reader(view: View, block: BlockRealize, producer: BlockRealize, buffer: Buffer) -> None:
+    for path in view.index.blocks.values():
+        realize = path[-1]
+        assert isinstance(realize, BlockRealize)
+        if realize is block or realize is producer:
+            continue
+        if any(load.buffer is buffer for load in loads_in_order(realize.block.body)):
+            problem = f"is not the only one that reads {buffer.name}: block {realize.block.name_hint!r} does as well"
+            raise NotFoldable(block, problem, f"compute_inline of block {producer.block.name_hint!r} serves both")
 
 
 def _cell_read(block: BlockRealize, store: BufferStore, buffer: Buffer) -> Sequence[Expr]:
@@ -124,7 +136,8 @@ def _cell_read(block: BlockRealize, store: BufferStore, buffer: Buffer) -> Seque
         raise NotFoldable(block, f"says that it reads {buffer.name}, but does not")
     for load in loads[1:]:
         if not structural_equal(load.indices, loads[0].indices, map_free_vars=False):
-            raise NotFoldable(block, f"reads {buffer.name} at several cells: {loads[0]} and {load}", "use reverse_compute_at")
+            problem = f"reads {buffer.name} at several cells: {loads[0]} and {load}"
+            raise NotFoldable(block, problem, "use reverse_compute_at")
     return loads[0].indices
 
 
@@ -137,8 +150,9 @@ def _predicate(
         if axis.dom is not None:
             facts.bind(axis.var, axis.dom)
     wanted: list[Expr] = []
-    for axis, span in runs.domain.items():
-        wanted += [cast(span.low, axis.dtype) <= values[axis], values[axis] < facts.simplify(cast(span.high, axis.dtype) + 1)]
+    for var, span in runs.domain.items():
+        low, end = cast(span.low, var.dtype), facts.simplify(cast(span.high, var.dtype) + 1)
+        wanted += [low <= values[var], values[var] < end]
     wanted += [substitute(condition, values) for condition in runs.conditions]
     # Axes were told from some of the indices; the others must agree.
     for mine, made in zip(cell, produced.indices, strict=True):

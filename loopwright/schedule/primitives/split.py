@@ -19,7 +19,7 @@ else in the loop touches the same memory, or where a reduction is peeled, that i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import prod
 
 from loopwright.arith import Analyzer
@@ -28,7 +28,9 @@ from loopwright.ir.intrinsics import ceildiv
 from loopwright.schedule.bindings import guard_blocks, nest, rebind
 from loopwright.schedule.errors import BadStepArgument, NotSupported, ScheduleError
 from loopwright.schedule.footprint import met_by_inits
-from loopwright.schedule.proof import Origins
+from loopwright.schedule.handles import BlockKey
+from loopwright.schedule.naming import OldValues
+from loopwright.schedule.proof import InitOf, Origins
 from loopwright.schedule.renew import renew
 from loopwright.schedule.step import LoopResult, Proof, Step
 from loopwright.schedule.view import View
@@ -95,7 +97,9 @@ def _extents(loop: For, factors: Sequence[int | None]) -> list[Expr]:
     shown = list(factors)
     if sum(factor is None for factor in factors) > 1:
         raise BadStepArgument("split", f"factors {shown} leave more than one to be inferred", loop)
-    if not factors or any(not isinstance(factor, int | None) or (factor is not None and factor < 1) for factor in factors):
+    if not factors or any(
+        not isinstance(factor, int | None) or (factor is not None and factor < 1) for factor in factors
+    ):
         raise BadStepArgument("split", f"factors {shown} are not all whole numbers of at least 1", loop)
     known = prod(factor for factor in factors if factor is not None)
     if isinstance(loop.extent, IntImm) and None not in factors and known < loop.extent.value:
@@ -113,7 +117,9 @@ def _nest_of(loop: For, extents: Sequence[Expr]) -> tuple[list[For], Expr]:
     for var, extent in zip(names[1:], extents[1:], strict=True):
         index = index * extent + var
     zero = const(0, dtype)
-    return [For(var, zero, extent, ForKind.SERIAL, loop.body) for var, extent in zip(names, extents, strict=True)], index
+    return [
+        For(var, zero, extent, ForKind.SERIAL, loop.body) for var, extent in zip(names, extents, strict=True)
+    ], index
 
 
 def _product(extents: Sequence[Expr]) -> Expr:
@@ -155,11 +161,22 @@ def _peeled(view: View, loop: For, extents: Sequence[Expr]) -> Step:
     return Step(
         view.replaced(path, seq([main, rest])),
         Proof.VALUES if reductions else Proof.ORDER_KEPT,
-        Origins(renamed={new: (old, lambda axes: axes) for new, old in renamed.items()}),
+        Origins(renamed=_same_instances(renamed)),
         results=[LoopResult(new.loop_var) for new in loops],
         several=True,
         at=loop,
     )
+
+
+def _same_instances(
+    renamed: Mapping[BlockKey, BlockKey],
+) -> dict[BlockKey | InitOf, tuple[BlockKey | InitOf, OldValues]]:
+    """An instance of a copied block stands for the one of the old block with the same axis values, and so do inits."""
+    found: dict[BlockKey | InitOf, tuple[BlockKey | InitOf, OldValues]] = {}
+    for new, old in renamed.items():
+        found[new] = (old, list)
+        found[InitOf(new)] = (InitOf(old), list)
+    return found
 
 
 def _check_reductions(view: View, loop: For, whole: Expr) -> bool:

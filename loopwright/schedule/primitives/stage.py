@@ -45,7 +45,6 @@ from loopwright.ir import (
     seq,
     substitute,
 )
-from loopwright.runtime.errors import SourceLine
 from loopwright.schedule.buffers import (
     BufferName,
     allocate,
@@ -55,16 +54,16 @@ from loopwright.schedule.buffers import (
     fresh_buffer,
     is_leaf,
     replaced_regions,
+    touches,
 )
-from loopwright.schedule.copies import Indices, copy_nest
+from loopwright.schedule.copies import Around, Indices, copy_nest
 from loopwright.schedule.errors import BadStepArgument, NotSupported, ScheduleError
 from loopwright.schedule.handles import block_key
 from loopwright.schedule.index_map import IndexMap
 from loopwright.schedule.proof import Origins
 from loopwright.schedule.step import BlockResult, Proof, Step
 from loopwright.schedule.view import View
-from loopwright.schedule.windows import Window, axis_facts, loops_from_axes, window_of
-from loopwright.script.parser.regions import infer_regions
+from loopwright.schedule.windows import Window, axis_facts, loops_from_axes, loops_within, region_in, window_of
 
 
 class WindowNotInBlock(ScheduleError):
@@ -126,8 +125,9 @@ def stage(
     check_plain_use("stage", block, chosen)
     path = view.block_path(block_key(block.block))
     position = next(k for k, statement in enumerate(path) if statement is loop)
-    still = view.all_loops_above(path[: position + 1])
-    window = window_of(view, [block], chosen, still)
+    scope = view.scope_of(path)
+    still = loops_within(path[: position + 1], scope)
+    window = window_of(view, [block], chosen, scope, still)
     started = _is_started(block.block, chosen)
     if started:
         _check_init(view, block, loop, chosen)
@@ -144,17 +144,20 @@ def stage(
     def place(offsets: Sequence[Expr]) -> Sequence[Expr]:
         return offsets if index_map is None else index_map.at(offsets)
 
+    # Copies of a buffer that changes while the loops run are told apart by the iteration they stand in.
+    changes = bool(still) and _is_written(view, still[0], chosen)
+    around = Around(scope, still, still if changes else [])
     moved = _moved(block, window, staged, origin, place)
     copies: list[Block] = []
     before: list[Stmt] = []
     after: list[Stmt] = []
     if window.reads and not started:
-        nest, made = copy_nest(name, window, still, staged, place, into_other=True)
+        nest, made = copy_nest(name, window, around, staged, place, into_other=True)
         before.append(nest)
         copies.append(made)
     if window.writes:
         out = name if not copies else view.fresh_block_name(f"{chosen.name}_unstage")
-        nest, made = copy_nest(out, window, still, staged, place, into_other=False)
+        nest, made = copy_nest(out, window, around, staged, place, into_other=False)
         after.append(nest)
         copies.append(made)
 
@@ -188,6 +191,11 @@ def _is_started(block: Block, buffer: Buffer) -> bool:
     return block.init is not None and any(region.buffer is buffer for region in block.writes)
 
 
+def _is_written(view: View, root: Stmt, buffer: Buffer) -> bool:
+    """Whether a block under `root` writes the buffer."""
+    return any(touches(item.block.writes, buffer) for item in view.blocks_below(root))
+
+
 def _check_init(view: View, realize: BlockRealize, loop: For, buffer: Buffer) -> None:
     block = realize.block
     pairs = zip(block.iter_vars, realize.iter_values, strict=True)
@@ -218,9 +226,8 @@ def _moved(realize: BlockRealize, window: Window, new: Buffer, origin: Sequence[
     facts = axis_facts(realize)
     rewriter = _MoveAccesses(window, new, origin, place, facts)
     block = rewriter.block(realize.block)
-    found_reads, found_writes = infer_regions(block, SourceLine("", 0))
-    reads = replaced_regions(block.reads, old, {region.buffer: region for region in found_reads + found_writes}, new)
-    writes = replaced_regions(block.writes, old, {region.buffer: region for region in found_writes}, new)
+    reads = replaced_regions(block.reads, old, region_in(block, new, writes=False))
+    writes = replaced_regions(block.writes, old, region_in(block, new, writes=True))
     return realize.with_(block=block.with_(reads=reads, writes=writes))
 
 

@@ -40,7 +40,6 @@ from loopwright.ir import (
     substitute,
     uses_var,
 )
-from loopwright.runtime.errors import SourceLine
 from loopwright.schedule.bindings import TRUE
 from loopwright.schedule.buffers import (
     BufferName,
@@ -55,7 +54,7 @@ from loopwright.schedule.errors import BadStepArgument, NotSupported, ScheduleEr
 from loopwright.schedule.index_map import IndexMap, is_constant
 from loopwright.schedule.step import Proof, Step
 from loopwright.schedule.view import View
-from loopwright.script.parser.regions import infer_regions
+from loopwright.schedule.windows import region_in
 
 
 class LayoutLeavesRoom(ScheduleError):
@@ -154,13 +153,9 @@ class _Relaid(Rewriter):
         new = block.rebuild(self.visit)
         if not any(region.buffer is self.old for region in (*block.reads, *block.writes)):
             return new
-        bare = new.with_(reads=(), writes=())
-        reads, writes = infer_regions(bare, SourceLine("", 0))
-        found_writes = {region.buffer: region for region in writes}
-        found_reads = {region.buffer: region for region in reads}
         return new.with_(
-            reads=replaced_regions(block.reads, self.old, found_writes | found_reads, self.new),
-            writes=replaced_regions(block.writes, self.old, found_writes, self.new),
+            reads=replaced_regions(block.reads, self.old, region_in(new, self.new, writes=False)),
+            writes=replaced_regions(block.writes, self.old, region_in(new, self.new, writes=True)),
         )
 
 

@@ -269,7 +269,9 @@ def _cache_writes(places: Places) -> Iterator[Move]:
 
 
 def _layouts(rank: int) -> list[Layout]:
-    names = ["i", "j", "k", "l"][:rank]
+    if rank == 0:
+        return []
+    names = [f"i{position}" for position in range(rank)]
     head = f"lambda {', '.join(names)}: "
     found = [Layout(f"{head}({', '.join([*reversed(names), ''])})")] if rank > 1 else []
     rest = ", ".join([*names[:-1], f"{names[-1]} // 2", f"{names[-1]} % 2"])

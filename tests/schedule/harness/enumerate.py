@@ -24,13 +24,24 @@ from tests.schedule.harness.programs import Program, template_programs
 # What can come of a case, good to bad.
 ACCEPTED_RIGHT = "accepted, right"
 REGROUPED = "accepted, regrouped"  # the same sums, added up in another shape
+COPIES_UNDEFINED = "accepted, copies undefined"  # cells that hold nothing are copied, and the copies are not used
 REFUSED_RIGHT = "refused, right"
 DOES_NOT_APPLY = "does not apply"
 UNKNOWN = "data decides"
 FALSE_REFUSAL = "false refusal"
 BROKEN = "broken"  # no ScheduleError but another exception, or a program that is not well formed
 FALSE_ACCEPTANCE = "FALSE ACCEPTANCE"
-OUTCOMES = (ACCEPTED_RIGHT, REGROUPED, REFUSED_RIGHT, FALSE_REFUSAL, DOES_NOT_APPLY, UNKNOWN, BROKEN, FALSE_ACCEPTANCE)
+OUTCOMES = (
+    ACCEPTED_RIGHT,
+    REGROUPED,
+    COPIES_UNDEFINED,
+    REFUSED_RIGHT,
+    FALSE_REFUSAL,
+    DOES_NOT_APPLY,
+    UNKNOWN,
+    BROKEN,
+    FALSE_ACCEPTANCE,
+)
 
 
 @dataclass(frozen=True)
@@ -112,8 +123,8 @@ class Site:
             return Answer(UNKNOWN, said)
         if said:
             return Answer(FALSE_REFUSAL if real.legal else REFUSED_RIGHT, said, real.why)
-        if real.is_regrouped:
-            return Answer(REGROUPED, "", real.why)
+        if real.is_regrouped or real.copies_undefined:
+            return Answer(REGROUPED if real.is_regrouped else COPIES_UNDEFINED, "", real.why)
         return Answer(ACCEPTED_RIGHT if real.legal else FALSE_ACCEPTANCE, "", real.why)
 
 

@@ -4,14 +4,19 @@ The evaluator on terms decides, for all inputs at once: every cell the caller ca
 read before it is written or outside its buffer, no two iterations of a parallel or bound loop touch one cell with a
 write among them, and a vectorized loop runs in lockstep.
 
-Terms know a reduction by its block. A step that takes the cell out of the block (staging what a sum reads of itself)
+Two things are right though the plain comparison says no. A copy may copy cells that hold nothing, as long as nobody
+uses the copies: memory then starts with terms of its own, which must not reach the caller. And terms know a reduction
+by its block. A step that takes the cell out of the block (staging what a sum reads of itself)
 leaves the same sum as nested additions: such a result is *regrouped*, equal as a sum of the same members.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -24,8 +29,27 @@ from loopwright.evaluator.errors import (
     Race,
     UninitialisedRead,
 )
+from loopwright.evaluator.evaluate import Program as EvaluatedProgram
+from loopwright.evaluator.folds import TermMemory, TermPointer
+from loopwright.evaluator.places import Run
+from loopwright.evaluator.races import Races
 from loopwright.evaluator.term import Term
-from loopwright.ir import PrimFunc
+from loopwright.evaluator.terms import _argument, _cells, _TermCompiler
+from loopwright.ir import (
+    BlockRealize,
+    Buffer,
+    BufferLoad,
+    BufferStore,
+    For,
+    ForKind,
+    Node,
+    PrimFunc,
+    Rewriter,
+    Stmt,
+    pre_order_visit,
+)
+from loopwright.runtime.dtype import DataType
+from loopwright.transform.write_allocations import allocate_around
 
 Terms = Mapping[str, np.ndarray]
 
@@ -41,6 +65,12 @@ class Truth:
     why: str = ""
     is_race: bool = False
     is_regrouped: bool = False  # not the same terms, but the same members of the same sums
+    copies_undefined: bool = False  # reads cells that hold nothing, to no effect
+
+    @property
+    def is_right(self) -> bool:
+        """Whether the caller sees the same values, for whatever reason."""
+        return self.legal or self.is_regrouped or self.copies_undefined
 
 
 def terms_of(function: PrimFunc) -> Terms:
@@ -50,16 +80,129 @@ def terms_of(function: PrimFunc) -> Terms:
 
 def truth(before: Terms, after: PrimFunc) -> Truth | None:
     """The truth about going to `after` from what computed `before`; None when data steers the program."""
+    after = _with_private_memory(after)
+    undefined = ""
     try:
-        found = evaluate_terms(after, check_races=True)
+        try:
+            _check_races_in_lanes(after)
+            found = evaluate_terms(after, check_races=True)
+        except UninitialisedRead as error:
+            undefined = str(error).split("\n")[0]
+            found = _terms_with_undefined(after)
     except DataDependent:
         return None
     except _WRONG as error:
         return Truth(False, str(error).split("\n")[0], isinstance(error, Race))
     why = difference(before, found)
     if why is None:
-        return Truth(True)
-    return Truth(False, why, is_regrouped=_regrouped(before, found))
+        return Truth(not undefined, undefined, copies_undefined=bool(undefined))
+    return Truth(False, undefined or why, is_regrouped=_regrouped(before, found))
+
+
+def _check_races_in_lanes(function: PrimFunc) -> None:
+    """Raise Race for parallel loops inside vectorized ones: in lockstep the evaluator does not look for races."""
+    hidden = _OneLaneAtATime()
+    serial = hidden.visit(function)
+    if hidden.found:
+        evaluate_terms(serial, check_races=True)
+
+
+class _OneLaneAtATime(Rewriter):
+    """Vectorized loops become serial ones; `found` says whether another concurrent loop is inside one."""
+
+    def __init__(self) -> None:
+        self.found = self.inside = False
+
+    def visit_For(self, loop: For) -> Stmt:
+        self.found |= self.inside and loop.kind in (ForKind.PARALLEL, ForKind.THREAD_BINDING)
+        if loop.kind is not ForKind.VECTORIZED:
+            return loop.with_(body=self.visit(loop.body))
+        outside, self.inside = self.inside, True
+        body = self.visit(loop.body)
+        self.inside = outside
+        return loop.with_(kind=ForKind.SERIAL, body=body)
+
+
+class _UndefinedMemory(_TermCompiler):
+    """Allocated memory starts with terms that no program writes, instead of nothing."""
+
+    allocations = itertools.count()
+
+    def new_memory(self, name: str, dtype: DataType, sizes: Sequence[Any]) -> Run:
+        def make_memory() -> TermPointer:
+            number = next(self.allocations)
+            count = prod([size if isinstance(size, int) else size() for size in sizes]) * dtype.lanes
+            names = {place: (number, place) for place in range(count)}
+            return TermPointer(TermMemory(f"undefined {name}", dtype.element, names))
+
+        return make_memory
+
+
+def _terms_with_undefined(function: PrimFunc) -> Terms:
+    """`evaluate_terms` in memory that starts with terms of its own."""
+    compiled = EvaluatedProgram(None, lambda: _UndefinedMemory(None, Races(), False)).function(function)
+    values = [_argument(function, param, None) for param in function.params]
+    compiled.run(values)
+    buffers = [function.buffer_map[param].name for param in function.params]
+    return {name: _cells(value) for name, value in zip(buffers, values, strict=True)}
+
+
+# --- memory that threads have for themselves -------------------------------------------------------------------------
+
+_PRIVATE = ("local", "wmma", "warp")
+
+
+def _with_private_memory(function: PrimFunc) -> PrimFunc:
+    """The function with thread-private buffers allocated anew in each iteration of the bound loop that uses them.
+
+    What flows between two threads then shows as a read before any write. A buffer that is also used outside the loop
+    stays: what the threads do to it shows as a race.
+    """
+    root = function.body
+    if not isinstance(root, BlockRealize):
+        return function
+    body = root.block.body
+    kept = []
+    for buffer in root.block.alloc_buffers:
+        moved = _Privatise(buffer).visit(body) if buffer.scope().startswith(_PRIVATE) else body
+        if moved is body or _uses(root.block.body, buffer) != _Privatise(buffer).uses_below(root.block.body):
+            kept.append(buffer)
+        else:
+            body = moved
+    block = root.block.with_(body=body, alloc_buffers=tuple(kept))
+    return function.with_(body=root.with_(block=block))
+
+
+class _Privatise(Rewriter):
+    def __init__(self, buffer: Buffer) -> None:
+        self.buffer = buffer
+
+    def visit_For(self, loop: For) -> Stmt:
+        if loop.kind is ForKind.THREAD_BINDING and _uses(loop.body, self.buffer):
+            return loop.with_(body=allocate_around(self.buffer, loop.body))
+        return loop.with_(body=self.visit(loop.body))
+
+    def uses_below(self, root: Stmt) -> int:
+        """How many uses are inside one bound loop, the outermost; 0 when several loops share the buffer."""
+        loops = []
+
+        def look(node: Node) -> None:
+            if isinstance(node, For) and node.kind is ForKind.THREAD_BINDING:
+                loops.append(_uses(node.body, self.buffer))
+
+        pre_order_visit(root, look)
+        return max(loops, default=0)
+
+
+def _uses(root: Node, buffer: Buffer) -> int:
+    found = 0
+
+    def look(node: Node) -> None:
+        nonlocal found
+        found += isinstance(node, (BufferLoad, BufferStore)) and node.buffer is buffer
+
+    pre_order_visit(root, look)
+    return found
 
 
 # --- sums of the same members -------------------------------------------------------------------------------------
@@ -133,6 +276,9 @@ def numbers_of(function: PrimFunc, arguments: Sequence[np.ndarray]) -> list[np.n
     copies = [np.array(array) for array in arguments]
     try:
         evaluate(function, *copies)
+    except UninitialisedRead:  # a copy of what nobody uses: the terms say whether that is so
+        copies = [np.array(array) for array in arguments]
+        evaluate(function, *copies, check=False)
     except _WRONG as error:
         return str(error).split("\n")[0]
     return copies

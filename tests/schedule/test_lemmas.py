@@ -1,0 +1,104 @@
+"""The lemmas, held against the exact test and against the evaluator."""
+
+from __future__ import annotations
+
+from loopwright.evaluator import difference, evaluate_terms
+from loopwright.evaluator.errors import OutOfBounds
+from loopwright.ir import BlockRealize, For, PrimFunc, SeqStmt, Stmt
+from loopwright.schedule.lemmas import permutation_is_free, statements_commute
+from loopwright.schedule.proof import find_mismatch
+from loopwright.script import tir as T
+from tests.schedule.random_pairs import random_nest, random_pair
+
+
+def body_of(function: PrimFunc) -> Stmt:
+    assert isinstance(function.body, BlockRealize)
+    return function.body.block.body
+
+
+def test_what_is_free_is_proved():
+    free = 0
+    for seed in range(600):
+        before, others = random_nest(seed)
+        loop = body_of(before)
+        assert isinstance(loop, For)
+        if not permutation_is_free(before, loop.loop_var):
+            continue
+        try:
+            expected = evaluate_terms(before)
+        except OutOfBounds:
+            continue
+        free += 1
+        for other in others:
+            assert difference(expected, evaluate_terms(other)) is None, seed
+        assert find_mismatch(before, others[free % 3]) is None, seed
+    assert free > 20
+
+
+def test_statements_that_commute_may_change_places():
+    commuting = 0
+    for seed in range(300):
+        before, _ = random_pair(seed)
+        body = body_of(before)
+        if not isinstance(body, SeqStmt) or len(body) != 2 or not statements_commute(body[0], body[1]):
+            continue
+        commuting += 1
+        root = before.body.block.with_(body=SeqStmt((body[1], body[0])))
+        after = before.with_(body=before.body.with_(block=root))
+        assert find_mismatch(before, after) is None, seed
+    assert commuting > 10
+
+
+def first_loop(function: PrimFunc) -> For:
+    loop = body_of(function)
+    assert isinstance(loop, For)
+    return loop
+
+
+def test_matmul_is_free():
+    @T.prim_func
+    def matmul(A: T.Buffer((4, 8), "float32"), B: T.Buffer((8, 6), "float32"), C: T.Buffer((4, 6), "float32")):
+        for i, j, k in T.grid(4, 6, 8):
+            with T.block("C"):
+                vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+                with T.init():
+                    C[vi, vj] = T.float32(0)
+                C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]
+
+    assert permutation_is_free(matmul, first_loop(matmul).loop_var)
+
+
+def test_what_is_not_free():
+    @T.prim_func
+    def recurrence(A: T.Buffer((6, 8), "float32")):
+        for i, j in T.grid(5, 7):
+            with T.block("A"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                A[vi + 1, vj] = A[vi, vj + 1]
+
+    @T.prim_func
+    def last_one_wins(A: T.Buffer((6, 8), "float32"), B: T.Buffer((6,), "float32")):
+        for i, j in T.grid(6, 8):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SR", [i, j])
+                B[vi] = A[vi, vj]
+
+    @T.prim_func
+    def two_blocks(A: T.Buffer((6,), "float32"), B: T.Buffer((6,), "float32")):
+        for i in range(6):
+            with T.block("B"):
+                vi = T.axis.spatial(6, i)
+                B[vi] = A[vi]
+            with T.block("A"):
+                vi = T.axis.spatial(6, i)
+                A[vi] = T.float32(1)
+
+    @T.prim_func
+    def calls(A: T.Buffer((6,), "float32"), B: T.Buffer((6,), "float32")):
+        for i in range(6):
+            with T.block("B"):
+                vi = T.axis.spatial(6, i)
+                B[vi] = T.call_extern("float32", "f", A[vi])
+
+    for function in (recurrence, last_one_wins, two_blocks, calls):
+        assert not permutation_is_free(function, first_loop(function).loop_var)

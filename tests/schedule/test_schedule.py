@@ -1,0 +1,238 @@
+"""The engine: copies, undo, handles, refusals that leave no trace, unproved schedules."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from loopwright import tir
+from loopwright.ir import IRModule, assert_structural_equal
+from loopwright.schedule import Schedule, ScheduleError
+from loopwright.schedule.errors import BadStepArgument, WouldChangeValues, WrongType
+from loopwright.script import tir as T
+from tests.schedule.steps import chain, check, matmul, refused
+
+
+def test_the_facade():
+    assert tir.Schedule is Schedule
+    assert tir.ScheduleError is ScheduleError
+    assert tir.schedule.Schedule is Schedule
+
+
+def test_copy_shares_and_goes_its_own_way():
+    func = matmul()
+    sch = tir.Schedule(func)
+    i, j, k = sch.get_loops("C")
+    i0, i1 = sch.split(i, [None, 2])
+    other = sch.copy()
+    assert other.mod["main"] is sch.mod["main"]
+    other.reorder(k, i0)
+    sch.unroll(i1)
+    assert [loop.name for loop in other.get_loops("C")] == ["k", "i_1", "j", "i_0"]
+    assert [loop.name for loop in sch.get_loops("C")] == ["i_0", "i_1", "j", "k"]
+    assert [inst.kind for inst in other.trace.insts][-3:] == ["Reorder", "GetBlock", "GetLoops"]
+    check(sch, func)
+    check(other, func)
+    other.undo()
+    other.undo()
+    assert [inst.kind for inst in sch.trace.insts][-3:] == ["Unroll", "GetBlock", "GetLoops"]
+    assert_structural_equal(other.mod["main"], func)
+
+
+def test_undo():
+    func = matmul()
+    sch = tir.Schedule(func)
+    versions = [sch.mod["main"]]
+    traces = [[]]
+    i, j, k = sch.get_loops("C")
+    for step in (lambda: sch.split(i, [None, 4]), lambda: sch.unroll(j), lambda: sch.reorder(k, j)):
+        traces.append(list(sch.trace.insts))
+        step()
+        versions.append(sch.mod["main"])
+        sch.get_block("C")
+    for version, trace in zip(reversed(versions[:-1]), reversed(traces), strict=False):
+        sch.undo()
+        assert sch.mod["main"] is version
+        assert sch.trace.insts == trace
+    with pytest.raises(BadStepArgument, match="there is no step to take back"):
+        sch.undo()
+
+
+def test_undo_takes_back_the_look_up_of_a_name():
+    sch = tir.Schedule(matmul())
+    loop = sch.get_loops("C")[2]
+    asked = len(sch.trace.insts)
+    sch.decompose_reduction("C", loop)
+    assert len(sch.trace.insts) == asked + 2
+    sch.undo()
+    assert len(sch.trace.insts) == asked
+
+
+def test_handles_survive_steps():
+    func = chain()
+    sch = tir.Schedule(func)
+    d, e = sch.get_block("D"), sch.get_block("E")
+    m, l, k = sch.get_loops(d)
+    em, _ = sch.get_loops(e)
+    m0, m1 = sch.split(m, [2, 2])
+    sch.reorder(m0, l, k, m1)
+    sch.parallel(m0)
+    for loop in (m0, l, k, m1, em):
+        assert sch.get(loop).loop_var is loop.var
+    assert sch.get(d).name_hint == "D"
+    sch.unroll(m1)
+    sch.vectorize(sch.get_loops(e)[1])
+    check(sch, func)
+
+
+STEPS = [
+    ("split", lambda s: (s.get_loops("D")[0], [0, 2])),
+    ("fuse", lambda s: (s.get_loops("D")[0], s.get_loops("D")[2])),
+    ("reorder", lambda s: (s.get_loops("D")[0], s.get_loops("E")[0])),
+    ("merge", lambda s: (s.get_loops("D")[0], s.get_loops("E")[1])),
+    ("fission", lambda s: (s.get_loops("D")[0],)),
+    ("add_unit_loop", lambda s: (s.get_block("root"),)),
+    ("parallel", lambda s: (s.get_loops("D")[2],)),
+    ("vectorize", lambda s: (s.get_loops("D")[2],)),
+    ("bind", lambda s: (s.get_loops("D")[0], "nowhere")),
+    ("annotate", lambda s: (s.get_loops("D")[0], "key", object())),
+    ("unannotate", lambda s: (s.get_loops("D")[0], "key")),
+    ("sample_perfect_tile", lambda s: (s.get_loops("D")[0], 0)),
+    ("sample_categorical", lambda s: ([1], [])),
+    ("get_block", lambda s: ("nowhere",)),
+    ("get_loops", lambda s: ("nowhere",)),
+    ("compute_at", lambda s: ("F", s.get_loops("D")[0])),
+    ("reverse_compute_at", lambda s: ("D", s.get_loops("F")[2])),
+    ("compute_inline", lambda s: ("F",)),
+    ("reverse_compute_inline", lambda s: ("D",)),
+    ("decompose_reduction", lambda s: ("E", s.get_loops("E")[0])),
+    ("cache_read", lambda s: ("D", 7, "global")),
+    ("cache_write", lambda s: ("D", 7, "global")),
+    ("stage", lambda s: ("D", s.get_loops("D")[0], "nothing")),
+    ("transform_layout", lambda s: ("D", ("read", 9), lambda i, j: (j, i))),
+    ("set_scope", lambda s: ("D", 5, "local")),
+    ("storage_align", lambda s: ("D", 0, 9, 4, 1)),
+    ("lift_alloc", lambda s: ("D", "nothing")),
+    ("sink_alloc", lambda s: ("D", "nothing")),
+    ("prefetch", lambda s: ("D", s.get_loops("D")[0], "nothing")),
+]
+
+
+@pytest.mark.parametrize(("step", "arguments"), STEPS, ids=[step for step, _ in STEPS])
+def test_a_refused_step_leaves_the_schedule_as_it_was(step, arguments):
+    sch = tir.Schedule(chain())
+    sch.unroll(sch.get_loops("F")[1])
+    refused(sch, ScheduleError, r"\[LW02\d\d\]", step, *arguments(sch))
+
+
+def test_an_error_shows_the_users_line_and_the_steps_so_far():
+    sch = tir.Schedule(matmul())
+    i, j, k = sch.get_loops("C")
+    sch.split(i, [None, 2])
+    sch.reorder(k, j)
+    with pytest.raises(ScheduleError) as caught:
+        sch.parallel(k)  # a reduction
+    text = str(caught.value)
+    assert "steps so far: split(i, [None, 2]), reorder(k, j)" in text
+    assert "sch.parallel(k)  # a reduction at test_schedule.py:" in text
+    assert "> " in text
+    assert "for k" in text
+
+
+def test_unproved_schedules_say_so():
+    @T.prim_func
+    def func(A: T.Buffer((5, 5))):
+        for i, j in T.grid(4, 4):
+            with T.block("A"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                A[vi + 1, vj] = A[vi, vj + 1] + 1.0
+
+    proved = tir.Schedule(func)
+    assert proved.is_proved
+    i, j = proved.get_loops("A")
+    refused(proved, WouldChangeValues, "reorder would change a value", "reorder", j, i)
+    unproved = tir.Schedule(func, enable_check=False)
+    assert not unproved.is_proved
+    i, j = unproved.get_loops("A")
+    unproved.reorder(j, i)
+    assert not unproved.copy().is_proved
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"seed": 0}, ValueError, "seed is 0"),
+        ({"seed": 2**31}, ValueError, "seed is 2147483648"),
+        ({"seed": "one"}, TypeError, "seed must be an int, got str"),
+        ({"enable_check": 1}, TypeError, "enable_check must be a bool, got int"),
+        ({"debug_mask": "some"}, ValueError, "debug_mask is 'some'"),
+        ({"error_render_level": "loud"}, ValueError, "error_render_level is 'loud'"),
+    ],
+)
+def test_options_are_checked(options, error, message):
+    with pytest.raises(error, match=message):
+        tir.Schedule(matmul(), **options)
+
+
+def test_a_schedule_needs_a_program():
+    with pytest.raises(WrongType, match="mod must be a PrimFunc or an IRModule, got int"):
+        tir.Schedule(3)
+
+
+def test_a_module_keeps_its_names_and_attributes():
+    mod = IRModule({"f": matmul()}, attrs={"note": 1})
+    sch = tir.Schedule(mod)
+    assert sch.mod.get_global_var("f") is mod.get_global_var("f")
+    assert sch.mod.attrs == {"note": 1}
+    assert sch.func_working_on.name == "f"
+
+
+def test_seeds():
+    one, two = tir.Schedule(matmul(), seed=4), tir.Schedule(matmul(), seed=4)
+    assert one.fork_seed() == two.fork_seed()
+    one.seed(9)
+    two.seed(9)
+    assert one.fork_seed() == two.fork_seed()
+    assert tir.Schedule(one.mod["main"]).fork_seed() in range(1, 2**31)
+
+
+def test_show(capsys):
+    sch = tir.Schedule(matmul())
+    sch.unroll(sch.get_loops("C")[0])
+    sch.show()
+    printed = capsys.readouterr().out
+    assert "unroll" in printed
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_steps_keep_every_value_and_replay(seed):
+    """Whatever is accepted keeps the values; whatever is refused changes nothing."""
+    chosen = random.Random(seed)
+    func = chain(chosen.choice([1, 3, 4]), chosen.choice([2, 5]), chosen.choice([1, 3]), 2)
+    sch = tir.Schedule(func)
+    for _ in range(8):
+        names = sch.view().block_names()[1:]
+        loops = sch.get_loops(chosen.choice(names))
+        others = sch.get_loops(chosen.choice(names))
+        if not loops or not others:
+            continue
+        loop = chosen.choice(loops)
+        step, *arguments = chosen.choice(
+            [
+                ("split", loop, [None, chosen.choice([1, 2, 3])]),
+                ("split", loop, [None, 2], True, "peel"),
+                ("fuse", *loops[:2]),
+                ("reorder", *chosen.sample(loops, len(loops))),
+                ("merge", loops[0], others[0]),
+                ("fission", loop),
+                ("add_unit_loop", loop),
+                ("parallel", loop),
+            ]
+        )
+        before = sch.mod["main"]
+        try:
+            getattr(sch, step)(*arguments)
+        except ScheduleError:
+            assert sch.mod["main"] is before
+    check(sch, func)
