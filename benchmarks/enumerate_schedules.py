@@ -51,7 +51,9 @@ def main() -> int:
     parser.add_argument("--cases", type=int, default=2000, help="how many cases (default 2000)")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--sizes", type=int, nargs="+", default=[1, 2, 3, 4], help="extents of the programs")
-    parser.add_argument("--exhaustive", action="store_true", help="every single step at these sizes, instead of a sample")
+    parser.add_argument(
+        "--exhaustive", action="store_true", help="every single step at these sizes, instead of a sample"
+    )
     parser.add_argument("--kinds", nargs="+", help="only these steps, e.g. Merge ComputeAt")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--json", type=Path, help="write the counts and every bad case here")
@@ -66,7 +68,9 @@ def main() -> int:
         console.rule("false acceptance")
         console.print(failing.report(), markup=False, highlight=False)
     if options.json:
-        options.json.write_text(json.dumps(_as_data(tally, small, seconds, options), indent=1, ensure_ascii=False) + "\n")
+        options.json.write_text(
+            json.dumps(_as_data(tally, small, seconds, options), indent=1, ensure_ascii=False) + "\n"
+        )
     return 1 if tally.false_acceptances else 0
 
 
@@ -121,7 +125,9 @@ def _wrongly_accepted(program: Program, moves: Sequence[Move]) -> Failure | None
 
 
 def _show(console: Console, tally: Tally, seconds: float) -> None:
-    table = Table(title=f"{tally.total} cases in {seconds:.0f} s ({1000 * seconds / max(tally.total, 1):.1f} ms a case)")
+    table = Table(
+        title=f"{tally.total} cases in {seconds:.0f} s ({1000 * seconds / max(tally.total, 1):.1f} ms a case)"
+    )
     table.add_column("primitive")
     for outcome in OUTCOMES:
         table.add_column(outcome, justify="right")

@@ -60,10 +60,8 @@ def _part(part: tuple[int, int, int, int]) -> Campaign:
 
 def _show(found: Campaign, seconds: float) -> None:
     console = Console()
-    table = Table(
-        title=f"{found.cases} cases, {found.steps} steps in {seconds:.0f} s; {found.short} with fewer steps than wanted; "
-        f"{len(found.failing)} failing"
-    )
+    told = f"{found.cases} cases ({found.short} short of steps), {found.steps} steps in {seconds:.0f} s"
+    table = Table(title=f"{told}; {len(found.failing)} failing")
     for column in ("primitive", "asked", "accepted"):
         table.add_column(column, justify="left" if column == "primitive" else "right")
     for kind, asked in found.asked.most_common():

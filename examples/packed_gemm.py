@@ -58,8 +58,8 @@ def choose_tiles(m: int, n: int, k: int, cpu: CpuDescription) -> Tiles:
                 best, best_score = (mr, vectors), score
     mr, nr = best[0], best[1] * lanes
     caches = cpu.cache_sizes
-    kc = _part(k, max(64, caches.l1d * 2 // 3 // (nr * FLOAT_BYTES)), 1)
-    mc = _part(m, max(mr, caches.l2 // 2 // (kc * FLOAT_BYTES)), mr)
+    kc = _part(k, min(256, max(64, caches.l1d * 4 // 3 // (nr * FLOAT_BYTES))), 1)
+    mc = _part(m, max(mr, caches.l2 // 8 // (kc * FLOAT_BYTES)), mr)
     nc = _part(n, 4096, nr)
     return Tiles(mr, nr, mc, nc, kc, lanes)
 

@@ -8,7 +8,7 @@ the lazy forms around it (`if_then_else`, `and`, `or`); `Select` computes both s
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 from loopwright.analysis.affine import Affine, Condition, Form, Ge, constant
 from loopwright.analysis.instances import Instance, InstanceWalk, Loop
@@ -127,6 +127,11 @@ def accesses_of(function: PrimFunc) -> Program:
     return Program(function)
 
 
+def _is_address(expr: Expr) -> TypeGuard[Call]:
+    """Whether it is the address of an element of a buffer."""
+    return isinstance(expr, Call) and expr.op.name == "tir.address_of" and isinstance(expr.args[0], BufferLoad)
+
+
 class _AccessWalk(InstanceWalk):
     def __init__(self) -> None:
         super().__init__()
@@ -191,8 +196,13 @@ class _AccessWalk(InstanceWalk):
             self.visit(condition)
             self._guarded(condition, True, chosen)
             self._guarded(condition, False, other)
-        elif name == "tir.address_of" and isinstance(call.args[0], BufferLoad):
+        elif name == "tir.prefetch" and _is_address(call.args[0]):
+            hint = call.args[0].args[0]  # nothing is touched, wherever the address is
+            assert isinstance(hint, BufferLoad)
+            self._visit_indices(hint)
+        elif _is_address(call):
             load = call.args[0]
+            assert isinstance(load, BufferLoad)
             self._visit_indices(load)
             self.unknown.add(self._resolve(load.buffer, (None,) * len(load.indices))[0].data)
         else:

@@ -176,6 +176,8 @@ class Affine:
         self.values: dict[Var, Form | None] = {}
         self._parts: dict[Hashable, Part] = {}
         self._bounds: dict[Var, tuple[int, int]] = {}  # of loops with literal bounds, both ends included
+        # Conjunctions met before, by identity (and kept alive): a long one is asked for at each of its parts.
+        self._known: dict[tuple[int, bool], tuple[Expr, tuple[Condition, bool]]] = {}
 
     def own(self, var: Var, low: Form | None = None, high: Form | None = None) -> None:
         """Let `var` stand for itself; it runs from `low` to `high`."""
@@ -215,7 +217,8 @@ class Affine:
                 raise NotAffine
             return self._add(e.value, k, terms)
         if isinstance(e, Let):
-            self.values[e.var] = self._form(e.value) if e.var.dtype.is_int else None
+            if e.var not in self.values:  # a walk met its value before: of lets in lets, each is looked into once
+                self.values[e.var] = self._form(e.value) if e.var.dtype.is_int else None
             return self._add(e.body, k, terms)
         if isinstance(e, Broadcast):
             return self._add(e.value, k, terms)
@@ -314,17 +317,24 @@ class Affine:
         if isinstance(e, Call) and e.op.name == "tir.likely":
             return self._condition(e.args[0], holds)
         if isinstance(e, (And, Or)) and e.dtype.lanes == 1:
-            a, a_exact = self._condition(e.a, holds)
-            b, b_exact = self._condition(e.b, holds)
-            if isinstance(e, And) == holds:
-                return AllOf((a, b)), a_exact and b_exact
-            return (AnyOf((a, b)), True) if a_exact and b_exact else (ALWAYS, False)
+            known = self._known.get((id(e), holds))
+            if known is None:
+                known = self._known[id(e), holds] = e, self._joined(e, holds)
+            return known[1]
         if isinstance(e, CompareExpr) and e.a.dtype.is_int and e.dtype.lanes == 1:
             try:
                 return _compared(e, self._form(e.a).plus(self._form(e.b), -1), holds), True
             except NotAffine:
                 return ALWAYS, False
         return ALWAYS, False
+
+    def _joined(self, e: And | Or, holds: bool) -> tuple[Condition, bool]:
+        a, a_exact = self._condition(e.a, holds)
+        b, b_exact = self._condition(e.b, holds)
+        if isinstance(e, And) == holds:
+            both = AllOf((a, b)) if a != ALWAYS and b != ALWAYS else b if a == ALWAYS else a
+            return both, a_exact and b_exact
+        return (AnyOf((a, b)), True) if a_exact and b_exact else (ALWAYS, False)
 
 
 def _compared(e: CompareExpr, difference: Form, holds: bool) -> Condition:

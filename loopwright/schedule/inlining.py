@@ -8,6 +8,7 @@ came from saw. So the rewriters here make a load node of its own for every load 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 from loopwright.analysis.dataflow import BlockKey
 from loopwright.arith import Analyzer, detect_iter_map, inverse_affine_iter_map, linear_coefficients
@@ -173,37 +174,80 @@ def inverse_of(indices: Sequence[Expr], domain: Mapping[Var, Span]) -> Inverse |
     return inverse
 
 
+class _Digits(NamedTuple):
+    """Index `place` is `base + Σ factor · axis`, where each factor exceeds all that the smaller ones add up to."""
+
+    place: int
+    base: Expr
+    axes: Sequence[tuple[Var, int]]  # largest factor first
+
+
 def _solve_one_by_one(indices: Sequence[Expr], domain: Mapping[Var, Span], facts: Analyzer) -> Inverse | None:
-    """Each axis from one index, `±axis + …`, the others in it being known by then."""
+    """Each index tells some axes, the others in it being known by then: `vi * 4 + (3 - vj)` tells vi and vj."""
     fixed = {axis: span.low for axis, span in domain.items() if facts.can_prove_equal(span.low, span.high)}
-    plan: list[tuple[Var, int, int, Expr]] = []  # axis, which index, its sign there, the rest of the index
+    plan: list[_Digits] = []
     left = [axis for axis in domain if axis not in fixed]
     while left:
-        step = next((found for k, index in enumerate(indices) if (found := _lone(index, k, left, facts))), None)
+        step = next(
+            (found for k, index in enumerate(indices) if (found := _digits(index, k, left, domain, facts))), None
+        )
         if step is None:
             return None
         plan.append(step)
-        left.remove(step[0])
+        left = [axis for axis in left if axis not in [known for known, _ in step.axes]]
 
     def inverse(cell: Sequence[Expr]) -> dict[Var, Expr]:
         values: dict[Var, Expr] = {axis: cast(value, axis.dtype) for axis, value in fixed.items()}
-        for axis, k, sign, rest in plan:
-            known = substitute(rest, values)
-            there = cast(cell[k], known.dtype)
-            values[axis] = cast(facts.simplify(there - known if sign > 0 else known - there), axis.dtype)
+        for step in plan:
+            base = substitute(step.base, values)
+            rest = facts.simplify(cast(cell[step.place], base.dtype) - base)
+            for axis, factor in step.axes:
+                values[axis] = cast(rest, axis.dtype)
+                if len(step.axes) == 1 and abs(factor) == 1:
+                    values[axis] = facts.simplify(values[axis] * factor)
+                    break
+                # Counted from the end of the axis where the rest is least, the digits are quotients and remainders.
+                low, high = (int(end) for end in domain[axis])  # type: ignore[call-overload]
+                start, size = (low, factor) if factor > 0 else (high, -factor)
+                rest = facts.simplify(rest - start * factor - _least(step.axes, axis, domain))
+                digit = facts.simplify(rest // size)
+                values[axis] = cast(facts.simplify(start + digit if factor > 0 else start - digit), axis.dtype)
+                rest = facts.simplify(rest % size + _least(step.axes, axis, domain))
         return {axis: values[axis] for axis in domain}
 
     return inverse
 
 
-def _lone(index: Expr, k: int, left: Sequence[Var], facts: Analyzer) -> tuple[Var, int, int, Expr] | None:
+def _least(axes: Sequence[tuple[Var, int]], after: Var, domain: Mapping[Var, Span]) -> int:
+    """The least that the axes with smaller factors than `after` add up to."""
+    total, seen = 0, False
+    for axis, factor in axes:
+        if seen:
+            total += min([factor * int(end) for end in domain[axis]])  # type: ignore[call-overload]
+        seen = seen or axis is after
+    return total
+
+
+def _digits(
+    index: Expr, place: int, left: Sequence[Var], domain: Mapping[Var, Span], facts: Analyzer
+) -> _Digits | None:
     mine = [axis for axis in left if uses_var(index, lambda var, axis=axis: var is axis)]  # type: ignore[misc]
-    if len(mine) != 1:
+    found = linear_coefficients(index, mine, facts) if mine else None
+    if found is None:
         return None
-    found = linear_coefficients(index, mine, facts)
-    if found is None or not isinstance(found[0][0], IntImm) or abs(found[0][0].value) != 1:
+    factors = [factor.value if isinstance(factor, IntImm) else 0 for factor in found[0]]
+    if 0 in factors:
         return None
-    return mine[0], k, found[0][0].value, found[1]
+    axes = sorted(zip(mine, factors, strict=True), key=lambda pair: -abs(pair[1]))
+    if len(axes) == 1 and abs(factors[0]) == 1:
+        return _Digits(place, found[1], axes)
+    reach = 0
+    for axis, factor in reversed(axes):
+        low, high = domain[axis]
+        if not (isinstance(low, IntImm) and isinstance(high, IntImm)) or reach >= abs(factor):
+            return None
+        reach += abs(factor) * (high.value - low.value)
+    return _Digits(place, found[1], axes)
 
 
 # --- what blocks read afterwards --------------------------------------------------------------------------------------

@@ -131,6 +131,16 @@ class Naming:
             return old, ordinal, self._forms(place, values([axis.var for axis in place.block.iter_vars]))
         return key, ordinal, place.values
 
+    def texts(self, item: Reference, exprs: Sequence[Expr]) -> list[str] | None:
+        """Expressions in the axes of an access's block, as isl text in its loops; None when they are not affine."""
+        assert item.place is not None
+        forms = self._forms(item.place, exprs)
+        return (
+            [self.dataflow.text.form(form, item.names) for form in forms if form is not None]
+            if None not in forms
+            else None
+        )
+
     def _forms(self, place: Place, exprs: Sequence[Expr]) -> list[Form | None]:
         affine = self.dataflow.program.affine
         # A block may stand in several places; here its axes are what they are in this one.

@@ -92,6 +92,7 @@ class _Comparison:
         old, new = self.old.dataflow, self.new.dataflow
         for call in [*new.program.effects, *old.program.effects]:
             raise NotProvable(f"the call of {call.op.name} has effects, and their order is not followed")
+        self._check_inlined()
         every = list(dict.fromkeys([*new.by_buffer, *new.program.function.argument_buffers()]))
         for buffer in every:
             if buffers is not None and buffer not in buffers and buffer in old.by_buffer:
@@ -102,6 +103,19 @@ class _Comparison:
             if found is not None:
                 return found
         return None
+
+    def _check_inlined(self) -> None:
+        """A load that stands for one of another block was inlined: the block must have seen just what is inlined."""
+        origins, done = self.new.naming.origins, set()
+        for (key, _), (inlined, _, values) in origins.loads.items():
+            if key in origins.renamed or key in origins.copies or inlined == key or key not in self.old.keys:
+                continue
+            claim = (key, inlined, tuple([id(value) for value in values]))
+            if claim not in done and not self.old.reads_instance(key, inlined, values):
+                block = self.old.keys[key]
+                name = block.name_hint if block is not None else "the function"
+                raise NotProvable(f"what is inlined into {name} is not always what it reads")
+            done.add(claim)
 
     def _is_plain_input(self, buffer: Buffer) -> bool:
         """A quick yes: nobody ever writes the buffer, and its loads are the very nodes they were."""

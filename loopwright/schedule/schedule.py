@@ -284,7 +284,7 @@ class Schedule:
         storage_scope: str = "global",
         layout: Callable[..., Any] | None = None,
     ) -> BlockRV:
-        """The window of `buffer` that one iteration of `loop` reads is copied at the loop, perhaps in another layout."""
+        """What one iteration of `loop` reads of `buffer` is copied at the loop, perhaps in another layout."""
         inputs = {"block": self._block(block), "loop": loop}
         return self._do(
             "Stage", inputs, buffer=_named(buffer), storage_scope=storage_scope, layout=_map_text("stage", layout)

@@ -12,7 +12,7 @@ from loopwright.analysis.accesses import Access
 from loopwright.analysis.affine import Form
 from loopwright.analysis.dataflow import BlockKey, Flow, NotProvable, Reference
 from loopwright.arith.isl import context
-from loopwright.ir import Block, Buffer, Var
+from loopwright.ir import Block, Buffer, Expr, Var
 from loopwright.schedule.naming import Naming, Origins
 
 if TYPE_CHECKING:
@@ -126,6 +126,26 @@ class Sight:
             for var in _digits(form, self.dataflow, access) if form is not None else ():
                 open_vars.pop(var, None)
         return not open_vars
+
+    def reads_instance(self, key: BlockKey, writer: BlockKey, values: Sequence[Expr]) -> bool:
+        """Whether some load of block `key` always sees `writer[values]`, with `values` in the axes of `key`."""
+        for (reading, _), access in self.loads.items():
+            if reading != key:
+                continue
+            seen = self.through(access.cell[0])
+            reader = next((item for item in seen.readers if item.access is access and item.shadow_of is None), None)
+            writers = [item for item in seen.flow.writers if item.place and self.dataflow.key(item.place) == writer]
+            if reader is None or not writers:
+                continue
+            at = self.naming.texts(reader, values)
+            if at is None:
+                continue
+            only = self.union([f"{reader.tuple_text} -> {self.naming.name(w).space}[{', '.join(at)}]" for w in writers])
+            mine = self.union([f"{reader.tuple_text} -> {reader.tuple_text}"]).domain()
+            found = seen.base.intersect_domain(mine).apply_range(seen.writer_names)
+            if found.is_subset(only) and seen.updates.intersect_domain(mine).is_empty():
+                return True
+        return False
 
     def _see_through(self, flow: Flow) -> tuple[Any, Any, list[Flow]]:
         """The flow with each copy replaced by what it copied."""

@@ -100,11 +100,9 @@ def _statement(
         chosen = [rng.choice(of)] if rng.random() < 0.6 else of
         total: Expr = const(rng.choice([0, 0, 1, 2]))
         for var in chosen:
-            total = (
-                var
-                if rng.random() < 0.5 and len(chosen) == 1
-                else total + var * rng.choice([1, 1, 2] if len(chosen) == 1 else [1])
-            )
+            total = total + var * rng.choice([1, 1, 2] if len(chosen) == 1 else [1])
+        if len(chosen) == 1 and rng.random() < 0.5:
+            return chosen[0]
         if rng.random() < 0.2:
             total = const(7) - total
         return total

@@ -48,7 +48,7 @@ def check_replay(sch: Schedule, before: PrimFunc) -> None:
 
 def refused(sch: Schedule, error: type[ScheduleError], match: str, step, *args, **options) -> ScheduleError:
     """The step is refused with that message, and the schedule is as it was, node for node."""
-    functions = {name: function for name, function in sch.mod.functions_items()}
+    functions = dict(sch.mod.functions_items())
     digests = {name: structural_digest(function) for name, function in functions.items()}
     insts, decisions = list(sch.trace.insts), dict(sch.trace.decisions)
     history = len(sch._history)

@@ -121,7 +121,7 @@ def test_compute_at_of_padding_keeps_within_what_there_is():
         for i in range(7):
             with T.block("B"):
                 vi = T.axis.spatial(5, i - 1)
-                T.where(1 <= i and i < 6)
+                T.where(i >= 1 and i < 6)
                 B[vi] = A[vi] * T.float32(2)
             with T.block("C"):
                 vi = T.axis.spatial(7, i)
@@ -250,7 +250,15 @@ def test_the_slot_may_be_chosen():
     sch = Schedule(three_in_a_loop)
     match = r"iteration \(vi=0, vj=0\) of E1 reads D\[0, 0\] before iteration \(vi=0, vj=0\) of D writes it"
     refused(sch, WouldChangeValues, match, "compute_at", "D", sch.get_loops("E1")[0], index=1)
-    refused(sch, BadStepArgument, "index 7, but loop i holds 1 statements", "compute_at", "D", sch.get_loops("E1")[0], index=7)
+    refused(
+        sch,
+        BadStepArgument,
+        "index 7, but loop i holds 1 statements",
+        "compute_at",
+        "D",
+        sch.get_loops("E1")[0],
+        index=7,
+    )
     refused(sch, BadStepArgument, "index -5", "compute_at", "D", sch.get_loops("E1")[0], index=-5)
 
 
@@ -301,9 +309,8 @@ def test_a_recurrence_in_the_consumer_order_is_refused():
                 C[vi] = A[vi]
 
     sch = Schedule(func)
-    match = r"iteration \(vi=4\) of B reads A\[3\] after iteration \(vi=3\) of C"
     error = refused(sch, WouldChangeValues, "compute_at would change a value", "compute_at", "B", sch.get_loops("C")[0])
-    assert "A[3]" in str(error) or match in str(error)
+    assert "iteration (vi=4) of B reads A[3]" in str(error)
 
 
 def test_a_halo_under_a_parallel_loop_races():
@@ -435,8 +442,8 @@ def test_a_loop_of_another_block_is_refused():
                 vi = T.axis.spatial(4, i)
                 for j in range(4):
                     with T.block("C"):
-                        vj = T.axis.spatial(4, j)
-                        C[vi, vj] = B[vi, vj]
+                        wi, wj = T.axis.spatial(4, vi), T.axis.spatial(4, j)
+                        C[wi, wj] = B[wi, wj]
 
     sch = Schedule(func)
     inner = sch.get_loops("C")[0]

@@ -1,4 +1,4 @@
-"""The engine's answers beside the truth, on a sample of small programs; `benchmarks/enumerate_schedules.py` runs more."""
+"""The engine's answers beside the truth, on a sample of small programs; see `benchmarks/enumerate_schedules.py`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,16 @@ import pytest
 
 from loopwright.schedule import Schedule
 from tests.schedule.harness import enumerate as harness
-from tests.schedule.harness.cases import GENERATORS, BlockRef, LoopRef, Move, available_kinds, is_there, move, step_kinds
+from tests.schedule.harness.cases import (
+    GENERATORS,
+    BlockRef,
+    LoopRef,
+    Move,
+    available_kinds,
+    is_there,
+    move,
+    step_kinds,
+)
 from tests.schedule.harness.enumerate import Answer, Case, Site, cases, run
 from tests.schedule.harness.legality import terms_of, truth
 from tests.schedule.harness.programs import TEMPLATES, Program
@@ -68,7 +77,11 @@ RIGHT = [
 ]
 
 WRONG = [
-    (program("reversed_reader", 4), move("Merge", loops=(at("B"), at("C"))), "reads B[3] before anything has written it"),
+    (
+        program("reversed_reader", 4),
+        move("Merge", loops=(at("B"), at("C"))),
+        "reads B[3] before anything has written it",
+    ),
     (program("from_the_right", 4), move("Parallel", loop=at("A")), "iterations i=0 and i=1 both touch A[1]"),
     (program("recurrence", 3), move("Vectorize", loop=at("A")), "A[2] holds"),
     (program("skewed_recurrence", 3, 3), move("Reorder", ordered_loops=(at("A", 1), at("A", 0))), "A[2, 0] holds"),

@@ -712,6 +712,8 @@ def test_inlining():
     b, c = axis(two_stages, "B"), axis(two_stages, "C")
     same(two_stages, after, Origins(loads={(c, 0): (b, 0, (7 - c,))}))
     refused(two_stages, wrong_cell, Origins(loads={(c, 0): (b, 0, (7 - c,))}))
+    claim = find_mismatch(two_stages, version_of(two_stages, wrong_cell), Origins(loads={(c, 0): (b, 0, (c,))}))
+    assert isinstance(claim, Unproved) and claim.reason == "what is inlined into C is not always what it reads"
     assert isinstance(find_mismatch(two_stages, version_of(two_stages, after)), Mismatch)
 
 

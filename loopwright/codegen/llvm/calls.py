@@ -194,7 +194,9 @@ def _address_of(emitter: FunctionEmitter, call: ir.Call) -> str:
     if not isinstance(load, ir.BufferLoad) or len(load.indices) != 1:
         raise InternalError("address_of needs an element of a flattened buffer", at=call)
     index = load.indices[0]
-    return emitter.address(load.buffer, emitter.index(index.base if isinstance(index, ir.Ramp) else index))
+    return emitter.address(
+        load.buffer, emitter.index(index.base if isinstance(index, ir.Ramp) else index), inside=False
+    )
 
 
 @_rule("isnullptr")

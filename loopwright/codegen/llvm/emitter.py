@@ -292,10 +292,11 @@ class FunctionEmitter(Visitor):
 
     # --- memory ---------------------------------------------------------------------------------------------------
 
-    def address(self, buffer: ir.Buffer, index: str) -> str:
-        """The address of the element at a scalar index."""
+    def address(self, buffer: ir.Buffer, index: str, inside: bool = True) -> str:
+        """The address of the element at a scalar index; not `inside` when it may lie outside the buffer (a hint)."""
         pointer = self.visit_Var(buffer.data)
-        return self.b.value(f"getelementptr inbounds {storage_type(buffer.dtype)}, ptr {pointer}, i64 {index}")
+        promise = " inbounds" if inside else ""
+        return self.b.value(f"getelementptr{promise} {storage_type(buffer.dtype)}, ptr {pointer}, i64 {index}")
 
     def visit_BufferLoad(self, load: ir.BufferLoad) -> str:
         index = self._only_index(load.buffer, load.indices)

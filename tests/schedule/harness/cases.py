@@ -211,7 +211,7 @@ def _binds(places: Places) -> Iterator[Move]:
 
 def _attachments(kind: str) -> Callable[[Places], Iterator[Move]]:
     def attachments(places: Places) -> Iterator[Move]:
-        for block, realize in places.blocks:
+        for block, _ in places.blocks:
             own = {ref for nest in places.nests for ref, _ in nest if ref.block == block.name}
             for loop, _ in places.loops:
                 if loop in own:
@@ -283,9 +283,7 @@ def _stages(places: Places) -> Iterator[Move]:
         for index, region in enumerate(realize.block.reads):
             for loop, _ in nest:
                 for layout in (None, *_layouts(len(region.buffer.shape))):
-                    yield move(
-                        "Stage", block=block, loop=loop, buffer=index, storage_scope="global", layout=layout
-                    )
+                    yield move("Stage", block=block, loop=loop, buffer=index, storage_scope="global", layout=layout)
 
 
 def _layout_changes(places: Places) -> Iterator[Move]:
@@ -298,7 +296,11 @@ def _layout_changes(places: Places) -> Iterator[Move]:
                     for layout in _layouts(len(region.buffer.shape)):
                         for pad in (None, 0):
                             yield move(
-                                "TransformLayout", block=block, buffer=Side(side, index), index_map=layout, pad_value=pad
+                                "TransformLayout",
+                                block=block,
+                                buffer=Side(side, index),
+                                index_map=layout,
+                                pad_value=pad,
                             )
 
 
@@ -343,8 +345,8 @@ def _annotations(places: Places) -> Iterator[Move]:
 
 
 def _unannotations(places: Places) -> Iterator[Move]:
-    for ref, node in [*places.blocks, *places.loops]:
-        notes = node.block.annotations if isinstance(node, BlockRealize) else node.annotations
+    noted = [(ref, realize.block.annotations) for ref, realize in places.blocks]
+    for ref, notes in [*noted, *[(ref, loop.annotations) for ref, loop in places.loops]]:
         for key in notes:
             yield move("Unannotate", block_or_loop=ref, ann_key=key)
 

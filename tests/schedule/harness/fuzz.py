@@ -140,9 +140,7 @@ def grow(program: Program, rng: random.Random, steps: int = STEPS, attempts: int
 FORMS = ("objects", "JSON")
 
 
-def check(
-    program: Program, moves: Sequence[Move], native: bool = True, forms: Sequence[str] = FORMS
-) -> Failure | None:
+def check(program: Program, moves: Sequence[Move], native: bool = True, forms: Sequence[str] = FORMS) -> Failure | None:
     """What is wrong with the program under these steps; a step that is refused raises ScheduleError."""
     sch = Schedule(program.function)
     for step in moves:

@@ -81,6 +81,7 @@ def terms_of(function: PrimFunc) -> Terms:
 def truth(before: Terms, after: PrimFunc) -> Truth | None:
     """The truth about going to `after` from what computed `before`; None when data steers the program."""
     after = _with_private_memory(after)
+    found: Terms
     undefined = ""
     try:
         try:
@@ -234,7 +235,7 @@ def _members(term: Term, known: dict[int, tuple[object, ...]]) -> tuple[object, 
         parts: list[tuple[object, ...]] = []
         for arg in _folded(term):
             key = _members(arg, known)
-            parts += key[1] if key[0] == ("fold", op) else [key]  # type: ignore[arg-type, operator]
+            parts += key[1] if key[0] == ("fold", op) else [key]  # type: ignore[arg-type]
         found = (("fold", op), sorted(parts, key=repr))
     else:
         parts = [_members(arg, known) for arg in term.args]

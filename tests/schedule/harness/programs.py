@@ -625,7 +625,8 @@ class Sketch:
             values.append(f"{names[read.buffer]}[{', '.join(indices)}]")
         value = values[0]
         for position, other in enumerate(values[1:]):
-            value = (f"{value} * {other}", f"{value} - {other}", f"T.max({value}, {other})")[(stage.form + position) % 3]
+            forms = (f"{value} * {other}", f"{value} - {other}", f"T.max({value}, {other})")
+            value = forms[(stage.form + position) % 3]
         extents = ", ".join([str(sizes[size]) for _, size in axes])
         lines = [f"for {', '.join(loops)} in T.grid({extents}):"]
         lines += [f'    with T.block("{name}"):']
