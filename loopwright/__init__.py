@@ -6,6 +6,8 @@ Describe a computation (`te`, `script`), say how it should run, get native code.
 from __future__ import annotations
 
 import importlib
+import sys
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
@@ -33,13 +35,8 @@ __all__ = [*_NAMES, *_MODULES]
 
 def __getattr__(name: str) -> Any:
     if name in _NAMES:
-        module = importlib.import_module(_NAMES[name])
-        # All its names at once: importing loopwright.build made `build` the module, in place of the function.
-        for other, home in _NAMES.items():
-            if home == module.__name__:
-                globals()[other] = getattr(module, other)
-        return globals()[name]
-    if name in _MODULES:
+        value = getattr(importlib.import_module(_NAMES[name]), name)
+    elif name in _MODULES:
         value = importlib.import_module(f"loopwright.{name}")
     elif name in _TO_COME:
         raise AttributeError(f"'loopwright.{name}' is not built yet; the README lists what works today")
@@ -47,6 +44,17 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'loopwright' has no attribute {name!r}")
     globals()[name] = value
     return value
+
+
+class _Package(ModuleType):
+    """This package: `loopwright.build` is the function, also after someone has imported the module of that name."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if not (name in _NAMES and isinstance(value, ModuleType)):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package
 
 
 def __dir__() -> list[str]:

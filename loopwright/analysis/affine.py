@@ -195,6 +195,15 @@ class Affine:
             return None
         return Form(terms, const)
 
+    def digit(self, x: Form, step: int, radix: int | None) -> Form:
+        """floor(x / step) mod radix; without a radix, the quotient alone."""
+        for op, divisor in (("mod", radix and radix * step), ("floor", step)):
+            if divisor is not None and divisor != 1:
+                terms: dict[Var | Part, int] = {}
+                const = self._part("mod" if op == "mod" else "floor", (x,), divisor, 1, terms)
+                x = Form(terms, const)
+        return x
+
     @deep
     def condition(self, expr: Expr, holds: bool = True) -> tuple[Condition, bool]:
         """What follows when `expr` is true (or false, with `holds=False`), and whether that is all that follows."""

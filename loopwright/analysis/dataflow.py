@@ -19,6 +19,7 @@ depends on data leaves the source of every read uncertain: its buffer is not pro
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from loopwright.analysis.accesses import Access, Program
@@ -129,6 +130,7 @@ class Dataflow:
         self.arguments = set(program.function.argument_buffers())
         self._updated = {place: _updated(place, accesses) for place, accesses in self.by_place.items()}
         self.groups = self._find_groups()
+        self._digits: dict[Buffer, list[list[tuple[int, int | None]]]] = {}
         self._numbers: dict[Buffer, int] = {}
         self._flows: dict[Buffer, Flow | NotProvable] = {}
 
@@ -203,7 +205,7 @@ class Dataflow:
         if len(writers) == 1:
             # Nothing but the virtual writer: no need to search for the last one.
             (start,) = writers
-            first = isl.UnionMap.read_from_str(context, f"{{ M[{', '.join(start.dims)}] -> {start.tuple_text} }}")
+            first = union([touches(start)]).reverse()
             base_of_all = union([touches(item) for item in [*readers, *updaters]]).apply_range(first)
         else:
             times = [f"{item.tuple_text} -> [{', '.join([str(t) for t in item.time])}]" for item in every]
@@ -251,10 +253,9 @@ class Dataflow:
             else:
                 readers.append(self._reference(f"{at}r{k}", "read", access, buffer))
         readers += [item for other in group if other is not buffer for item in self._shadows(buffer, other)]
-        cell = [f"c{k}" for k in range(len(buffer.shape) + len(self.program.homes.get(buffer.data, ())))]
-        writers.append(Reference(f"{at}start", "start", None, 0, buffer, cell, {}, (), cell))
+        writers.append(self._virtual(f"{at}start", "start", buffer))
         if buffer in self.arguments:
-            readers.append(Reference(f"{at}final", "final", None, 0, buffer, cell, {}, self._inside(buffer), cell))
+            readers.append(self._virtual(f"{at}final", "final", buffer))
         return readers, writers, updaters
 
     def _shadows(self, buffer: Buffer, other: Buffer) -> list[Reference]:
@@ -271,15 +272,8 @@ class Dataflow:
         if other in self.arguments:
             if home:
                 raise NotProvable(apart)
-            cell = [f"c{k}" for k in range(len(buffer.shape))]
-            domain = self._inside(buffer)
-            found.append(Reference(f"{at}final{number}", "final", None, 0, buffer, cell, {}, domain, cell, other))
+            found.append(self._virtual(f"{at}final{number}", "final", buffer, other))
         return found
-
-    def _inside(self, buffer: Buffer) -> list[str]:
-        """The cells that the caller sees."""
-        extents = [self.program.affine.form(extent) for extent in buffer.shape]
-        return [f"0 <= c{k} < {self.text.form(e, {})}" for k, e in enumerate(extents) if e is not None]
 
     def tag(self, buffer: Buffer) -> str:
         """What the tuples of the buffer's accesses begin with."""
@@ -291,16 +285,54 @@ class Dataflow:
         text = self.text
         names = {loop.var: f"i{k}" for k, loop in enumerate(access.loops)}
         dims = list(names.values())
+        steps = iter(self._steps(buffer))
         cell = [names[loop.var] for loop in self.program.homes.get(buffer.data, ())]
         for index in access.cell[1]:
             if index is None:
                 dims.append(f"n{len(dims)}")
-                cell.append(dims[-1])
+                cell += _digit_texts(dims[-1], next(steps))
             else:
-                cell.append(text.form(index, names))
+                digits = [self.program.affine.digit(index, step, radix) for step, radix in next(steps)]
+                cell += [text.form(digit, names) for digit in digits]
         domain = text.domain(access.loops, access.guards, names)
         made = Reference(tag, kind, access, self.ordinals[access], buffer, dims, names, domain, cell, shadow_of)
         return made
+
+    def _virtual(self, tag: str, kind: Kind, buffer: Buffer, shadow_of: Buffer | None = None) -> Reference:
+        """The caller's look at every cell at the end, or what fills every cell at the start."""
+        home = len(self.program.homes.get(buffer.data, ()))
+        dims = [f"c{k}" for k in range(home + len(buffer.shape))]
+        cell = dims[:home]
+        for dim, steps in zip(dims[home:], self._steps(buffer), strict=True):
+            cell += _digit_texts(dim, steps)
+        domain = []
+        if kind == "final":
+            extents = [self.program.affine.form(extent) for extent in buffer.shape]
+            domain = [f"0 <= c{k} < {self.text.form(e, {})}" for k, e in enumerate(extents) if e is not None]
+        return Reference(tag, kind, None, 0, buffer, dims, {}, domain, cell, shadow_of)
+
+    def _steps(self, buffer: Buffer) -> list[list[tuple[int, int | None]]]:
+        """How each dimension of a buffer is cut into digits, as (step, radix).
+
+        Where loops are tiled, indices are sums like 64 * i0 + i1. That two of them are equal says that their digits
+        are; isl takes a hundred times as long to find this out by itself.
+        """
+        found = self._digits.get(buffer)
+        if found is None:
+            found = self._digits[buffer] = []
+            for axis in range(len(buffer.shape)):
+                steps = {1}
+                accesses = self.by_buffer.get(buffer, ())
+                for access in accesses if any([access.writes for access in accesses]) else ():
+                    index = access.cell[1][axis]
+                    if index is not None and len(index.terms) > 1:
+                        steps.update([abs(k) for k in index.terms.values()])
+                chain = sorted(steps)
+                if any([b % a for a, b in pairwise(chain)]):
+                    chain = [1]
+                above = [b // a for a, b in pairwise(chain)]
+                found.append(list(reversed(list(zip(chain, [*above, None], strict=True)))))
+        return found
 
     def _set_times(self, references: Sequence[Reference]) -> None:
         """2d+1 vectors of one length; what is the same for all is left out."""
@@ -400,6 +432,14 @@ def _operator(store: BufferStore) -> str | None:
 
 def _is_load_of(expr: Expr, buffer: Buffer) -> bool:
     return isinstance(expr, BufferLoad) and expr.buffer is buffer
+
+
+def _digit_texts(dim: str, steps: Sequence[tuple[int, int | None]]) -> list[str]:
+    texts = []
+    for step, radix in steps:
+        rest = dim if radix is None else f"(({dim}) mod {radix * step})"
+        texts.append(rest if step == 1 else f"floor({rest}/{step})")
+    return texts
 
 
 def _same(items: Sequence[str | int]) -> str | int | None:

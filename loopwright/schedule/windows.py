@@ -16,6 +16,7 @@ from loopwright.analysis.reduction_init import conjuncts
 from loopwright.arith import Analyzer, IntervalSet, detect_iter_map, interval_of, inverse_affine_iter_map
 from loopwright.arith.iter_map import NotInvertible
 from loopwright.ir import (
+    LT,
     Block,
     BlockRealize,
     Buffer,
@@ -62,6 +63,7 @@ class Window:
     shape: tuple[Expr, ...]
     reads: bool
     writes: bool
+    limits: tuple[Expr | None, ...]  # indices from here on are not touched: the block's own guard says so
 
     def variables(self) -> list[Var]:
         """The loop variables that the origin depends on, in order of appearance."""
@@ -114,6 +116,7 @@ def window_of(
     facts = facts_under(still, [scope])
     standing = {loop.loop_var for loop in still}
     hull: list[IntervalSet | None] | None = None
+    limits: list[Expr | None] | None = None
     reads = writes = False
     for realize in realizes:
         block = realize.block
@@ -126,11 +129,33 @@ def window_of(
                 loop.loop_var: Range.from_min_extent(substitute(loop.min, values), substitute(loop.extent, values))
                 for loop in (*moving, *access.loops)
             }
-            box = [_interval(facts, substitute(index, values), domains) for index in access.indices]
+            indices = [facts.simplify(substitute(index, values)) for index in access.indices]
+            box = [_interval(facts, index, domains) for index in indices]
+            ends = [_limit(facts, index, realize.predicate, domains) for index in indices]
             hull = box if hull is None else [_hull(facts, a, b) for a, b in zip(hull, box, strict=True)]
+            limits = ends if limits is None else [_later(facts, a, b) for a, b in zip(limits, ends, strict=True)]
     whole: list[IntervalSet | None] = [None] * buffer.ndim
     parts = [_part(facts, part, extent) for part, extent in zip(hull or whole, buffer.shape, strict=True)]
-    return Window(buffer, tuple([low for low, _ in parts]), tuple([size for _, size in parts]), reads, writes)
+    origin, shape = tuple([low for low, _ in parts]), tuple([size for _, size in parts])
+    return Window(buffer, origin, shape, reads, writes, tuple(limits or [None] * buffer.ndim))
+
+
+def _limit(facts: Analyzer, index: Expr, predicate: Expr, moving: Mapping[Var, Range]) -> Expr | None:
+    """The end of an index where a guard `e < end` is about it: e and the index differ by what stands still."""
+    if index.dtype.lanes != 1 or not uses_var(index, moving.__contains__):
+        return None
+    for condition in conjuncts(predicate):
+        if isinstance(condition, LT) and condition.a.dtype is index.dtype:
+            gap = facts.simplify(condition.a - index)
+            if not uses_var(gap, moving.__contains__) and not uses_var(condition.b, moving.__contains__):
+                return facts.simplify(condition.b - gap)
+    return None
+
+
+def _later(facts: Analyzer, a: Expr | None, b: Expr | None) -> Expr | None:
+    if a is None or b is None:
+        return None
+    return a if facts.can_prove(a >= b) else b if facts.can_prove(b >= a) else None
 
 
 def _values_through(path: Sequence[Stmt]) -> dict[Var, Expr]:
@@ -269,8 +294,9 @@ def axis_facts(realize: BlockRealize) -> Analyzer:
 
 def inside_shape(window: Window, offsets: Sequence[Expr], facts: Analyzer) -> Iterator[Expr]:
     """The conditions under which an element of the window is one of the buffer, as far as they need be asked."""
-    for low, offset, extent in zip(window.origin, offsets, window.buffer.shape, strict=True):
+    for low, offset, extent, limit in zip(window.origin, offsets, window.buffer.shape, window.limits, strict=True):
         index = low + offset
-        for condition in (index >= const(0, index.dtype), index < extent):
+        end = extent if limit is None or facts.can_prove(extent <= limit) else limit
+        for condition in (index >= const(0, index.dtype), index < end):
             if not facts.can_prove(condition):
                 yield facts.simplify(condition)

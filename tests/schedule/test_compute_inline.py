@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from itertools import product
+from random import Random
+
 import numpy as np
 import pytest
 
 import loopwright
 from loopwright import te
+from loopwright.arith import Analyzer
+from loopwright.ir import Var, const, substitute
 from loopwright.schedule import Schedule
 from loopwright.schedule.errors import HandleGone, WouldChangeValues
+from loopwright.schedule.inlining import inverse_of
 from loopwright.schedule.primitives.compute_inline import NotInlinable
+from loopwright.schedule.regions import Span
 from loopwright.script import tir as T
 from tests.schedule.steps import chain, check, matmul, refused
 
@@ -75,6 +82,26 @@ def stores_at_an_offset(A: T.Buffer((4, 4)), C: T.Buffer((4, 4))):
         with T.block("C"):
             vi, vj = T.axis.remap("SS", [i, j])
             C[vi, vj] = B[vj * 4 + vi]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_digits_are_found_again(seed):
+    random = Random(seed)
+    spans, index, reach = {}, const(random.randint(-5, 5)), 0
+    for place in range(random.randint(1, 3)):
+        axis, low = Var(f"v{place}"), random.randint(-3, 3)
+        high = low + random.randint(0, 3)
+        factor = (reach + random.randint(1, 3)) * random.choice([1, -1])
+        index, reach = index + axis * factor, reach + abs(factor) * (high - low)
+        spans[axis] = Span(const(low), const(high))
+    inverse = inverse_of([index], spans)
+    assert inverse is not None
+    ranges = [range(int(span.low), int(span.high) + 1) for span in spans.values()]
+    for point in product(*ranges):
+        at = dict(zip(spans, point, strict=True))
+        cell = Analyzer().simplify(substitute(index, at))
+        found = inverse([cell])
+        assert [int(Analyzer().simplify(found[axis])) for axis in spans] == list(point)
 
 
 def test_store_indices_are_inverted():

@@ -8,6 +8,7 @@ import pytest
 import loopwright
 from loopwright import te, tir
 from loopwright.schedule import Schedule
+from loopwright.schedule.bindings import is_true
 from loopwright.schedule.errors import WouldChangeValues
 from loopwright.schedule.primitives.decompose_reduction import LoopNotAround, NothingToDecompose
 from loopwright.script import tir as T
@@ -48,7 +49,7 @@ def test_the_init_stands_before_the_loop():
 def test_before_an_outer_loop_the_data_loops_are_mirrored():
     sch = Schedule(row_sums)
     outer, inner = sch.split(sch.get_loops("C")[0], [None, 3])
-    sch.vectorize(inner) if False else sch.unroll(inner)
+    sch.unroll(inner)
     init = sch.decompose_reduction("C", outer)
 
     @T.prim_func
@@ -98,8 +99,7 @@ def test_a_guard_on_the_reduction_alone_is_left_out():
     i, k = sch.get_loops("C")
     outer, _ = sch.split(k, [None, 3])
     init = sch.decompose_reduction("C", outer)
-    realize = sch.view().realize(init.key)
-    assert tir.Schedule is Schedule and str(realize.predicate) in ("T.bool(True)", "True")
+    assert is_true(sch.view().realize(init.key).predicate)
     check(sch, row_sums)
 
 

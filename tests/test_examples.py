@@ -1,0 +1,51 @@
+"""The examples run (at their own sizes where those are small) and say what they should."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+
+import loopwright as lw
+from loopwright import te
+from loopwright.schedule import Schedule
+
+EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
+
+
+def load(name: str, **sizes: int) -> ModuleType:
+    """An example as a module, with some of its sizes changed before its functions run."""
+    spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    for size, value in sizes.items():
+        setattr(module, size, value)
+    return module
+
+
+def test_the_demo_at_a_small_size(capsys):
+    demo = load("demo", M=64, K=128, N=64, L=192)
+    demo.main()
+    shown = capsys.readouterr().out
+    for part in ("from te to native code", '@T.prim_func', "llvm.fma", "script, tiled by hand", "te, loops as written"):
+        assert part in shown
+
+
+def test_every_rung_of_the_textbook_ladder_keeps_the_values():
+    ladder = load("textbook_ladder", M=32, K=64, N=128, L=128)
+    function = te.create_prim_func(ladder.chain())
+    rng = np.random.default_rng(0)
+    a, b, c = (rng.uniform(-0.2, 0.2, shape).astype("float32") for shape in ((32, 64), (64, 128), (128, 128)))
+    exact = np.exp(a.astype("float64") @ b) @ c
+    for rung in ladder.RUNGS:
+        sch = Schedule(function)
+        rung(sch)
+        assert sch.is_proved
+        f = np.empty((32, 128), "float32")
+        lw.build(sch.mod)(a, b, c, f)
+        np.testing.assert_allclose(f, exact, rtol=0, atol=(64 + 128 + 8) * 2**-23 * 128 * 0.2 * 1.5)
