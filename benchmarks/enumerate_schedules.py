@@ -38,7 +38,7 @@ from tests.schedule.harness.enumerate import (
     cases,
     run,
 )
-from tests.schedule.harness.legality import terms_of, truth
+from tests.schedule.harness.legality import truth_about
 from tests.schedule.harness.programs import Program
 from tests.schedule.harness.reduce import Failing, Failure, reduced
 
@@ -61,7 +61,7 @@ def main() -> int:
     start = time.perf_counter()
     tally = _campaign(options)
     seconds = time.perf_counter() - start
-    console = Console()
+    console = Console() if sys.stdout.isatty() else Console(width=180)
     _show(console, tally, seconds)
     small = [_smallest(case, answer) for case, answer in tally.false_acceptances[:10]]
     for failing in small:
@@ -118,7 +118,7 @@ def _wrongly_accepted(program: Program, moves: Sequence[Move]) -> Failure | None
     sch = Schedule(program.function)
     for step in moves:
         step.apply(sch)
-    real = truth(terms_of(program.function), sch.view().function)
+    real = truth_about(program.function, sch.view().function)
     if real is None or real.is_right:
         return None
     return Failure("accepted, but wrong", real.why)

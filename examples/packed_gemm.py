@@ -21,13 +21,13 @@ from dataclasses import dataclass
 # numpy's product runs on one thread, like ours.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-import numpy as np  # noqa: E402
+import numpy as np
 
-import loopwright as lw  # noqa: E402
-from loopwright import te  # noqa: E402
-from loopwright.ir import PrimFunc  # noqa: E402
-from loopwright.schedule import LoopRV, Schedule  # noqa: E402
-from loopwright.target import CpuDescription, describe  # noqa: E402
+import loopwright as lw
+from loopwright import te
+from loopwright.ir import PrimFunc
+from loopwright.schedule import LoopRV, Schedule
+from loopwright.target import CpuDescription, describe
 
 FLOAT_BYTES = 4
 
@@ -108,6 +108,8 @@ def packed_gemm(m: int, n: int, k: int, tiles: Tiles | None = None) -> Schedule:
     tile_in = sch.stage(block, ir, "C", "local")
     tile_out = sch.get_block("C_unstage")
 
+    sch.prefetch(block, p, "A_stage", distance=16)
+
     # The micro-kernel: constant indices after unrolling, so the tile becomes registers.
     sch.unroll(im)
     _vectors(sch, jn, t.lanes)
@@ -171,10 +173,9 @@ def _steps(sch: Schedule) -> list[str]:
     return [line for line in sch.trace.as_python() if "sch.get_" not in line]
 
 
-def inner_loop(size: int) -> list[str]:
+def inner_loop(m: int, n: int, k: int, tiles: Tiles | None = None) -> list[str]:
     """The instructions of the micro-kernel: the loop with the most multiply-adds."""
-    lines = lw.build(packed_gemm(size, size, size).mod).get_source("asm").splitlines()
-    return busiest_loop(lines)
+    return busiest_loop(lw.build(packed_gemm(m, n, k, tiles).mod).get_source("asm").splitlines())
 
 
 def busiest_loop(lines: Sequence[str]) -> list[str]:
@@ -187,10 +188,9 @@ def busiest_loop(lines: Sequence[str]) -> list[str]:
         start = labels.get(target)
         if start is None or start >= position:
             continue
+        if any(text.startswith(".L") for text in lines[start + 1 : position]):
+            continue  # another loop, or a branch, is inside
         body = [text.strip() for text in lines[start + 1 : position + 1] if not text.lstrip().startswith((".", "#"))]
-        body = [text for text in body if not text.endswith(":")]
-        if any(text.startswith(".L") for text in body):
-            continue
         if _multiply_adds(body) > _multiply_adds(best):
             best = body
     return best
@@ -211,7 +211,7 @@ def main() -> None:
         packed_gemm(*[options.sizes[0]] * 3).show()
         return
     if options.assembly:
-        print("\n".join(inner_loop(options.sizes[0])))
+        print("\n".join(inner_loop(*[options.sizes[0]] * 3)))
         return
     print("  size  steps    schedule     build  rel. error  best GFLOP/s  median numpy / ours")
     for size in options.sizes:

@@ -2,8 +2,8 @@
 
 Start with `reduction_init.py` (where the start value of a reduction is written), then `instances.py` (which iterations
 run, and when) and `accesses.py` (what they read and write). On these stand the checks of every build: `bounds.py`,
-`uninitialised.py` and `races.py`. Index arithmetic is in `affine.py`; quick proofs are in `ranges.py`, exact ones, by
-isl, in `polyhedral.py`.
+`uninitialised.py` and `races.py`; and `dataflow.py`, which write each read sees, for the proofs of schedules. Index
+arithmetic is in `affine.py`; quick proofs are in `ranges.py`, exact ones, by isl, in `polyhedral.py`.
 """
 
 from loopwright.analysis.accesses import Access, Program, accesses_of

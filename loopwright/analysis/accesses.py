@@ -31,7 +31,6 @@ from loopwright.ir import (
 )
 from loopwright.runtime.dtype import HANDLE
 
-
 # Calls that are neither pure nor do anything: promises, hints, and returns, which the walk itself looks at.
 _HARMLESS: Final = frozenset({"tir.assume", "tir.likely", "tir.prefetch", "tir.ret"})
 
@@ -232,5 +231,5 @@ class _AccessWalk(InstanceWalk):
     def visit_Var(self, var: Var) -> None:
         if var.dtype is HANDLE:
             self.unknown.add(var)
-        elif not self._indexing and self.binders.get(var, self.place) is not self.place:
-            self.place.outer[var] = None
+        elif self.binders.get(var, self.place) is not self.place:
+            (self.place.indexed if self._indexing else self.place.outer)[var] = None

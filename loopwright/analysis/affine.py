@@ -116,6 +116,10 @@ class Form:
                 found.add(term)
         return found
 
+    def parts(self) -> list[Part]:
+        """The terms that are not variables."""
+        return [term for term in self.terms if isinstance(term, Part)]
+
     def at(self, values: Mapping[Var, int]) -> int:
         """The number this is when its variables have `values`."""
         total = self.const
@@ -316,7 +320,7 @@ class Affine:
                 return False
             low += min(k * ends[0], k * ends[1])
             high += max(k * ends[0], k * ends[1])
-        return 0 <= low and high < divisor
+        return low >= 0 and high < divisor
 
     def _condition(self, e: Expr, holds: bool) -> tuple[Condition, bool]:
         if isinstance(e, IntImm):

@@ -23,9 +23,10 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from loopwright.analysis.accesses import Access, Program
+from loopwright.analysis.affine import Form
 from loopwright.analysis.instances import Place, common_depth
 from loopwright.analysis.polyhedral import Polyhedra
-from loopwright.arith.isl import BudgetExceeded, budget
+from loopwright.arith.isl import BudgetExceeded, budget, context
 from loopwright.ir import BinaryExpr, Buffer, BufferLoad, BufferStore, Expr, IterType, Var
 
 if TYPE_CHECKING:
@@ -116,6 +117,7 @@ class Dataflow:
 
     def __init__(self, program: Program) -> None:
         self.program = program
+        self.context = context()
         self.text = _Text(program)
         self.ordinals: dict[Access, int] = {}
         self.by_buffer: dict[Buffer, list[Access]] = {}
@@ -139,8 +141,8 @@ class Dataflow:
         found = self._flows.get(buffer)
         if found is None:
             try:
-                with budget(FLOW_BUDGET) as context:
-                    found = self._compute(buffer, context)
+                with budget(FLOW_BUDGET):
+                    found = self._compute(buffer)
             except NotProvable as reason:
                 found = reason
             except BudgetExceeded:
@@ -186,7 +188,7 @@ class Dataflow:
 
     # --- relations --------------------------------------------------------------------------------------------------
 
-    def _compute(self, buffer: Buffer, context: Any) -> Flow:
+    def _compute(self, buffer: Buffer) -> Flow:
         import islpy as isl
 
         self._check(buffer)
@@ -196,7 +198,7 @@ class Dataflow:
         parameters = f"[{', '.join(self.text.parameters.values())}] -> "
 
         def union(items: Sequence[str]) -> Any:
-            return isl.UnionMap.read_from_str(context, f"{parameters}{{ {'; '.join(items)} }}")
+            return isl.UnionMap.read_from_str(self.context, f"{parameters}{{ {'; '.join(items)} }}")
 
         def touches(item: Reference) -> str:
             where = f" : {' and '.join(item.domain)}" if item.domain else ""
@@ -217,7 +219,7 @@ class Dataflow:
                 .get_must_dependence()
                 .reverse()
             )
-        empty = isl.UnionMap.read_from_str(context, "{ }")
+        empty = isl.UnionMap.read_from_str(self.context, "{ }")
         if not updaters:
             return Flow(buffer, readers, writers, updaters, base_of_all, empty, empty)
         ours = union([f"{item.tuple_text} -> {item.tuple_text}" for item in updaters]).domain()
@@ -319,20 +321,25 @@ class Dataflow:
         """
         found = self._digits.get(buffer)
         if found is None:
-            found = self._digits[buffer] = []
-            for axis in range(len(buffer.shape)):
-                steps = {1}
-                accesses = self.by_buffer.get(buffer, ())
-                for access in accesses if any([access.writes for access in accesses]) else ():
-                    index = access.cell[1][axis]
-                    if index is not None and len(index.terms) > 1:
-                        steps.update([abs(k) for k in index.terms.values()])
-                chain = sorted(steps)
-                if any([b % a for a, b in pairwise(chain)]):
-                    chain = [1]
-                above = [b // a for a, b in pairwise(chain)]
-                found.append(list(reversed(list(zip(chain, [*above, None], strict=True)))))
+            accesses = self.by_buffer.get(buffer, ())
+            written = any([access.writes for access in accesses])
+            found = self._digits[buffer] = [
+                self._cut([access.cell[1][axis] for access in accesses] if written else [])
+                for axis in range(len(buffer.shape))
+            ]
         return found
+
+    def _cut(self, indices: Sequence[Form | None]) -> list[tuple[int, int | None]]:
+        """The digits of one dimension, largest step first; one digit, the index itself, where tiles do not agree."""
+        forms = [index for index in indices if index is not None]
+        chain = sorted({1}.union(*[[abs(k) for k in form.terms.values()] for form in forms if len(form.terms) > 1]))
+        if not any([b % a for a, b in pairwise(chain)]):
+            above = [b // a for a, b in pairwise(chain)]
+            steps = list(reversed(list(zip(chain, [*above, None], strict=True))))
+            parts = [len(self.program.affine.digit(form, *step).parts()) for form in forms for step in steps]
+            if sum(parts) <= sum([len(form.parts()) for form in forms]):
+                return steps
+        return [(1, None)]
 
     def _set_times(self, references: Sequence[Reference]) -> None:
         """2d+1 vectors of one length; what is the same for all is left out."""
@@ -374,7 +381,7 @@ class Dataflow:
 
 def dataflow_of(program: Program) -> Dataflow:
     """The flow through each buffer of `program`; kept with it."""
-    if program.dataflow is None:
+    if program.dataflow is None or program.dataflow.context is not context():
         program.dataflow = Dataflow(program)
     found: Dataflow = program.dataflow
     return found

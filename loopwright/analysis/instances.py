@@ -61,17 +61,18 @@ class Loop:
 class Place:
     """Where a block stands: inside how many loops, and what its axes are there (None where that is not affine).
 
-    `outer` are the variables from outside the block, beside its axes, that its body computes with. Those that only tell
-    which cells it touches are no part of what it computes.
+    `outer` are the variables from outside the block, beside its axes, that its body computes with; `indexed` those that
+    it uses in indices: they tell which cells it touches, and are no part of what it computes.
     """
 
-    __slots__ = ("block", "depth", "has_blocks", "outer", "values")
+    __slots__ = ("block", "depth", "has_blocks", "indexed", "outer", "values")
 
     def __init__(self, block: Block | None, depth: int, values: tuple[Form | None, ...]) -> None:
         self.block = block
         self.depth = depth
         self.values = values
         self.outer: dict[Var, None] = {}
+        self.indexed: dict[Var, None] = {}
         self.has_blocks = False
 
 

@@ -80,7 +80,6 @@ _KIND_NAMES: Final[dict[ForKind | None, str]] = {
     ForKind.THREAD_BINDING: "bound",
 }
 _KINDS: Final = (ForKind.PARALLEL, ForKind.VECTORIZED)
-_PRIVATE: Final = ("local", "wmma", "warp")  # memory that each thread has for itself
 
 
 def check_races(function: PrimFunc) -> None:
@@ -123,8 +122,6 @@ def prove_no_race(program: Program, var: Var) -> ParallelRace | str | None:
     for buffer, accesses in shared.items():
         assert found is not None
         if not any([access.writes for access in accesses]):
-            continue
-        if found.kind is ForKind.THREAD_BINDING and buffer.scope().startswith(_PRIVATE):
             continue
         if buffer.data in program.unknown:
             return f"{buffer.name} is touched by calls, or goes by several names"

@@ -1,6 +1,6 @@
 """The program as data: types, expressions, buffers, statements, functions and modules, and how to walk them.
 
-Start with `node.py` (how classes are made), then `expr.py`, `buffer.py`, `stmt.py`, `function.py`; `visitor.py` shows
+Start with `node.py` (how classes are made), then `expr/`, `buffer.py`, `stmt.py`, `function.py`; `visitor.py` shows
 how to walk and rewrite, `operators.py` and `intrinsics.py` how Python code builds expressions.
 """
 

@@ -44,7 +44,7 @@ from loopwright.ir.expr import (
     unary_operators,
 )
 from loopwright.ir.op import CallEffect, register_op
-from loopwright.runtime.dtype import BOOL, DataType
+from loopwright.runtime.dtype import BOOL, FLOAT32, DataType
 from loopwright.runtime.errors import LoopwrightError
 
 
@@ -133,14 +133,23 @@ def cast(value: Expr, dtype: DataType) -> Expr:
         return Broadcast(cast(value, dtype.element), dtype.lanes)
     if isinstance(value, IntImm) and (dtype.is_int or dtype.is_bool):
         return const(_wrap(value.value, dtype) if dtype.is_int else int(value.value != 0), dtype)
-    if isinstance(value, IntImm) and dtype.is_float and dtype.bits > 8:
-        exact = round_to(dtype, float(value.value))
-        return Cast(dtype, value) if np.isinf(exact) else const(exact, dtype)
-    if isinstance(value, FloatImm) and dtype.is_float and np.isfinite(round_to(dtype, value.value)):
-        return const(value.value, dtype)
+    if isinstance(value, (IntImm, FloatImm)) and dtype.is_float:
+        rounded = _as_float(value, dtype)
+        return const(rounded, dtype) if rounded is not None else Cast(dtype, value)
     if isinstance(value, Broadcast):
         return Broadcast(cast(value.value, dtype.element), value.lanes)
     return Cast(dtype, value)
+
+
+def _as_float(literal: IntImm | FloatImm, dtype: DataType) -> float | None:
+    """A literal as a float of that type, rounded as the program would; None where that takes more than Python has."""
+    number = float(literal.value)
+    if isinstance(literal, IntImm) and (int(number) != literal.value or dtype.bits <= 8):
+        return None
+    if dtype.bits < 32:  # small floats meet other types by way of float32
+        number = round_to(FLOAT32, number)
+    rounded = round_to(dtype, number)
+    return rounded if np.isfinite(rounded) else None
 
 
 def _wrap(value: int, dtype: DataType) -> int:
@@ -257,6 +266,8 @@ def div(a: Any, b: Any) -> Expr:
 def negative(a: Any) -> Expr:
     """-a. Floats flip their sign (also of zero); integers subtract from zero and wrap."""
     a = as_expr(a)
+    if a.dtype.is_bool:
+        raise BadOperand("-", a, None, "truth values take no part in arithmetic", 'convert with .astype("int32") first')
     if isinstance(a, FloatImm):
         return const(-a.value, a.dtype)
     if isinstance(a, IntImm):

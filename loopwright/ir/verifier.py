@@ -2,17 +2,18 @@
 
 Checked: every variable is defined before it is used, and only once; buffers are declared before they are touched; a
 block is given one value for each of its iteration variables, and uses no loop variable from outside but through them;
-types agree where constructors could not see them (loop bounds, conditions, stored values).
+types agree where constructors could not see them (loop bounds, conditions, stored values); functions of the module
+are called with what their parameters take.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from loopwright.ir.buffer import Buffer, BufferLoad
 from loopwright.ir.deep import deep
-from loopwright.ir.expr import Expr, IterVar, Let, Producer, ProducerLoad, Reduce, Var
+from loopwright.ir.expr import Call, Expr, GlobalVar, IterVar, Let, Producer, ProducerLoad, Reduce, Var
 from loopwright.ir.function import IRModule, PrimFunc
 from loopwright.ir.node import Node
 from loopwright.ir.stmt import (
@@ -30,6 +31,7 @@ from loopwright.ir.stmt import (
     While,
 )
 from loopwright.ir.visitor import Visitor
+from loopwright.runtime.dtype import HANDLE
 from loopwright.runtime.errors import LoopwrightError
 
 
@@ -49,9 +51,12 @@ class NotWellFormed(LoopwrightError, ValueError):
 @deep
 def verify(program: PrimFunc | IRModule) -> None:
     """Raise `NotWellFormed` unless the program keeps every rule."""
-    functions = [program] if isinstance(program, PrimFunc) else [function for _, function in program.functions_items()]
-    for function in functions:
-        _Verifier(function).run()
+    if isinstance(program, PrimFunc):
+        _Verifier(program, {}).run()
+        return
+    functions = dict(program.functions_items())
+    for function in functions.values():
+        _Verifier(function, functions).run()
 
 
 def verify_well_formed(program: PrimFunc | IRModule, assert_mode: bool = True) -> bool:
@@ -66,8 +71,9 @@ def verify_well_formed(program: PrimFunc | IRModule, assert_mode: bool = True) -
 
 
 class _Verifier(Visitor):
-    def __init__(self, function: PrimFunc) -> None:
+    def __init__(self, function: PrimFunc, functions: Mapping[str, PrimFunc]) -> None:
         self.function = function
+        self.functions = functions  # of the module; a function alone may call any
         self.defined: set[Var] = set()  # in scope here
         self.ever: set[Var] = set()  # defined anywhere so far: a second definition would be ambiguous
         self.hidden: set[Var] = set()  # loop variables outside the current block
@@ -158,6 +164,28 @@ class _Verifier(Visitor):
 
     def visit_Producer(self, producer: Producer) -> None:
         self.fail(f"tensor {producer.name} stands in a function", "make the function with te.create_prim_func")
+
+    def visit_Call(self, call: Call) -> None:
+        if self.functions and isinstance(call.op, GlobalVar):
+            self._check_call(call, call.op.name)
+        self.visit_children(call)
+
+    def _check_call(self, call: Call, name: str) -> None:
+        called = self.functions.get(name)
+        if called is None:
+            hint = f"the module has {', '.join(self.functions)}"
+            self.fail(f"it calls {name}, which is no function of the module", hint)
+            return
+        if len(call.args) != len(called.params):
+            hint = f"its parameters are ({', '.join([param.name for param in called.params])})"
+            self.fail(f"it calls {name} with {len(call.args)} arguments, expected {len(called.params)}", hint)
+        for param, arg in zip(called.params, call.args, strict=True):
+            buffer = called.buffer_map.get(param)
+            expected = param.dtype if buffer is None else HANDLE
+            if arg.dtype is not expected:
+                label = param.name if buffer is None else buffer.name
+                hint = "cast the value" if buffer is None else "pass the memory of a buffer: A.data"
+                self.fail(f"it calls {name} with {arg.dtype} for {label}, expected {expected}", hint)
 
     def visit_Let(self, let: Let) -> None:
         self.visit(let.value)
@@ -257,6 +285,7 @@ class _Verifier(Visitor):
                 f"block {block.name_hint} has {len(block.iter_vars)} iteration variables, "
                 f"but {len(realize.iter_values)} values are given",
                 "bind each iteration variable once",
+                block,  # not the realization, which could not be printed
             )
         self._check_condition(realize.predicate)
         for iter_var, value in zip(block.iter_vars, realize.iter_values, strict=True):

@@ -13,13 +13,18 @@ refusals and reads none of them. `error.fields` carries the same facts for progr
 
 from __future__ import annotations
 
+import contextlib
 import linecache
 import os
 import sys
 from collections.abc import Callable, Mapping
 from typing import ClassVar, NamedTuple
 
+LONGEST_LINE = 600  # characters of a message
+
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+# A `with` of our own runs through the standard library.
+_NOT_THE_USER = (_PACKAGE, "<loopwright", contextlib.__file__)
 
 
 class SourceLine(NamedTuple):
@@ -99,7 +104,7 @@ class LoopwrightError(RuntimeError):
             lines.append(f"  why: {self.why}")
         if self.hint:
             lines.append(f"  hint: {self.hint}")
-        return "\n".join(lines)
+        return "\n".join([_cut(line) for text in lines for line in text.split("\n")])
 
 
 LoopwrightError.codes[LoopwrightError.code] = LoopwrightError
@@ -138,9 +143,14 @@ def with_article(noun: str) -> str:
 def caller() -> SourceLine | None:
     """The innermost line of the running call that is not Loopwright's own."""
     frame = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename.startswith((_PACKAGE, "<loopwright")):
+    while frame is not None and frame.f_code.co_filename.startswith(_NOT_THE_USER):
         frame = frame.f_back  # type: ignore[assignment]
     return None if frame is None else SourceLine(frame.f_code.co_filename, frame.f_lineno)
+
+
+def _cut(line: str) -> str:
+    """A line that a terminal can show; expressions of generated programs have no limit of their own."""
+    return line if len(line) <= LONGEST_LINE else f"{line[:LONGEST_LINE]}… ({len(line) - LONGEST_LINE} more characters)"
 
 
 def _text(value: str | Callable[[], str] | None) -> str | None:

@@ -243,8 +243,12 @@ static int32_t grow(int32_t count) {
     pthread_attr_init(&attributes);
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
     pthread_attr_setstacksize(&attributes, STACK_BYTES);
-    sigset_t all, before; /* signals belong to the program's own threads */
+    sigset_t all, before; /* signals belong to the program's own threads, except those a thread brings on itself */
     sigfillset(&all);
+    sigdelset(&all, SIGSEGV);
+    sigdelset(&all, SIGBUS);
+    sigdelset(&all, SIGFPE);
+    sigdelset(&all, SIGILL);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     pthread_t thread;
     int failed = pthread_create(&thread, &attributes, work, worker);

@@ -16,6 +16,7 @@ from loopwright.ir import (
     Call,
     DeclBuffer,
     Expr,
+    For,
     MatchBufferRegion,
     Node,
     PrimFunc,
@@ -61,7 +62,9 @@ class NotOurMemory(ScheduleError):
 
     def __init__(self, step: str, buffer: Buffer, at: Node, hint: str) -> None:
         super().__init__(
-            f"{step}: {buffer.name} is an argument of the function, so the caller says how it is stored", at=at, hint=hint
+            f"{step}: {buffer.name} is an argument of the function, so the caller says how it is stored",
+            at=at,
+            hint=hint,
         )
 
 
@@ -126,14 +129,50 @@ def home_of(step: str, view: View, buffer: Buffer, at: Node) -> Home:
     return Home(found[0])
 
 
+class OutsideAllocation(ScheduleError):
+    """A step names a loop outside of which its buffer does not exist: the buffer is allocated further in."""
+
+    code = "LW0257"
+
+    def __init__(self, step: str, buffer: Buffer, loop: For, place: For | None) -> None:
+        inside = f" in loop {place.loop_var.name}" if place is not None else " further in"
+        super().__init__(
+            f"{step}: {buffer.name} is allocated{inside}, so there is none of it at loop {loop.loop_var.name}",
+            at=loop,
+            hint="name a loop inside, or lift_alloc the buffer first",
+        )
+
+
+def visible_from(path: Path, buffer: Buffer) -> int:
+    """How many statements of a path stand around the buffer's declaration: from there on it may be used."""
+    found = 0
+    for position, statement in enumerate(path):
+        allocates = isinstance(statement, Allocate) and statement.buffer_var is buffer.data
+        if allocates or (isinstance(statement, DeclBuffer) and statement.buffer is buffer):
+            found = position + 1
+    return found
+
+
+def check_visible(step: str, path: Path, buffer: Buffer, loop: For) -> None:
+    """The buffer exists in the loop, which is on the path."""
+    start = visible_from(path, buffer)
+    if start > next(k for k, statement in enumerate(path) if statement is loop):
+        around = [statement for statement in path[:start] if isinstance(statement, For)]
+        if around[-1] is not loop:
+            raise OutsideAllocation(step, buffer, loop, around[-1])
+
+
 def fresh_buffer(name: str, shape: Sequence[Expr], like: Buffer, scope: str) -> Buffer:
     """Memory of its own with the element type of `like`."""
     return decl_buffer(tuple(shape), like.dtype, name, scope=scope, data_alignment=like.data_alignment)
 
 
+_SCOPES = ("global", "local", "shared", "warp", "wmma", "m16n8k8", "texture")
+
+
 def check_scope(step: str, scope: str, at: Node) -> str:
     """`scope` itself, when there is such memory."""
-    if not isinstance(scope, str) or scope.split(".")[0] not in ("global", "local", "shared", "warp", "wmma", "m16n8k8", "texture"):
+    if not isinstance(scope, str) or scope.split(".")[0] not in _SCOPES:
         raise BadStepArgument(step, f"there is no memory scope {scope!r}", at, 'use "global", "local" or "shared"')
     return scope
 
@@ -189,12 +228,15 @@ def uses_of(root: Node, buffer: Buffer) -> list[BufferLoad | BufferStore | Buffe
     found: list[BufferLoad | BufferStore | BufferRegion | MatchBufferRegion | Call] = []
 
     def look(node: Node) -> None:
-        if isinstance(node, (BufferLoad, BufferStore, BufferRegion)) and node.buffer.data is buffer.data:
-            found.append(node)
-        elif isinstance(node, MatchBufferRegion) and node.source.buffer.data is buffer.data:
-            found.append(node)
-        elif isinstance(node, Call) and any(arg is buffer.data for arg in node.args):
-            found.append(node)
+        touched = False
+        if isinstance(node, (BufferLoad, BufferStore, BufferRegion)):
+            touched = node.buffer.data is buffer.data
+        elif isinstance(node, MatchBufferRegion):
+            touched = node.source.buffer.data is buffer.data
+        elif isinstance(node, Call):
+            touched = any(arg is buffer.data for arg in node.args)
+        if touched:
+            found.append(node)  # type: ignore[arg-type]
 
     pre_order_visit(root, look)
     return found

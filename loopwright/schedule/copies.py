@@ -34,7 +34,9 @@ from loopwright.ir import (
     substitute,
 )
 from loopwright.schedule.bindings import TRUE
+from loopwright.schedule.buffers import touches
 from loopwright.schedule.regions import facts_under
+from loopwright.schedule.view import View
 from loopwright.schedule.windows import Window, inside_shape
 
 Indices = Callable[[Sequence[Expr]], Sequence[Expr]]
@@ -46,6 +48,12 @@ class Around(NamedTuple):
     scope: BlockRealize
     loops: Sequence[For]
     named: Sequence[For]
+
+
+def around_copy(view: View, scope: BlockRealize, loops: Sequence[For], buffer: Buffer) -> Around:
+    """Copies of a buffer that changes while the loops run are told apart by the iteration they stand in."""
+    changes = bool(loops) and any(touches(item.block.writes, buffer) for item in view.blocks_below(loops[0]))
+    return Around(scope, loops, loops if changes else ())
 
 
 def copy_nest(
@@ -86,9 +94,7 @@ def copy_nest(
         IterVar(Range.from_min_extent(const(0, size.dtype), size), var, IterType.DataPar)
         for var, size in zip(inner, window.shape, strict=True)
     ]
-    block = Block(
-        tuple(iter_vars), (_point(source, from_indices),), (_point(target, to_indices),), name, store
-    )
+    block = Block(tuple(iter_vars), (_point(source, from_indices),), (_point(target, to_indices),), name, store)
     conditions = list(inside_shape(window, loops, facts))
     predicate = logical_and(TRUE, *conditions)
     nest: Stmt = BlockRealize((*axes, *loops), predicate, block)
@@ -97,10 +103,10 @@ def copy_nest(
     return nest, block
 
 
-def cell_copy_nest(
-    name: str, window: Window, around: Around, source: Buffer, target: Buffer
-) -> tuple[Stmt, Block]:
+def cell_copy_nest(name: str, window: Window, around: Around, source: Buffer, target: Buffer) -> tuple[Stmt, Block]:
     """A nest over the window that copies each of its cells to the same cell of `target`, and its block."""
+    moving = set(window.variables())
+    outer = [loop for loop in around.named if loop.loop_var not in moving]
     loops = [Var(f"ax{position}", size.dtype) for position, size in enumerate(window.shape)]
     axes = [Var(f"v{position}", size.dtype) for position, size in enumerate(window.shape)]
     facts = facts_under(around.loops, [around.scope])
@@ -108,13 +114,17 @@ def cell_copy_nest(
         facts.bind(var, Range.from_min_extent(const(0, var.dtype), size))
     values = [facts.simplify(low + var) for low, var in zip(window.origin, loops, strict=True)]
     iter_vars = [
+        IterVar(Range.from_min_extent(loop.min, loop.extent), Var(f"o{position}", loop.loop_var.dtype), IterType.Opaque)
+        for position, loop in enumerate(outer)
+    ]
+    iter_vars += [
         IterVar(Range.from_min_extent(const(0, extent.dtype), extent), axis, IterType.DataPar)
         for axis, extent in zip(axes, window.buffer.shape, strict=True)
     ]
     store = BufferStore(target, BufferLoad(source, tuple(axes)), axes)
     block = Block(tuple(iter_vars), (_point(source, axes),), (_point(target, axes),), name, store)
     predicate = logical_and(TRUE, *inside_shape(window, loops, facts))
-    nest: Stmt = BlockRealize(tuple(values), predicate, block)
+    nest: Stmt = BlockRealize((*[loop.loop_var for loop in outer], *values), predicate, block)
     for var, size in zip(reversed(loops), reversed(window.shape), strict=True):
         nest = For(var, const(0, var.dtype), size, ForKind.SERIAL, nest)
     return nest, block

@@ -4,7 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from loopwright.ir import BlockRealize, Buffer, Node, PrimFunc, Rewriter, SeqStmt, Stmt, deep, seq
+from loopwright.ir import (
+    Allocate,
+    AttrStmt,
+    BlockRealize,
+    Buffer,
+    DeclBuffer,
+    LetStmt,
+    Node,
+    PrimFunc,
+    Rewriter,
+    SeqStmt,
+    Stmt,
+    deep,
+    seq,
+)
 from loopwright.schedule.view import Path, View
 
 
@@ -69,3 +83,12 @@ def leaves_of(view: View, realize: BlockRealize) -> list[BlockRealize]:
 def child_on(path: Path, parent: Path) -> Stmt:
     """The statement on `path` right below the end of `parent`."""
     return path[len(parent)]
+
+
+# Statements that only declare things or put others in order.
+_DECLARING = (SeqStmt, Allocate, DeclBuffer, LetStmt, AttrStmt)
+
+
+def doing_in(path: Path, position: int) -> int:
+    """Where on a path, below `position`, the first statement is that does something."""
+    return next(k for k in range(position + 1, len(path)) if not isinstance(path[k], _DECLARING))

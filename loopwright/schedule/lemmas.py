@@ -2,11 +2,13 @@
 
 permutation_is_free: instances that write distinct cells and read nothing written below the loop run in any order.
 statements_commute: statements of which neither writes what the other touches may change places, or be interleaved.
+unchanged_memory: what flows through memory whose users are the very same statements, in the same order, is the same.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from loopwright.ir import (
@@ -24,6 +26,7 @@ from loopwright.ir import (
     IterType,
     IterVar,
     LetStmt,
+    MatchBufferRegion,
     Node,
     PrimFunc,
     SeqStmt,
@@ -74,6 +77,46 @@ def statements_commute(first: Stmt, second: Stmt) -> bool:
     if one is None or other is None:
         return False
     return one.writes.isdisjoint(other.reads | other.writes) and other.writes.isdisjoint(one.reads)
+
+
+@deep
+def unchanged_memory(before: PrimFunc, after: PrimFunc) -> set[Var]:
+    """The memory whose users are the same top-level statements, in the same order, in both versions."""
+    old, new = _users(before), _users(after)
+    found = set()
+    for data, mine in new.items():
+        theirs = old.get(data, [])
+        if len(mine) == len(theirs) and all([a is b for a, b in zip(mine, theirs, strict=True)]):
+            found.add(data)
+    return found
+
+
+def _users(function: PrimFunc) -> dict[Var, list[Stmt]]:
+    statement = function.body
+    while isinstance(statement, BlockRealize) and not statement.block.iter_vars and statement.block.init is None:
+        statement = statement.block.body
+    users: dict[Var, list[Stmt]] = {}
+    for one in statement.seq if isinstance(statement, SeqStmt) else [statement]:
+        for data in _pointers(one):
+            users.setdefault(data, []).append(one)
+    return users
+
+
+@lru_cache(maxsize=256)
+def _pointers(statement: Stmt) -> frozenset[Var]:
+    """All memory that a statement names."""
+    found: set[Var] = set()
+
+    def look(node: Node) -> None:
+        if isinstance(node, (BufferLoad, BufferStore)):
+            found.add(node.buffer.data)
+        elif isinstance(node, MatchBufferRegion):
+            found.update((node.buffer.data, node.source.buffer.data))
+        elif isinstance(node, Var) and node.dtype is HANDLE:
+            found.add(node)
+
+    pre_order_visit(statement, look)
+    return frozenset(found)
 
 
 @deep

@@ -15,16 +15,17 @@ Of a reduction, a reader must see the same base, and the same updates, each of t
 
 from __future__ import annotations
 
+import threading
+from collections import OrderedDict
 from collections.abc import Collection
-from functools import lru_cache
-from threading import get_ident
 from typing import Any, Final
 
-from loopwright.analysis.accesses import Program, accesses_of
+from loopwright.analysis.accesses import accesses_of
 from loopwright.analysis.dataflow import InitOf, NotProvable, Reference, dataflow_of
 from loopwright.analysis.races import prove_no_race
 from loopwright.arith.isl import BudgetExceeded, budget, context
 from loopwright.ir import Buffer, PrimFunc, Var
+from loopwright.schedule.lemmas import unchanged_memory
 from loopwright.schedule.mismatch import Mismatch, Race, Unproved
 from loopwright.schedule.naming import UNDEFINED, Origins
 from loopwright.schedule.sight import Sight, Through
@@ -32,6 +33,7 @@ from loopwright.schedule.sight import Sight, Through
 __all__ = ["InitOf", "Mismatch", "Origins", "Race", "Unproved", "find_mismatch", "find_race"]
 
 PROOF_BUDGET: Final = 20_000_000  # isl operations for one comparison, besides those for the flow
+VERSIONS: Final = 32  # kept with what their readers see
 _SAME: Final = Origins()
 
 
@@ -46,12 +48,9 @@ def find_mismatch(
     Only flow through `buffers` (of either version) and through new buffers is compared; None means all.
     """
     try:
-        old = _sight(before, get_ident())
-        new = (
-            _sight(after, get_ident())
-            if origins is _SAME
-            else Sight(dataflow_of(_program(after, get_ident())), origins)
-        )
+        old, new = _sight(before), _sight(after)
+        if origins is not _SAME:
+            new = Sight(new.dataflow, origins)
         with budget(PROOF_BUDGET):
             return _Comparison(old, new).find(buffers)
     except NotProvable as reason:
@@ -62,23 +61,32 @@ def find_mismatch(
 
 def find_race(function: PrimFunc, loop_var: Var) -> Race | Unproved | None:
     """None when the iterations of a loop may run at the same time (in lockstep, if it is vectorized); else why not."""
-    found = prove_no_race(_program(function, get_ident()), loop_var)
+    found = prove_no_race(_sight(function).dataflow.program, loop_var)
     if isinstance(found, str):
         return Unproved(found)
     return None if found is None else Race(found)
 
 
-# A version is compared with the one before it and then with the one after it; isl's objects belong to one thread.
+class _Kept(threading.local):
+    """The last versions: each is compared with the one before it, then with the one after. isl's objects belong to
+    one thread."""
+
+    def __init__(self) -> None:
+        self.sights: OrderedDict[PrimFunc, Sight] = OrderedDict()
 
 
-@lru_cache(maxsize=32)
-def _program(function: PrimFunc, thread: int) -> Program:
-    return accesses_of(function)
+_kept: Final = _Kept()
 
 
-@lru_cache(maxsize=32)
-def _sight(function: PrimFunc, thread: int) -> Sight:
-    return Sight(dataflow_of(_program(function, thread)))
+def _sight(function: PrimFunc) -> Sight:
+    """What the readers of a version see."""
+    found = _kept.sights.get(function)
+    if found is None:
+        found = _kept.sights[function] = Sight(dataflow_of(accesses_of(function)))
+        if len(_kept.sights) > VERSIONS:
+            _kept.sights.popitem(last=False)
+    _kept.sights.move_to_end(function)
+    return found
 
 
 class _Comparison:
@@ -93,11 +101,12 @@ class _Comparison:
         for call in [*new.program.effects, *old.program.effects]:
             raise NotProvable(f"the call of {call.op.name} has effects, and their order is not followed")
         self._check_inlined()
+        unchanged = unchanged_memory(old.program.function, new.program.function)
         every = list(dict.fromkeys([*new.by_buffer, *new.program.function.argument_buffers()]))
         for buffer in every:
             if buffers is not None and buffer not in buffers and buffer in old.by_buffer:
                 continue
-            if self._is_plain_input(buffer):
+            if buffer.data in unchanged or self._is_plain_input(buffer):
                 continue
             found = self._compare(buffer)
             if found is not None:
@@ -130,7 +139,13 @@ class _Comparison:
             place = access.instance.place
             key, ordinal = new.key(place), new.ordinals[access]
             theirs = self.old.loads.get((key, ordinal))
-            if theirs is None or theirs.node is not access.node or place.outer or access.cell[0] is not access.buffer:
+            if (
+                theirs is None
+                or theirs.node is not access.node
+                or place.outer
+                or place.indexed
+                or access.cell[0] is not access.buffer
+            ):
                 return False
             if key in origins.renamed or (key, ordinal) in origins.loads or key in origins.copies:
                 return False
@@ -149,15 +164,14 @@ class _Comparison:
         defined = base.subtract_range(self._undefined()).domain()
 
         wrong = self._possible(seen.named_base.intersect_domain(defined).subtract(base))
+        found = None
         if wrong is not None:
-            return Mismatch("base", self.old, self.new, seen, known, wrong)
-        if not seen.updates.is_empty() or not updates.is_empty():
+            found = Mismatch("base", self.old, self.new, seen, known, wrong)
+        elif not seen.updates.is_empty() or not updates.is_empty():
             found = self._compare_updates(seen, known, updates, defined)
-            if found is not None:
-                return found
         for other in known:
             self._check_names(other)
-        return None
+        return found
 
     def _compare_updates(self, seen: Through, known: list[Through], updates: Any, defined: Any) -> Mismatch | None:
         extra = self._possible(seen.named_updates.intersect_domain(defined).subtract(updates))

@@ -211,9 +211,10 @@ def _digits(form: Form, dataflow: Dataflow, access: Access) -> list[Var]:
         loop = next((loop for loop in access.loops if loop.var is term), None)
         if loop is None or loop.low is None or loop.high is None or abs(stride) <= reach:
             return []
-        width = dataflow.program.ranges.greatest(loop.high.plus(loop.low, -1), access.loops)
+        ranges = dataflow.program.ranges
+        top, bottom = ranges.greatest(loop.high, access.loops), ranges.greatest(loop.low.negated(), access.loops)
         found.append(loop.var)
-        if width is None:
+        if top is None or bottom is None:
             return found if len(found) == len(form.terms) else []
-        reach += abs(stride) * max(width, 0)
+        reach += abs(stride) * max(top + bottom, 0)
     return found

@@ -129,9 +129,10 @@ def window_of(
                 loop.loop_var: Range.from_min_extent(substitute(loop.min, values), substitute(loop.extent, values))
                 for loop in (*moving, *access.loops)
             }
-            indices = [facts.simplify(substitute(index, values)) for index in access.indices]
+            inside = facts_under([*loops_within(path, scope), *access.loops], [scope])
+            indices = [inside.simplify(substitute(index, values)) for index in access.indices]
             box = [_interval(facts, index, domains) for index in indices]
-            ends = [_limit(facts, index, realize.predicate, domains) for index in indices]
+            ends = [_limit(inside, index, realize.predicate, domains) for index in indices]
             hull = box if hull is None else [_hull(facts, a, b) for a, b in zip(hull, box, strict=True)]
             limits = ends if limits is None else [_later(facts, a, b) for a, b in zip(limits, ends, strict=True)]
     whole: list[IntervalSet | None] = [None] * buffer.ndim
@@ -172,7 +173,7 @@ def _interval(facts: Analyzer, index: Expr, domains: Mapping[Var, Range]) -> Int
     if index.dtype.lanes != 1 or _reads_memory(index):
         return None
     found = interval_of(facts.simplify(index), domains, facts)
-    if found is None or uses_var(found.min_value, domains.__contains__) or uses_var(found.max_value, domains.__contains__):
+    if found is None or any(uses_var(end, domains.__contains__) for end in found):
         return None
     return found
 
@@ -206,14 +207,10 @@ def _part(facts: Analyzer, part: IntervalSet | None, extent: Expr) -> tuple[Expr
     if part is None:
         return whole
     low, size = facts.simplify(part.min_value), facts.simplify(part.max_value - part.min_value + 1)
-    if not isinstance(size, IntImm):
-        greatest = facts.const_int_bound(size).max_value
-        if greatest >= 2**31:
-            return whole
-        size = const(greatest, extent.dtype)
-    if size.value < 1 or (isinstance(extent, IntImm) and size.value >= extent.value):
+    greatest = size.value if isinstance(size, IntImm) else facts.const_int_bound(size).max_value
+    if not 1 <= greatest < 2**31 or (isinstance(extent, IntImm) and greatest >= extent.value):
         return whole
-    return low.astype(extent.dtype), size.astype(extent.dtype)
+    return low.astype(extent.dtype), const(greatest, extent.dtype)
 
 
 def region_in(block: Block, buffer: Buffer, writes: bool | None = None) -> BufferRegion | None:

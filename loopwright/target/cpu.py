@@ -30,7 +30,7 @@ class UnknownCpu(LoopwrightError, ValueError):
         near = nearest(cpu, architecture.cpus)
         super().__init__(
             f"unknown CPU {cpu!r} for {architecture.name}",
-            hint=f"use one of {', '.join(near)}; or leave -mcpu out for this machine",
+            hint=f"use one of {', '.join(near[:8])}{', …' * (len(near) > 8)}; or leave -mcpu out for this machine",
             fields={"cpu": cpu, "architecture": architecture.name, "candidates": near},
         )
 

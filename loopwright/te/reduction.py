@@ -202,7 +202,17 @@ def _make_combiner(
         tuple([Var(f"{parameter}{k}" if is_tuple else parameter, dtype) for k, dtype in enumerate(dtypes)])
         for parameter in parameters
     )
-    combined = fcombine(left, right) if is_tuple else fcombine(left[0], right[0])
+    try:
+        combined = fcombine(left, right) if is_tuple else fcombine(left[0], right[0])
+    except (TypeError, IndexError) as error:
+        if isinstance(error, LoopwrightError):
+            raise
+        given = f"tuples of {count} fields" if is_tuple else "single values"
+        raise BadReducer(
+            name,
+            f"fcombine cannot combine {given}: {error}",
+            "reduce one value, not a tuple" if is_tuple else "a reducer of tuples takes a tuple of values: (a, b)",
+        ) from error
     results = _fields(name, "fcombine", combined, count, is_tuple)
     wanted = _positional_names(fidentity)
     if wanted is not None and len(wanted) != count:

@@ -128,8 +128,8 @@ class VectorizeExpr(Rewriter):
         if expr.dtype.lanes > 1:
             return self.visit_Expr(expr)
         a, b = self.visit(expr.a), self.visit(expr.b)
-        # `b` may be evaluated only on the lanes that need it.
-        if a.dtype.lanes > 1 and can_fail(expr.b):
+        # `b` may be evaluated only on the lanes that need it, and on none where all lanes agree that they do not.
+        if (a.dtype.lanes > 1 or b.dtype.lanes > 1) and can_fail(expr.b):
             raise NeedsLanes
         return self._binary(expr, a, b)
 

@@ -471,7 +471,8 @@ def test_copysign_nextafter_ldexp_and_predicates(dtype):
     a, b = pairs(float_edges(dtype))
     same(elementwise(intrinsics.copysign, dtype, a, b), np.copysign(a, b))
     with np.errstate(all="ignore"):
-        same(elementwise(intrinsics.nextafter, dtype, a, b), np.nextafter(a, b))
+        # numpy's float16 gives a, not b, where both are zero.
+        same(elementwise(intrinsics.nextafter, dtype, a, b), np.where(a == b, b, np.nextafter(a, b)))
         exponents = np.resize(np.array([-3, 0, 1, 5, 400, -400], "int32"), a.shape)
         expected = np.ldexp(a.astype("float64"), exponents)
         expected = expected if dtype == "float64" else expected.astype("float32").astype(numpy_type(dtype))

@@ -23,6 +23,7 @@ CODES = {
     "AssertionFailed": ("LW0120", AssertionError),
     "WorkspaceExhausted": ("LW0121", MemoryError),
     "ReadOnlyArgument": ("LW0122", ValueError),
+    "ResultOutOfRange": ("LW0128", OverflowError),
 }
 
 

@@ -23,6 +23,7 @@ from loopwright.ir import (
     IterVar,
     PrimFunc,
     Range,
+    Rewriter,
     Stmt,
     Var,
     const,
@@ -233,3 +234,71 @@ def _merged(first: Nest, second: Nest) -> Stmt:
         values = [_put(value, var, both) for value in nest.values]
         bodies.append(_loops(nest.loops[1:], _realize(Nest(nest.loops[1:], values, guards, nest.statement))))
     return _loops([(both, max(n, m))], seq(bodies))
+
+
+def random_cached(seed: int) -> tuple[PrimFunc, PrimFunc, Var]:
+    """A program, the same with one block reading a copy of a buffer, and the axis of the block that copies.
+
+    The copy is made somewhere, perhaps too early or too late, of all of the buffer or of a part; perhaps under a loop.
+    """
+    rng = random.Random(seed)
+    buffers = [decl_buffer((8,), "float32", name) for name in "ABC"]
+    square = decl_buffer((8, 8), "float32", "M")
+    statements = [_statement(rng, k, buffers, square) for k in range(rng.choice([2, 3]))]
+    nests = [_nest(rng, statement, rng.random() < 0.5) for statement in statements]
+    chosen = rng.randrange(len(statements))
+    source = rng.choice(buffers)
+    copy = decl_buffer((8,), "float32", "copy")
+    axis = Var("w")
+    copied = Statement(
+        Block(
+            (IterVar(Range(const(0), const(8)), axis, IterType.DataPar),),
+            (),
+            (),
+            "copy",
+            BufferStore(copy, BufferLoad(source, [axis]), [axis]),
+        ),
+        [8],
+    )
+    extent = 8 if rng.random() < 0.75 else rng.choice([3, 6])
+    inside = rng.random() < 0.4
+    here = chosen if rng.random() < 0.7 else rng.randrange(len(nests) + 1)
+
+    def whole(with_copy: bool) -> PrimFunc:
+        parts = []
+        for k, nest in enumerate(nests):
+            body = _realize(nest)
+            var = Var("c")
+            copying = _loops([(var, extent)], _realize(Nest([], [var], [], copied)))
+            if with_copy and k == chosen:
+                block = _Redirect(source, copy).visit(nest.statement.block)
+                body = _realize(Nest(nest.loops, nest.values, nest.guards, Statement(block, nest.statement.extents)))
+                if inside:
+                    depth = rng.randrange(len(nest.loops) + 1)
+                    parts.append(_loops(nest.loops[:depth], seq([copying, _loops(nest.loops[depth:], body)])))
+                    continue
+            parts.append(_loops(nest.loops, body))
+        if with_copy and not inside:
+            parts.insert(here, copying)
+        made = [copy] if with_copy else []
+        root = Block((), (), (), "root", seq(parts), None, tuple(made))
+        return PrimFunc([*buffers, square], BlockRealize((), const(True), root))
+
+    before = whole(False)
+    return before, whole(True), axis
+
+
+class _Redirect(Rewriter):
+    """Loads of one buffer become loads of another, but for those that update it."""
+
+    def __init__(self, source: Buffer, target: Buffer) -> None:
+        self.source, self.target = source, target
+        self.stored = False
+
+    def visit_Block(self, block: Block) -> Block:
+        self.stored = isinstance(block.body, BufferStore) and block.body.buffer is self.source
+        reduces = any(one.iter_type == IterType.CommReduce for one in block.iter_vars)
+        return block if self.stored and reduces else block.with_(body=self.visit(block.body))
+
+    def visit_BufferLoad(self, load: BufferLoad) -> BufferLoad:
+        return BufferLoad(self.target, load.indices) if load.buffer is self.source else load

@@ -17,7 +17,7 @@ from tests.schedule.harness.cases import (
     step_kinds,
 )
 from tests.schedule.harness.enumerate import Answer, Case, Site, cases, run
-from tests.schedule.harness.legality import terms_of, truth
+from tests.schedule.harness.legality import truth_about
 from tests.schedule.harness.programs import TEMPLATES, Program
 from tests.schedule.harness.reduce import Failing, Failure, reduced
 
@@ -44,7 +44,7 @@ def wrongly_accepted(program: Program, moves: tuple[Move, ...]) -> Failure | Non
     sch = Schedule(program.function)
     for step in moves:
         step.apply(sch)
-    real = truth(terms_of(program.function), sch.view().function)
+    real = truth_about(program.function, sch.view().function)
     if real is None or real.is_right:
         return None
     return Failure("accepted, but wrong", real.why)
@@ -90,6 +90,13 @@ WRONG = [
     (program("last_writer_wins", 2, 2), move("Bind", loop=at("C", 1), thread_axis="threadIdx.x"), "both touch C[0]"),
     (program("reused_scratch", 2, 2), move("Fission", loop=at("B"), index=1), "C[0, 0] holds"),
     (program("reused_scratch", 2, 2), move("Parallel", loop=at("B")), "both touch B[0]"),
+    (program("squared_writer", 4), move("Parallel", loop=at("again")), "iterations i=0 and i=2 both touch C[0]"),
+    (program("scatter", 4), move("Parallel", loop=at("B")), "both touch B["),
+    (program("gather", 4), move("Merge", loops=(at("B"), at("C"))), "before anything has written it"),
+    # Two iterations of R have the same axes and compute different values.
+    (program("same_axes_other_values", 2), move("Fission", loop=at("S"), index=2), "C[0] holds"),
+    # Seen from the caller, each thread of a bound loop has a C of its own, and nobody reads them all.
+    (program("private_sum", 2, 2), move("Bind", loop=at("C", 1), thread_axis="threadIdx.x"), "both touch C["),
 ]
 
 
@@ -101,14 +108,14 @@ def _forced(case: Program, step: Move) -> Schedule:
 
 @pytest.mark.parametrize(("case", "step"), RIGHT, ids=lambda value: str(getattr(value, "name", value)))
 def test_the_truth_about_right_steps(case, step):
-    real = truth(terms_of(case.function), _forced(case, step).view().function)
+    real = truth_about(case.function, _forced(case, step).view().function)
     assert real is not None and real.legal, real
     assert Site(case).ask(step).outcome == harness.ACCEPTED_RIGHT
 
 
 @pytest.mark.parametrize(("case", "step", "witness"), WRONG, ids=lambda value: str(getattr(value, "name", value))[:60])
 def test_the_truth_about_wrong_steps(case, step, witness):
-    real = truth(terms_of(case.function), _forced(case, step).view().function)
+    real = truth_about(case.function, _forced(case, step).view().function)
     assert real is not None and not real.legal
     assert witness in real.why
     assert Site(case).ask(step).outcome == harness.REFUSED_RIGHT
@@ -133,7 +140,7 @@ def test_a_failing_case_is_made_small():
         sch = Schedule(case.function, enable_check=False)
         for step in moves:
             step.apply(sch)
-        real = truth(terms_of(case.function), sch.view().function)
+        real = truth_about(case.function, sch.view().function)
         return None if real is None or real.is_right else Failure("wrong", real.why)
 
     start = program("reversed_reader", 7)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from loopwright.evaluator import difference, evaluate_terms
 from loopwright.evaluator.errors import OutOfBounds
 from loopwright.ir import BlockRealize, For, PrimFunc, SeqStmt, Stmt
-from loopwright.schedule.lemmas import permutation_is_free, statements_commute
-from loopwright.schedule.proof import find_mismatch
+from loopwright.schedule.lemmas import permutation_is_free, statements_commute, unchanged_memory
+from loopwright.schedule.proof import Mismatch, find_mismatch
 from loopwright.script import tir as T
 from tests.schedule.random_pairs import random_nest, random_pair
 
@@ -45,7 +45,7 @@ def test_statements_that_commute_may_change_places():
         commuting += 1
         root = before.body.block.with_(body=SeqStmt((body[1], body[0])))
         after = before.with_(body=before.body.with_(block=root))
-        assert find_mismatch(before, after) is None, seed
+        assert not isinstance(find_mismatch(before, after), Mismatch), seed
     assert commuting > 5
 
 
@@ -102,3 +102,31 @@ def test_what_is_not_free():
 
     for function in (recurrence, last_one_wins, two_blocks, calls):
         assert not permutation_is_free(function, first_loop(function).loop_var)
+
+
+def test_memory_whose_users_did_not_change():
+    @T.prim_func
+    def f(A: T.Buffer((4,), "float32"), B: T.Buffer((4,), "float32"), C: T.Buffer((4,), "float32")):
+        for i in range(4):
+            with T.block("A"):
+                vi = T.axis.spatial(4, i)
+                A[vi] = T.float32(1)
+        for i in range(4):
+            with T.block("B"):
+                vi = T.axis.spatial(4, i)
+                B[vi] = A[vi]
+        for i in range(4):
+            with T.block("C"):
+                vi = T.axis.spatial(4, i)
+                C[vi] = T.float32(2)
+
+    def arranged(*order: int) -> PrimFunc:
+        body = body_of(f)
+        root = f.body.block.with_(body=SeqStmt(tuple([body[k] for k in order])))
+        return f.with_(body=f.body.with_(block=root))
+
+    a, b, c = [buffer.data for buffer in f.argument_buffers()]
+    assert unchanged_memory(f, arranged(0, 2, 1)) >= {a, b, c}
+    assert unchanged_memory(f, arranged(1, 0, 2)) == {b, c}
+    assert unchanged_memory(f, arranged(0, 1, 2, 2)) == {a, b}
+    assert unchanged_memory(f, arranged(0, 2)) == {c}

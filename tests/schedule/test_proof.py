@@ -10,7 +10,7 @@ from loopwright.ir import For, ForKind, PrimFunc, Var, pre_order_visit
 from loopwright.schedule.proof import InitOf, Mismatch, Origins, Race, Unproved, find_mismatch, find_race
 from loopwright.script import tir as T
 from tests.schedule.pairs import axis, version_of
-from tests.schedule.random_pairs import random_pair
+from tests.schedule.random_pairs import random_cached, random_pair
 
 
 def same(before: PrimFunc, after: PrimFunc, origins: Origins | None = None, terms: bool = True) -> None:
@@ -835,7 +835,8 @@ def test_gather_is_proved_and_scatter_is_not():
                 vi = T.axis.spatial(8, i)
                 C[I[vi]] = A[vi]
 
-    found = find_mismatch(scatter, scatter.with_attr("other", 1))
+    assert find_mismatch(scatter, scatter.with_attr("other", 1)) is None  # the very same statements
+    found = find_mismatch(scatter, version_of(scatter, scatter))
     assert isinstance(found, Unproved)
     assert found.reason == 'where block "C" writes C, or whether, depends on data'
 
@@ -848,9 +849,41 @@ def test_names_that_are_not_unique():
                 vi = T.axis.spatial(4, i)
                 A[vi] = A[vi] * T.float32(2)
 
-    found = find_mismatch(before, before.with_attr("other", 1))
+    found = find_mismatch(before, version_of(before, before))
     assert isinstance(found, Unproved)
     assert found.reason == "iterations that read A with the same axis values see different values"
+
+
+def test_cells_chosen_from_outside_the_block():
+    @T.prim_func
+    def before(A: T.Buffer((8,), "float32"), C: T.Buffer((4,), "float32")):
+        for i in range(2):
+            with T.block("outer"):
+                v0 = T.axis.spatial(2, i)
+                for j in range(4):
+                    with T.block("C"):
+                        vj = T.axis.spatial(4, j)
+                        C[vj] = A[v0 * 4 + vj]
+
+    @T.prim_func
+    def after(A: T.Buffer((8,), "float32"), C: T.Buffer((4,), "float32")):
+        for i in range(2):
+            with T.block("outer"):
+                v0 = T.axis.spatial(2, 1 - i)
+                for j in range(4):
+                    with T.block("C"):
+                        vj = T.axis.spatial(4, j)
+                        C[vj] = A[v0 * 4 + vj]
+
+    # By its own axis, iteration vj of C is not one value but two.
+    outer = before.body.block.body
+    assert isinstance(outer, For)
+    realize = outer.body.with_(iter_values=(1 - outer.loop_var,))
+    root = before.body.block.with_(body=outer.with_(body=realize))
+    kept = before.with_(body=before.body.with_(block=root))
+    assert difference(evaluate_terms(before), evaluate_terms(kept)) is not None
+    for changed in (kept, version_of(before, after)):
+        assert isinstance(find_mismatch(before, changed), Unproved)
 
 
 # --- races ----------------------------------------------------------------------------------------------------------
@@ -941,10 +974,29 @@ def test_shared_panel_under_a_parallel_loop():
     assert found.fields["buffer"] == "P"
 
 
+def test_private_memory_read_after_a_bound_loop():
+    @T.prim_func
+    def f(A: T.Buffer((4, 8), "float32"), D: T.Buffer((4,), "float32")):
+        C = T.alloc_buffer((4,), "float32", scope="local")
+        for i in range(4):
+            for k in T.thread_binding(8, thread="threadIdx.x"):
+                with T.block("C"):
+                    vi, vk = T.axis.remap("SR", [i, k])
+                    C[vi] = C[vi] + A[vi, vk]
+        for i in range(4):
+            with T.block("D"):
+                vi = T.axis.spatial(4, i)
+                D[vi] = C[vi]
+
+    found = find_race(f, loop_of(f, ForKind.THREAD_BINDING))
+    assert isinstance(found, Race)
+    assert found.why().startswith("iterations k = 0 and k = 1 of the bound loop k both touch C[0]")
+
+
 # --- against the evaluator ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("chunk", range(6))
+@pytest.mark.parametrize("chunk", range(4))
 def test_random_pairs(chunk):
     accepted = 0
     for seed in range(chunk * 40, chunk * 40 + 40):
@@ -960,3 +1012,21 @@ def test_random_pairs(chunk):
         elif isinstance(found, Mismatch):
             assert found.why(), seed
     assert accepted > 5
+
+
+@pytest.mark.parametrize("chunk", range(3))
+def test_random_copies(chunk):
+    accepted = 0
+    for seed in range(chunk * 60, chunk * 60 + 60):
+        before, after, copy = random_cached(seed)
+        try:
+            expected = evaluate_terms(before)
+        except OutOfBounds:
+            continue
+        found = find_mismatch(before, after, Origins(copies=frozenset([copy])))
+        if found is None:
+            accepted += 1
+            assert difference(expected, evaluate_terms(after)) is None, seed
+        elif isinstance(found, Mismatch):
+            assert found.why(), seed
+    assert accepted > 20

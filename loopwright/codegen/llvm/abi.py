@@ -21,7 +21,7 @@ from loopwright.codegen.llvm.emitter import FunctionEmitter
 from loopwright.codegen.llvm.types import BODY_PREFIX, quoted, register_type
 from loopwright.runtime.dlpack import dlpack_type
 from loopwright.runtime.dtype import INT64, DataType
-from loopwright.runtime.errors import NotBuilt
+from loopwright.runtime.errors import LoopwrightError, NotBuilt
 
 ENTRY_PREFIX: Final = "__tvm_ffi_"
 
@@ -32,6 +32,22 @@ _VALUE_BYTES = 24  # as many as a number, an address or the name of a type takes
 _MESSAGE = "%message"
 _CODE_NAME_TABLE = "lw.dtype_names"
 _CODE_NAMES = ("int", "uint", "float", "handle", "bfloat", "complex", "bool", *["type"] * 11)
+
+
+class UnknownSize(LoopwrightError, ValueError):
+    """A variable in the shape of an argument whose value no argument gives.
+
+    It is taken from the tensors: from an axis whose length is the variable itself, not an expression of it.
+    """
+
+    code = "LW0646"
+
+    def __init__(self, function: str, var: ir.Var) -> None:
+        super().__init__(
+            f"{function}: nothing gives the value of {var.name}, which the shape of an argument depends on",
+            hint=f"make {var.name} a parameter, or the length of an axis of some argument",
+            fields={"function": function, "variable": var.name},
+        )
 
 
 class EntryEmitter:
@@ -70,6 +86,9 @@ class EntryEmitter:
             self._check_rank_dtype_device(buffer)
         for buffer in buffers:
             self._bind_symbols(buffer)
+        for var in implicit:
+            if var not in self.emitter.values:
+                raise UnknownSize(self.function.name, var)
         for buffer in buffers:
             self._check_shape(buffer)
             self._check_strides(buffer)
@@ -331,8 +350,11 @@ class EntryEmitter:
         data = self._field(tensor, 0, "ptr")
         offset = self._field(tensor, 40, "i64")
         pointer = b.value(f"getelementptr i8, ptr {data}, i64 {offset}")
-        if isinstance(buffer.elem_offset, ir.IntImm) and buffer.elem_offset.value:
-            raise NotBuilt(f"argument {buffer.name} with the constant element offset {buffer.elem_offset.value}")
+        offset_of_first = buffer.elem_offset
+        if not isinstance(offset_of_first, ir.Var) and not (
+            isinstance(offset_of_first, ir.IntImm) and offset_of_first.value == 0
+        ):
+            raise NotBuilt(f"argument {buffer.name} with the element offset {_size_text(offset_of_first)}")
         address = b.value(f"ptrtoint ptr {pointer} to i64")
         size = buffer.dtype.nbytes * buffer.dtype.lanes
         if size > 1:

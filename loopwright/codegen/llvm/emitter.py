@@ -18,6 +18,7 @@ from loopwright.codegen.llvm.calls import emit_call
 from loopwright.codegen.llvm.conversions import emit_cast
 from loopwright.codegen.llvm.expression_facts import FromMemory, Speculatable
 from loopwright.codegen.llvm.function_builder import FunctionBuilder
+from loopwright.codegen.llvm.lane_of import lane_of
 from loopwright.codegen.llvm.module_text import ModuleText
 from loopwright.codegen.llvm.parallel import emit_parallel
 from loopwright.codegen.llvm.types import (
@@ -157,8 +158,14 @@ class FunctionEmitter(Visitor):
         return self._lazy_logic(node, "or", "true")
 
     def _lazy_logic(self, node: ir.And | ir.Or, operation: str, decided: str) -> str:
+        is_free = self._is_speculatable(node.b)
+        if node.dtype.lanes > 1 and not is_free:
+            lanes = [
+                self.value(type(node)(lane_of(node.a, lane), lane_of(node.b, lane))) for lane in range(node.dtype.lanes)
+            ]
+            return self.vector(lanes, node.dtype)
         a = self.value(node.a)
-        if node.dtype.lanes > 1 or self._is_speculatable(node.b):
+        if is_free:
             return self.b.value(f"{operation} {register_type(node.dtype)} {a}, {self.value(node.b)}")
         rest, end, start = self.b.label("rest"), self.b.label("decided"), self.b.block
         self.b.branch(a, *((rest, end) if operation == "and" else (end, rest)))
@@ -197,8 +204,14 @@ class FunctionEmitter(Visitor):
         """
         test = self.value(condition)
         is_likely = isinstance(condition, ir.Call) and condition.op.name == "tir.likely"
-        free = not is_likely and self._is_speculatable(then) and self._is_speculatable(otherwise)
-        if condition.dtype.lanes > 1 or free:
+        is_free = self._is_free(then) and self._is_free(otherwise)
+        if condition.dtype.lanes > 1 and not is_free:
+            lanes = [
+                self.choose(lane_of(condition, lane), lane_of(then, lane), lane_of(otherwise, lane))
+                for lane in range(then.dtype.lanes)
+            ]
+            return self.vector(lanes, then.dtype)
+        if is_free and (condition.dtype.lanes > 1 or not is_likely):
             return self.select(condition.dtype, test, then.dtype, self.value(then), self.value(otherwise))
         yes, no, end = self.b.label("then"), self.b.label("else"), self.b.label("chosen")
         self.b.branch(test, yes, no)
@@ -210,6 +223,10 @@ class FunctionEmitter(Visitor):
         self.b.jump(end)
         self.b.start(end)
         return self.b.value(f"phi {register_type(then.dtype)} [ {a}, %{from_a} ], [ {b}, %{from_b} ]")
+
+    def _is_free(self, expr: ir.Expr) -> bool:
+        """Whether `expr` may be computed here though it may not be needed; what is computed already may."""
+        return id(expr) in self._known or self._is_speculatable(expr)
 
     def visit_Cast(self, node: ir.Cast) -> str:
         return emit_cast(self, self.data(node.value), node.value.dtype, node.dtype)

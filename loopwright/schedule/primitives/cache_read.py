@@ -21,7 +21,7 @@ from collections.abc import Sequence
 
 from loopwright.ir import Block, BlockRealize, Buffer, BufferLoad, Expr, Rewriter, SeqStmt, Stmt, deep
 from loopwright.schedule.buffers import BufferName, check_plain_use, check_scope, find_buffer, fresh_buffer, touches
-from loopwright.schedule.copies import Around, cell_copy_nest
+from loopwright.schedule.copies import around_copy, cell_copy_nest
 from loopwright.schedule.edits import Edits, child_on, common_path, leaves_of
 from loopwright.schedule.handles import block_key
 from loopwright.schedule.proof import Origins
@@ -63,7 +63,7 @@ def cache_read(
     window = window_of(view, leaves, buffer, scope, still)
     name = view.fresh_block_name(f"{buffer.name}_{storage_scope}")
     cache = fresh_buffer(name, buffer.shape, buffer, storage_scope)
-    nest, made = cell_copy_nest(name, window, Around(scope, still, ()), buffer, cache)
+    nest, made = cell_copy_nest(name, window, around_copy(view, scope, still, buffer), buffer, cache)
 
     edits = Edits()
     for item in consumers:

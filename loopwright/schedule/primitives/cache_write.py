@@ -16,9 +16,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from loopwright.ir import BlockRealize, Buffer, SeqStmt, substitute
-from loopwright.schedule.buffers import BufferName, check_plain_use, check_scope, find_buffer, fresh_buffer, touches
-from loopwright.schedule.copies import Around, cell_copy_nest
+from loopwright.ir import BlockRealize, Buffer, DeclBuffer, SeqStmt, substitute
+from loopwright.schedule.buffers import (
+    BufferName,
+    check_plain_use,
+    check_scope,
+    find_buffer,
+    fresh_buffer,
+    touches,
+    visible_from,
+)
+from loopwright.schedule.copies import around_copy, cell_copy_nest
 from loopwright.schedule.edits import Edits, child_on, common_path, leaves_of
 from loopwright.schedule.errors import ScheduleError
 from loopwright.schedule.handles import block_key
@@ -72,12 +80,12 @@ def cache_write(
         for item in siblings
         if touches(item.block.reads, buffer) and not any(item is other for other in listed)
     ]
-    place = _place(view, scope, path, readers)
+    place = _place(view, scope, path, readers, visible_from(path, buffer))
     still = loops_within(place[:-1], scope)
     window = window_of(view, leaves_of(view, block), buffer, scope, still)
     name = view.fresh_block_name(f"{buffer.name}_{storage_scope}")
     cache = fresh_buffer(name, buffer.shape, buffer, storage_scope)
-    nest, made = cell_copy_nest(name, window, Around(scope, still, ()), cache, buffer)
+    nest, made = cell_copy_nest(name, window, around_copy(view, scope, still, buffer), cache, buffer)
 
     edits = Edits()
     edits.replaced[block] = substitute(block, {}, {buffer: cache})
@@ -95,13 +103,13 @@ def cache_write(
     )
 
 
-def _place(view: View, scope: BlockRealize, path: Path, readers: Sequence[Path]) -> Path:
-    """The statement that the copy stands after: the nest of the block, as far out as its readers allow."""
-    around = (*view.block_path(block_key(scope.block)), scope.block)
+def _place(view: View, scope: BlockRealize, path: Path, readers: Sequence[Path], start: int) -> Path:
+    """The statement that the copy stands after: the nest of the block, as far out as readers and allocation allow."""
+    around = path[: max(start, len(view.block_path(block_key(scope.block))) + 1)]
     if readers:
         shared = common_path([path, *readers])
         if len(shared) >= len(around) and isinstance(shared[-1], SeqStmt):
             return (*shared, child_on(path, shared))
-    if isinstance(path[len(around)], SeqStmt):
-        around = (*around, path[len(around)])  # type: ignore[assignment]
+    while isinstance(path[len(around)], (SeqStmt, DeclBuffer)):
+        around = (*around, path[len(around)])
     return (*around, path[len(around)])

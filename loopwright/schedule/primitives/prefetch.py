@@ -11,10 +11,10 @@ reads; past the end of the buffer it is still only a hint, which never faults. N
 
 from __future__ import annotations
 
-from loopwright.ir import BlockRealize, BufferLoad, Evaluate, For, Op, const, seq, substitute
-from loopwright.ir.expr import Call
-from loopwright.ir.intrinsics import address_of
-from loopwright.schedule.buffers import BufferName, find_buffer
+from loopwright.ir import BlockRealize, BufferLoad, Evaluate, For, const, seq, substitute
+from loopwright.ir.intrinsics import address_of, call_intrin
+from loopwright.schedule.buffers import BufferName, check_visible, find_buffer
+from loopwright.schedule.edits import doing_in
 from loopwright.schedule.errors import BadStepArgument
 from loopwright.schedule.handles import block_key
 from loopwright.schedule.regions import facts_under
@@ -34,6 +34,7 @@ def prefetch(view: View, block: BlockRealize, loop: For, buffer: BufferName, dis
         raise BadStepArgument("prefetch", problem, loop, "name one of get_loops(block)")
     if distance < 0:
         raise BadStepArgument("prefetch", f"distance is {distance}", loop, "ask for later iterations: 0 or more")
+    check_visible("prefetch", path, chosen, loop)
     position = next(k for k, statement in enumerate(path) if statement is loop)
     scope = view.scope_of(path)
     still = loops_within(path[: position + 1], scope)
@@ -41,6 +42,8 @@ def prefetch(view: View, block: BlockRealize, loop: For, buffer: BufferName, dis
     later = loop.loop_var + const(distance, loop.loop_var.dtype)
     facts = facts_under(still, [scope])
     indices = [facts.simplify(substitute(low, {loop.loop_var: later})) for low in window.origin]
-    hint = Call("void", Op.get("tir.prefetch"), (address_of(BufferLoad(chosen, tuple(indices))), _READ, _KEEP, _DATA))
-    after = view.replaced(path[: position + 1], loop.with_(body=seq([Evaluate(hint), loop.body])))
+    address = address_of(BufferLoad(chosen, tuple(indices)))
+    hint = call_intrin("void", "tir.prefetch", address, _READ, _KEEP, _DATA)
+    target = doing_in(path, position)
+    after = view.replaced(path[: target + 1], seq([Evaluate(hint), path[target]]))
     return Step(after, Proof.ORDER_KEPT, at=loop)

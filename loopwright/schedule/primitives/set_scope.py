@@ -2,12 +2,13 @@
 
     B = T.alloc_buffer((128,))         →     B = T.alloc_buffer((128,), scope="local")
 
-Every name of the same memory follows. The cells are the same ones, so values flow as before.
+Every name of the same memory follows. Cells and order are the same, so every read sees what it saw; where loops are
+bound to threads, whose memory may be private to each, that is proved.
 """
 
 from __future__ import annotations
 
-from loopwright.ir import BlockRealize
+from loopwright.ir import BlockRealize, ForKind
 from loopwright.schedule.buffers import BufferName, check_scope, exchange, find_buffer, home_of, rescoped
 from loopwright.schedule.step import Proof, Step
 from loopwright.schedule.view import View
@@ -20,4 +21,7 @@ def set_scope(view: View, block: BlockRealize, buffer_index: BufferName, storage
     home_of("set_scope", view, buffer, block)
     if buffer.scope() == storage_scope:
         return Step(view.function, Proof.ORDER_KEPT, at=block)
-    return Step(exchange(view.function, buffer, rescoped(buffer, storage_scope)), Proof.VALUES, at=block, buffers=[buffer])
+    after = exchange(view.function, buffer, rescoped(buffer, storage_scope))
+    # Threads have memory of their own in some scopes; without them a scope is a name.
+    threads = any(loop[-1].kind is ForKind.THREAD_BINDING for loop in view.index.loops.values())  # type: ignore[attr-defined]
+    return Step(after, Proof.VALUES if threads else Proof.GIVEN, at=block, buffers=[buffer])

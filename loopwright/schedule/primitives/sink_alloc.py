@@ -56,9 +56,9 @@ def sink_alloc(view: View, block: BlockRealize, buffer: BufferName) -> Step:
 
 def _common_use(view: View, buffer: Buffer) -> Path:
     """The statements around every block that uses the buffer, from the root."""
-    inner = [path for path in view.index.blocks.values() if _uses(path[-1], buffer)]
-    leaves = [path for path in inner if not any(len(other) > len(path) and other[len(path) - 1] is path[-1] for other in inner)]
-    return common_path(leaves)
+    users = [path for path in view.index.blocks.values() if _uses(path[-1], buffer)]
+    outer = {id(statement) for path in users for statement in path[:-1]}
+    return common_path([path for path in users if id(path[-1]) not in outer])
 
 
 def _uses(realize: Stmt, buffer: Buffer) -> bool:

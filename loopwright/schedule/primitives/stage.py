@@ -23,22 +23,17 @@ from loopwright.analysis.carried import Loop, carries
 from loopwright.analysis.reduction_init import conjuncts
 from loopwright.arith import Analyzer
 from loopwright.ir import (
-    Allocate,
-    AttrStmt,
     Block,
     BlockRealize,
     Buffer,
     BufferLoad,
     BufferStore,
-    DeclBuffer,
     Expr,
     For,
     IntImm,
     IterType,
-    LetStmt,
     Range,
     Rewriter,
-    SeqStmt,
     Stmt,
     Var,
     deep,
@@ -50,13 +45,14 @@ from loopwright.schedule.buffers import (
     allocate,
     check_plain_use,
     check_scope,
+    check_visible,
     find_buffer,
     fresh_buffer,
     is_leaf,
     replaced_regions,
-    touches,
 )
-from loopwright.schedule.copies import Around, Indices, copy_nest
+from loopwright.schedule.copies import Indices, around_copy, copy_nest
+from loopwright.schedule.edits import doing_in
 from loopwright.schedule.errors import BadStepArgument, NotSupported, ScheduleError
 from loopwright.schedule.handles import block_key
 from loopwright.schedule.index_map import IndexMap
@@ -95,12 +91,12 @@ class InitOutsideWindow(ScheduleError):
     code = "LW0253"
 
     def __init__(self, realize: BlockRealize, loop: For, carrier: For, buffer: Buffer) -> None:
-        name = realize.block.name_hint
+        name, over = realize.block.name_hint, carrier.loop_var.name
         super().__init__(
             f"stage: the window of {buffer.name} lives in one iteration of loop {loop.loop_var.name}, but the "
-            f"reduction {name!r} goes on over loop {carrier.loop_var.name}",
+            f"reduction {name!r} goes on over loop {over}",
             at=loop,
-            hint=f"decompose_reduction({name}, {carrier.loop_var.name}) first, or stage outside {carrier.loop_var.name}",
+            hint=f"decompose_reduction({name}, {over}) first, or stage outside {over}",
         )
 
 
@@ -124,6 +120,7 @@ def stage(
         raise NotSupported("stage", f"block {block.block.name_hint!r} has blocks inside", block)
     check_plain_use("stage", block, chosen)
     path = view.block_path(block_key(block.block))
+    check_visible("stage", path, chosen, loop)
     position = next(k for k, statement in enumerate(path) if statement is loop)
     scope = view.scope_of(path)
     still = loops_within(path[: position + 1], scope)
@@ -144,9 +141,7 @@ def stage(
     def place(offsets: Sequence[Expr]) -> Sequence[Expr]:
         return offsets if index_map is None else index_map.at(offsets)
 
-    # Copies of a buffer that changes while the loops run are told apart by the iteration they stand in.
-    changes = bool(still) and _is_written(view, still[0], chosen)
-    around = Around(scope, still, still if changes else [])
+    around = around_copy(view, scope, still, chosen)
     moved = _moved(block, window, staged, origin, place)
     copies: list[Block] = []
     before: list[Stmt] = []
@@ -161,7 +156,7 @@ def stage(
         after.append(nest)
         copies.append(made)
 
-    target = next(k for k in range(position + 1, len(path)) if not isinstance(path[k], _TRANSPARENT))
+    target = doing_in(path, position)
     inner = _with_block(path[target:], block, moved)
     group = allocate(staged, seq([*before, inner, *after]))
     return Step(
@@ -172,9 +167,6 @@ def stage(
         at=loop,
         buffers=[chosen],  # and the new one: everything else is read and written as before
     )
-
-
-_TRANSPARENT = (SeqStmt, Allocate, DeclBuffer, LetStmt, AttrStmt)
 
 
 def _with_block(path: Sequence[Stmt], old: BlockRealize, new: BlockRealize) -> Stmt:
@@ -189,11 +181,6 @@ def _with_block(path: Sequence[Stmt], old: BlockRealize, new: BlockRealize) -> S
 def _is_started(block: Block, buffer: Buffer) -> bool:
     """Whether the block's own init gives the buffer its values."""
     return block.init is not None and any(region.buffer is buffer for region in block.writes)
-
-
-def _is_written(view: View, root: Stmt, buffer: Buffer) -> bool:
-    """Whether a block under `root` writes the buffer."""
-    return any(touches(item.block.writes, buffer) for item in view.blocks_below(root))
 
 
 def _check_init(view: View, realize: BlockRealize, loop: For, buffer: Buffer) -> None:
@@ -232,9 +219,7 @@ def _moved(realize: BlockRealize, window: Window, new: Buffer, origin: Sequence[
 
 
 class _MoveAccesses(Rewriter):
-    def __init__(
-        self, window: Window, new: Buffer, origin: Sequence[Expr], place: Indices, facts: Analyzer
-    ) -> None:
+    def __init__(self, window: Window, new: Buffer, origin: Sequence[Expr], place: Indices, facts: Analyzer) -> None:
         self.old, self.sizes = window.buffer, window.shape
         self.new, self.origin, self.place, self.facts = new, origin, place, facts
 
@@ -265,7 +250,7 @@ class _MoveAccesses(Rewriter):
         load = self.rebuild(load)
         if load.buffer is not self.old:
             return load
-        return BufferLoad(self.new, self._indices(load.indices), span=load.span)
+        return BufferLoad._make(self.new, self._indices(load.indices), span=load.span)
 
     def visit_BufferStore(self, store: BufferStore) -> Stmt:
         store = self.rebuild(store)

@@ -3,7 +3,8 @@
     B = T.alloc_buffer((64, 64))       →     B = T.alloc_buffer((64, 64), strides=(65, 1))
 
 Here `storage_align(block, 0, axis=0, factor=64, offset=1)`. The block keeps what was asked for in its annotation
-`buffer_dim_align`; the buffer's strides are what honours it. Indices stay, so values flow as before.
+`buffer_dim_align`; the buffer's strides are what honours it. Strides only grow, so no two elements meet in one place;
+indices and order stay, so every read sees what it saw.
 """
 
 from __future__ import annotations
@@ -38,17 +39,17 @@ def storage_align(view: View, block: BlockRealize, buffer_index: int, axis: int,
     noted = block.block.with_(annotations={**block.block.annotations, _KEY: wishes})
     path = view.block_path(block_key(block.block))
     after = view.replaced(path, block.with_(block=noted))
-    return Step(exchange(after, buffer, aligned), Proof.VALUES, at=block, buffers=[buffer])
+    return Step(exchange(after, buffer, aligned), Proof.GIVEN, at=block)
 
 
 def _wishes(realize: BlockRealize) -> list[list[int]]:
     """What was asked for so far: [buffer, axis, factor, offset] each."""
     found = realize.block.annotations.get(_KEY, [])
-    is_list = isinstance(found, (list, tuple)) and all(isinstance(item, (list, tuple)) and len(item) == 4 for item in found)
-    if not is_list:
+    items = [item for item in found if isinstance(item, (list, tuple))] if isinstance(found, (list, tuple)) else []
+    if found and (len(items) != len(found) or any(len(item) != 4 for item in items)):  # type: ignore[arg-type]
         problem = f"the annotation {_KEY} of block {realize.block.name_hint!r} is {found!r}"
         raise BadStepArgument("storage_align", problem, realize, "it is a list of (buffer, axis, factor, offset)")
-    return [[int(number) for number in item] for item in found]  # type: ignore[attr-defined]
+    return [[int(number) for number in item] for item in items]
 
 
 def _strides(buffer: Buffer, wishes: Sequence[Sequence[int]], at: BlockRealize) -> tuple[Expr, ...]:

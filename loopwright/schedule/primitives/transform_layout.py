@@ -5,7 +5,8 @@
 
 Here `transform_layout(block, "B", lambda i, j: (i // 8, j, i % 8))`. Loops keep their order. A layout with room left
 over needs a `pad_value`: the cells that hold no element are filled with it, in a block of its own before the first use.
-Proved: every read sees the value it saw before; a map that puts two elements into one cell is refused by that.
+A map with an inverse gives every cell another name and keeps the order of everything, so every read sees what it saw;
+for any other map that is proved, and one that puts two elements into one cell is refused with a witness.
 """
 
 from __future__ import annotations
@@ -93,13 +94,15 @@ def transform_layout(
     after = _Relaid(old, new, mapping).apply(view.function)
     if leaves_room:
         after = _padded(View(after), new, mapping, old.shape, pad_value, block)
-    return Step(after, Proof.VALUES, at=block, buffers=[old])
+    is_renaming = _inverse(mapping, new, [Var("cell") for _ in shape]) is not None
+    return Step(after, Proof.GIVEN if is_renaming else Proof.VALUES, at=block, buffers=[old])
 
 
 def _chosen(block: BlockRealize, given: BufferName | list[object]) -> Buffer:
     if isinstance(given, (list, tuple)):
         if len(given) != 2 or given[0] not in ("read", "write") or not isinstance(given[1], int):
-            raise BadStepArgument("transform_layout", f"buffer is {given!r}", block, 'write ("read", 0) or ("write", 0)')
+            hint = 'write ("read", 0) or ("write", 0)'
+            raise BadStepArgument("transform_layout", f"buffer is {given!r}", block, hint)
         return find_buffer("transform_layout", block, given[1], f"{given[0]}s")
     return find_buffer("transform_layout", block, given, "touches")
 
@@ -122,7 +125,9 @@ class _Relaid(Rewriter):
 
     def visit_BufferLoad(self, load: BufferLoad) -> Expr:
         load = load.with_(indices=tuple([self.visit(index) for index in load.indices]))
-        return BufferLoad(self.new, self._indices(load.indices), span=load.span) if load.buffer is self.old else load
+        if load.buffer is not self.old:
+            return load
+        return BufferLoad._make(self.new, self._indices(load.indices), span=load.span)
 
     def visit_BufferStore(self, store: BufferStore) -> Stmt:
         value, indices = self.visit(store.value), tuple([self.visit(index) for index in store.indices])
@@ -196,13 +201,15 @@ def _padded(
 
 def _inverse(mapping: IndexMap, buffer: Buffer, axes: Sequence[Var]) -> dict[Var, Expr] | None:
     """The old indices in terms of the new ones, over all cells of the new layout."""
-    domains = {}
-    for var in mapping.inputs:
-        domains[var] = Range.from_min_extent(const(0), const(_whole(mapping, buffer, var)))
+    domains = {var: Range.from_min_extent(const(0), const(_whole(mapping, buffer, var))) for var in mapping.inputs}
     found = detect_iter_map(list(mapping.results), domains, TRUE, "bijective").indices
     if not found:
         return None
-    return inverse_affine_iter_map(found, list(axes))
+    inverse = inverse_affine_iter_map(found, list(axes))
+    # An index of one value has no part in the map.
+    single = {var: const(0) for var in mapping.inputs if _whole(mapping, buffer, var) == 1}
+    inverse = {**single, **inverse}
+    return inverse if all(var in inverse for var in mapping.inputs) else None
 
 
 def _whole(mapping: IndexMap, buffer: Buffer, var: Var) -> int:

@@ -144,10 +144,16 @@ class BlockStatements(Memory):
             )
         if len(spec.kinds) != len(spec.bindings):
             raise BadAxis(
-                f"T.axis.remap: {len(spec.kinds)} kinds for {len(spec.bindings)} loops", self.place(node), None
+                f"T.axis.remap: {len(spec.kinds)} kinds for {len(spec.bindings)} loops",
+                self.place(node),
+                "give one letter, S or R, for each loop in the list",
             )
         if names is not None and len(names) != len(spec.bindings):
-            raise BadAxis(f"T.axis.remap: {len(spec.bindings)} axes for {len(names)} names", self.place(node), None)
+            raise BadAxis(
+                f"T.axis.remap: {len(spec.bindings)} axes for {len(names)} names",
+                self.place(node),
+                "give one name for each loop in the list",
+            )
         made = []
         for k, (kind, binding) in enumerate(zip(spec.kinds, spec.bindings, strict=True)):
             loop = self.loops.get(binding) if isinstance(binding, Var) else None

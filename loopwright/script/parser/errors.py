@@ -139,6 +139,12 @@ class Rebinding(DiagnosticError):
         )
 
 
+_PLACES = {
+    "directly inside a block": 'put it under with T.block("name"):, before the statements of the block',
+    "directly inside the function": "move it out, to the level of the function's own statements",
+}
+
+
 class Misplaced(DiagnosticError):
     """A construct stands where it has no meaning: block facts outside a block, function facts inside a loop, …"""
 
@@ -148,7 +154,7 @@ class Misplaced(DiagnosticError):
         super().__init__(
             f"{what} belongs {belongs}, but stands {stands}",
             at=at,
-            hint=hint,
+            hint=hint or _PLACES.get(belongs),
             fields={"construct": what, "found": stands},
         )
 

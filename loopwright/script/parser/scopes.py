@@ -12,6 +12,7 @@ from loopwright.runtime.errors import SourceLine
 from loopwright.script.parser.errors import Rebinding
 
 MISSING: Final = object()
+_USED_BUILTINS: Final = {"abs", "bool", "float", "int", "len", "max", "min", "range", "sum"}
 
 
 class Environment:
@@ -32,7 +33,9 @@ class Environment:
         return value
 
     def names(self) -> set[str]:
-        return {name for layer in self.layers for name in layer if isinstance(name, str)}
+        """What a misspelled name may have meant: not a builtin, unless scripts use it."""
+        own = {name for layer in self.layers[:-1] for name in layer if isinstance(name, str)}
+        return own | _USED_BUILTINS
 
     def flat(self) -> dict[str, Any]:
         """All names in one dictionary, inner layers first."""

@@ -4,6 +4,8 @@ The evaluator on terms decides, for all inputs at once: every cell the caller ca
 read before it is written or outside its buffer, no two iterations of a parallel or bound loop touch one cell with a
 write among them, and a vectorized loop runs in lockstep.
 
+Where data steers the program there are terms only for given inputs: they may show that a step is wrong, never that it
+is right.
 Two things are right though the plain comparison says no. A copy may copy cells that hold nothing, as long as nobody
 uses the copies: memory then starts with terms of its own, which must not reach the caller. And terms know a reduction
 by its block. A step that takes the cell out of the block (staging what a sum reads of itself)
@@ -40,12 +42,15 @@ from loopwright.ir import (
     Buffer,
     BufferLoad,
     BufferStore,
+    Expr,
     For,
     ForKind,
     Node,
     PrimFunc,
     Rewriter,
+    Select,
     Stmt,
+    const,
     pre_order_visit,
 )
 from loopwright.runtime.dtype import DataType
@@ -73,9 +78,12 @@ class Truth:
         return self.legal or self.is_regrouped or self.copies_undefined
 
 
-def terms_of(function: PrimFunc) -> Terms:
-    """What the function computes, symbolically."""
-    return evaluate_terms(function, check_races=True)
+def terms_of(function: PrimFunc) -> Terms | None:
+    """What the function computes, symbolically; None when data steers it."""
+    try:
+        return evaluate_terms(function, check_races=True)
+    except DataDependent:
+        return None
 
 
 def truth(before: Terms, after: PrimFunc) -> Truth | None:
@@ -122,6 +130,13 @@ class _OneLaneAtATime(Rewriter):
         body = self.visit(loop.body)
         self.inside = outside
         return loop.with_(kind=ForKind.SERIAL, body=body)
+
+
+def truth_about(before: PrimFunc, after: PrimFunc) -> Truth | None:
+    """The truth by terms, or by numbers where data steers the program."""
+    expected = terms_of(before)
+    real = None if expected is None else truth(expected, after)
+    return real or disproof(before, after)
 
 
 class _UndefinedMemory(_TermCompiler):
@@ -270,6 +285,57 @@ def _added(update: Term) -> Term | None:
 
 
 # --- numbers ------------------------------------------------------------------------------------------------------
+
+
+def disproof(before: PrimFunc, after: PrimFunc, inputs: int = 4) -> Truth | None:
+    """Inputs for which two programs differ or race; None when none were found, which proves nothing."""
+    stored = _stored(before)
+    for seed in range(inputs):
+        # Few different values: several iterations go to one cell.
+        rng = np.random.default_rng(seed)
+        given: dict[str, list[int]] = {}
+        for buffer in before.argument_buffers():
+            size = prod([int(extent) for extent in buffer.shape])  # type: ignore[call-overload]
+            if buffer not in stored and buffer.dtype.is_int:
+                given[buffer.name] = rng.integers(-2, 3, size).tolist()
+        expected = terms_of(_ForInputs(before, given).visit(before))
+        if expected is None:
+            return None
+        real = truth(expected, _ForInputs(after, given).visit(after))
+        if real is not None and not real.is_right:
+            return real
+    return None
+
+
+def _stored(function: PrimFunc) -> set[Buffer]:
+    found: set[Buffer] = set()
+
+    def look(node: Node) -> None:
+        if isinstance(node, BufferStore):
+            found.add(node.buffer)
+
+    pre_order_visit(function.body, look)
+    return found
+
+
+class _ForInputs(Rewriter):
+    """Loads of arguments that nobody writes become choices among the given numbers."""
+
+    def __init__(self, function: PrimFunc, given: Mapping[str, Sequence[int]]) -> None:
+        self.values = {buffer: given.get(buffer.name) for buffer in function.argument_buffers()}
+
+    def visit_BufferLoad(self, load: BufferLoad) -> Expr:
+        load = self.rebuild(load)
+        values = self.values.get(load.buffer)
+        if values is None:
+            return load
+        place: Expr = const(0)
+        for index, extent in zip(load.indices, load.buffer.shape, strict=True):
+            place = place * extent + index
+        chosen: Expr = const(values[-1], load.dtype)
+        for position, value in enumerate(values[:-1]):
+            chosen = Select(place.equal(position), const(value, load.dtype), chosen)
+        return chosen
 
 
 def numbers_of(function: PrimFunc, arguments: Sequence[np.ndarray]) -> list[np.ndarray] | str:

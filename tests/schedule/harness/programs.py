@@ -512,6 +512,113 @@ for i, j in T.grid({n}, {m}):
             vi, vj = T.axis.remap("SS", [i, j])
             C[vi, vj] = C[vi, vj] * 3
 
+== squared_reader | n | A: n; C: n
+B = T.alloc_buffer(({n},), "int32")
+for i in range({n}):
+    with T.block("B"):
+        vi = T.axis.spatial({n}, i)
+        B[vi] = A[vi] + 1
+for i in range({n}):
+    with T.block("C"):
+        vi = T.axis.spatial({n}, i)
+        C[vi] = B[vi * vi % {n}] * B[T.min(vi + 1, {n-1})]
+
+== squared_writer | n | A: n; X: n; C: n
+for i in range({n}):
+    with T.block("C"):
+        vi = T.axis.spatial({n}, i)
+        C[vi] = A[vi] + 1
+for i in range({n}):
+    with T.block("again"):
+        vi = T.axis.spatial({n}, i)
+        C[vi * vi % {n}] = X[vi] * 3
+
+== gather | n | A: n; I: n; C: n
+B = T.alloc_buffer(({n},), "int32")
+for i in range({n}):
+    with T.block("B"):
+        vi = T.axis.spatial({n}, i)
+        B[vi] = A[vi] + 1
+for i in range({n}):
+    with T.block("C"):
+        vi = T.axis.spatial({n}, i)
+        C[vi] = B[I[vi] % {n}] * 2
+
+== scatter | n | A: n; I: n; C: n
+B = T.alloc_buffer(({n},), "int32")
+for i in range({n}):
+    with T.block("zero"):
+        vi = T.axis.spatial({n}, i)
+        B[vi] = 0
+for i in range({n}):
+    with T.block("B"):
+        vi = T.axis.spatial({n}, i)
+        B[I[vi] % {n}] = A[vi] + 1
+for i in range({n}):
+    with T.block("C"):
+        vi = T.axis.spatial({n}, i)
+        C[vi] = B[vi] * 2
+
+== written_where_positive | n | A: n; C: n; D: n
+for i in range({n}):
+    with T.block("C"):
+        vi = T.axis.spatial({n}, i)
+        C[vi] = A[vi] + 1
+for i in range({n}):
+    with T.block("again"):
+        vi = T.axis.spatial({n}, i)
+        if A[vi] > 0:
+            C[vi] = A[{n-1} - vi] * 3
+for i in range({n}):
+    with T.block("D"):
+        vi = T.axis.spatial({n}, i)
+        D[vi] = C[vi] * 2
+
+== same_axes_other_values | n | A: n; C: n
+S = T.alloc_buffer((1,), "int32")
+R = T.alloc_buffer((1,), "int32")
+for i in range({n}):
+    with T.block("S"):
+        vi = T.axis.spatial({n}, i)
+        S[0] = A[vi] + 1
+    with T.block("R"):
+        v0 = T.axis.spatial(1, 0)
+        R[v0] = S[v0] * 2
+    with T.block("C"):
+        vi = T.axis.spatial({n}, i)
+        C[vi] = R[0] * 3
+
+== repeated_sum | n m | A: m; B: m; C: n
+S = T.alloc_buffer((1,), "int32")
+for i in range({n}):
+    for j in range({m}):
+        with T.block("S"):
+            v0 = T.axis.spatial(1, 0)
+            vj = T.axis.reduce({m}, j)
+            with T.init():
+                S[v0] = 0
+            S[v0] = S[v0] + A[vj]
+    with T.block("C"):
+        vi = T.axis.spatial({n}, i)
+        C[vi] = S[0] * 3
+    for j in range({m}):
+        with T.block("A"):
+            vj = T.axis.spatial({m}, j)
+            A[vj] = A[vj] + B[vj]
+
+== private_sum | n m | A: n, m; D: n
+C = T.alloc_buffer(({n},), "int32", scope="local")
+for i, j in T.grid({n}, {m}):
+    with T.block("C"):
+        vi, vj = T.axis.remap("SR", [i, j])
+        with T.init():
+            C[vi] = 0
+        C[vi] = C[vi] + A[vi, vj]
+for i in range({n}):
+    with T.block("D"):
+        vi = T.axis.spatial({n}, i)
+        D[vi] = C[vi] * 2
+
 == flat_sum | n m | A: n, m; C: n
 for f in range({n*m}):
     with T.block("C"):

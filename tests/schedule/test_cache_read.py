@@ -1,0 +1,145 @@
+"""cache_read: a copy of what blocks read, made once before them."""
+
+from __future__ import annotations
+
+import pytest
+
+from loopwright import te, tir
+from loopwright.schedule.buffers import NoSuchBuffer
+from loopwright.schedule.errors import BadStepArgument
+from loopwright.script import tir as T
+from tests.schedule.steps import chain, check, matmul, refused
+
+
+@T.prim_func
+def shift(A: T.Buffer(12), C: T.Buffer(8), D: T.Buffer(8)):
+    B = T.alloc_buffer(12)
+    for i in range(12):
+        with T.block("B"):
+            vi = T.axis.spatial(12, i)
+            B[vi] = A[vi] * T.float32(2)
+    for i in range(8):
+        with T.block("C"):
+            vi = T.axis.spatial(8, i)
+            C[vi] = B[vi + 3]
+    for i in range(8):
+        with T.block("D"):
+            vi = T.axis.spatial(8, i)
+            D[vi] = B[vi]
+
+
+def test_an_argument_is_copied_at_the_start_and_only_the_needed_region():
+    @T.prim_func
+    def before(A: T.Buffer(12), B: T.Buffer(8)):
+        for i in range(8):
+            with T.block("B"):
+                vi = T.axis.spatial(8, i)
+                B[vi] = A[vi + 3]
+
+    @T.prim_func
+    def expected(A: T.Buffer(12), B: T.Buffer(8)):
+        A_local = T.alloc_buffer(12, scope="local")
+        for ax0 in range(8):
+            with T.block("A_local"):
+                v0 = T.axis.spatial(12, ax0 + 3)
+                A_local[v0] = A[v0]
+        for i in range(8):
+            with T.block("B"):
+                vi = T.axis.spatial(8, i)
+                B[vi] = A_local[vi + 3]
+
+    sch = tir.Schedule(before)
+    copy = sch.cache_read("B", 0, "local")
+    assert sch.get(copy).name_hint == "A_local"
+    check(sch, before, expected)
+
+
+def test_the_copy_stands_after_the_writer_and_all_readers_switch():
+    sch = tir.Schedule(shift)
+    sch.cache_read("C", "B", "global")
+
+    @T.prim_func
+    def expected(A: T.Buffer(12), C: T.Buffer(8), D: T.Buffer(8)):
+        B = T.alloc_buffer(12)
+        B_global = T.alloc_buffer(12)
+        for i in range(12):
+            with T.block("B"):
+                vi = T.axis.spatial(12, i)
+                B[vi] = A[vi] * T.float32(2)
+        for ax0 in range(11):
+            with T.block("B_global"):
+                v0 = T.axis.spatial(12, ax0)
+                B_global[v0] = B[v0]
+        for i in range(8):
+            with T.block("C"):
+                vi = T.axis.spatial(8, i)
+                C[vi] = B_global[vi + 3]
+        for i in range(8):
+            with T.block("D"):
+                vi = T.axis.spatial(8, i)
+                D[vi] = B_global[vi]
+
+    check(sch, shift, expected)
+
+
+def test_only_listed_consumers_switch():
+    sch = tir.Schedule(shift)
+    sch.cache_read("C", "B", "global", consumer_blocks=["C"])
+    assert sch.get(sch.get_block("D")).reads[0].buffer.name == "B"
+    assert sch.get(sch.get_block("C")).reads[0].buffer.name == "B_global"
+    check(sch, shift)
+
+
+def test_a_producer_in_the_same_loop_is_copied_there():
+    before = chain()
+    sch = tir.Schedule(before)
+    m = sch.get_loops("E")[0]
+    sch.compute_at("D", m)
+    copy = sch.cache_read("E", "D", "local")
+    assert sch.get_loops(copy)[0].name == m.name
+    check(sch, before)
+
+
+def test_a_block_that_updates_in_place_reads_the_copy_of_what_was():
+    @T.prim_func
+    def before(A: T.Buffer(8)):
+        for i in range(8):
+            with T.block("A"):
+                vi = T.axis.spatial(8, i)
+                A[vi] = A[vi] + T.float32(1)
+
+    sch = tir.Schedule(before)
+    sch.cache_read("A", 0, "local")
+    check(sch, before)
+
+
+@pytest.mark.parametrize("extent", [1, 2, 7])
+def test_boundary_shapes_and_reductions(extent):
+    before = matmul(extent, 3, extent)
+    sch = tir.Schedule(before)
+    sch.cache_read("C", 0, "global")
+    sch.cache_read("C", "B", "local")
+    check(sch, before)
+
+
+def test_tuple_reductions():
+    A = te.placeholder((4, 5), name="A")
+    k = te.reduce_axis((0, 5), "k")
+    argmax = te.comm_reducer(
+        lambda x, y: (te.if_then_else(x[1] >= y[1], x[0], y[0]), te.if_then_else(x[1] >= y[1], x[1], y[1])),
+        lambda t0, t1: (tir.const(-1, t0), te.min_value(t1)),
+        name="argmax",
+    )
+    I = te.placeholder((5,), name="I", dtype="int32")
+    index, value = te.compute((4,), lambda i: argmax((I[k], A[i, k]), axis=k), name="best")
+    before = te.create_prim_func([I, A, index, value])
+    sch = tir.Schedule(before)
+    sch.cache_read("best", "A", "local")
+    check(sch, before)
+
+
+def test_what_is_not_there_is_refused():
+    sch = tir.Schedule(matmul())
+    refused(sch, NoSuchBuffer, r"block 'C' reads 2 buffers, so there is none at 2", "cache_read", "C", 2, "local")
+    refused(sch, NoSuchBuffer, r"block 'C' reads no buffer 'C'", "cache_read", "C", "C", "local")
+    refused(sch, BadStepArgument, r"there is no memory scope 'moon'", "cache_read", "C", 0, "moon")

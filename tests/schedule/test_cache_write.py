@@ -1,0 +1,92 @@
+"""cache_write: a block writes a new buffer, which is copied out after it."""
+
+from __future__ import annotations
+
+import pytest
+
+from loopwright import tir
+from loopwright.schedule.buffers import NoSuchBuffer
+from loopwright.schedule.primitives.cache_write import SeveralWriters
+from loopwright.script import tir as T
+from tests.schedule.steps import chain, check, matmul, refused
+
+
+def test_the_block_writes_the_copy_and_its_init_too():
+    before = matmul(4, 3, 2)
+    sch = tir.Schedule(before)
+    copy = sch.cache_write("C", 0, "local")
+
+    @T.prim_func
+    def expected(A: T.Buffer((4, 2)), B: T.Buffer((2, 3)), C: T.Buffer((4, 3))):
+        T.func_attr({"tir.noalias": True})
+        C_local = T.alloc_buffer((4, 3), scope="local")
+        for i, j, k in T.grid(4, 3, 2):
+            with T.block("C"):
+                vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+                with T.init():
+                    C_local[vi, vj] = T.float32(0)
+                C_local[vi, vj] = C_local[vi, vj] + A[vi, vk] * B[vk, vj]
+        for ax0, ax1 in T.grid(4, 3):
+            with T.block("C_local"):
+                v0, v1 = T.axis.remap("SS", [ax0, ax1])
+                C[v0, v1] = C_local[v0, v1]
+
+    assert sch.get(copy).name_hint == "C_local"
+    check(sch, before, expected)
+
+
+def test_consumers_keep_the_original_unless_listed():
+    before = chain()
+    sch = tir.Schedule(before)
+    sch.cache_write("D", 0, "global")
+    assert sch.get(sch.get_block("E")).reads[0].buffer.name == "D"
+    check(sch, before)
+
+    sch = tir.Schedule(before)
+    sch.cache_write("D", 0, "global", consumer_blocks=["E"])
+    assert sch.get(sch.get_block("E")).reads[0].buffer.name == "D_global"
+    check(sch, before)
+
+
+def test_the_copy_stands_where_readers_in_the_same_loop_see_it():
+    before = chain()
+    sch = tir.Schedule(before)
+    m = sch.get_loops("E")[0]
+    sch.compute_at("D", m)
+    copy = sch.cache_write("D", 0, "local")
+    assert sch.get_loops(copy)[0].name == m.name
+    check(sch, before)
+
+
+def test_guarded_tiles_are_copied_out_whole():
+    before = matmul(7, 5, 3)
+    sch = tir.Schedule(before)
+    i, j, k = sch.get_loops("C")
+    sch.split(i, [None, 4])
+    sch.split(j, [None, 4])
+    sch.cache_write("C", "C", "global")
+    check(sch, before)
+
+
+@pytest.mark.parametrize("extent", [1, 2, 7])
+def test_boundary_shapes(extent):
+    before = matmul(extent, 1, extent)
+    sch = tir.Schedule(before)
+    sch.cache_write("C", 0, "local")
+    check(sch, before)
+
+
+def test_several_writers_are_refused_with_what_would_work():
+    sch = tir.Schedule(matmul())
+    i = sch.get_loops("C")[0]
+    sch.decompose_reduction("C", i)
+    update = sch.get_block("C_update")
+    error = refused(
+        sch, SeveralWriters, r"C is written by block 'C_update' and also by 'C_init'", "cache_write", update, 0, "local"
+    )
+    assert "stage(C_update" in error.hint
+
+
+def test_what_is_not_there_is_refused():
+    sch = tir.Schedule(matmul())
+    refused(sch, NoSuchBuffer, r"block 'C' writes no buffer 'A'", "cache_write", "C", "A", "local")

@@ -1,0 +1,56 @@
+"""prefetch: each iteration asks for what the block reads some iterations later."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import loopwright as lw
+from loopwright import tir
+from loopwright.schedule.buffers import NoSuchBuffer
+from loopwright.schedule.errors import BadStepArgument
+from loopwright.script import tir as T
+from tests.schedule.steps import check, matmul, refused
+
+
+def test_the_address_is_that_of_a_later_iteration():
+    before = matmul(4, 3, 16)
+    sch = tir.Schedule(before)
+    k = sch.get_loops("C")[2]
+    sch.prefetch("C", k, "B", distance=8)
+
+    @T.prim_func
+    def expected(A: T.Buffer((4, 16)), B: T.Buffer((16, 3)), C: T.Buffer((4, 3))):
+        T.func_attr({"tir.noalias": True})
+        for i, j, k in T.grid(4, 3, 16):
+            T.call_intrin("void", "tir.prefetch", T.address_of(B[k + 8, j]), 0, 3, 1)
+            with T.block("C"):
+                vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+                T.reads(A[vi, vk], B[vk, vj])
+                T.writes(C[vi, vj])
+                with T.init():
+                    C[vi, vj] = T.float32(0)
+                C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]
+
+    check(sch, before, expected)
+
+
+def test_addresses_past_the_end_do_no_harm_and_later_steps_are_still_proved():
+    before = matmul(4, 3, 16)
+    sch = tir.Schedule(before)
+    i, j, k = sch.get_loops("C")
+    sch.prefetch("C", j, "A", distance=10**6)
+    sch.prefetch("C", i, "B", distance=1)
+    sch.parallel(i)
+    run = lw.build(sch.mod)
+    a, b = np.arange(64, dtype=np.float32).reshape(4, 16), np.arange(48, dtype=np.float32).reshape(16, 3)
+    c = np.zeros((4, 3), np.float32)
+    run(a, b, c)
+    np.testing.assert_array_equal(c, a @ b)
+    assert "prefetch" in run.get_source("ll")
+
+
+def test_wrong_arguments_are_refused():
+    sch = tir.Schedule(matmul())
+    k = sch.get_loops("C")[2]
+    refused(sch, NoSuchBuffer, r"touches no buffer 'X'", "prefetch", "C", k, "X")
+    refused(sch, BadStepArgument, r"distance is -1", "prefetch", "C", k, "A", distance=-1)

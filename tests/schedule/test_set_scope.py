@@ -1,0 +1,62 @@
+"""set_scope: a buffer lives in another kind of memory."""
+
+from __future__ import annotations
+
+from loopwright import tir
+from loopwright.schedule.buffers import NotOurMemory
+from loopwright.schedule.errors import BadStepArgument
+from loopwright.script import tir as T
+from tests.schedule.steps import check, matmul, refused
+
+
+@T.prim_func
+def two_steps(A: T.Buffer(8), C: T.Buffer(8)):
+    B = T.alloc_buffer(8)
+    for i in range(8):
+        with T.block("B"):
+            vi = T.axis.spatial(8, i)
+            B[vi] = A[vi] * T.float32(2)
+    for i in range(8):
+        with T.block("C"):
+            vi = T.axis.spatial(8, i)
+            C[vi] = B[vi]
+
+
+def test_every_use_follows():
+    sch = tir.Schedule(two_steps)
+    sch.set_scope("B", 0, "local")
+
+    @T.prim_func
+    def expected(A: T.Buffer(8), C: T.Buffer(8)):
+        B = T.alloc_buffer(8, scope="local")
+        for i in range(8):
+            with T.block("B"):
+                vi = T.axis.spatial(8, i)
+                B[vi] = A[vi] * T.float32(2)
+        for i in range(8):
+            with T.block("C"):
+                vi = T.axis.spatial(8, i)
+                C[vi] = B[vi]
+
+    check(sch, two_steps, expected)
+
+
+def test_the_same_scope_changes_nothing():
+    sch = tir.Schedule(two_steps)
+    sch.set_scope("B", "B", "global")
+    assert sch.mod["main"] is two_steps or sch.mod["main"].body is two_steps.body
+
+
+def test_a_buffer_allocated_in_a_loop():
+    before = matmul()
+    sch = tir.Schedule(before)
+    copy = sch.stage("C", sch.get_loops("C")[0], "B")
+    sch.set_scope(copy, "B_stage", "local")
+    assert sch.get(copy).writes[0].buffer.scope() == "local"
+    check(sch, before)
+
+
+def test_arguments_and_unknown_scopes_are_refused():
+    sch = tir.Schedule(two_steps)
+    refused(sch, NotOurMemory, r"C is an argument of the function", "set_scope", "C", 0, "local")
+    refused(sch, BadStepArgument, r"there is no memory scope 'fast'", "set_scope", "B", 0, "fast")
