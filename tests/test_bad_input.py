@@ -54,7 +54,12 @@ SCRIPTS = {
         "name 'scale' is not defined",
         "define it in the script, around it, or in extra_vars",
     ),
-    "misspelled name": ("for i in range(8):\n    B[i] = «AA»[i]", NameError, "name 'AA' is not defined", "did you mean 'A'?"),
+    "misspelled name": (
+        "for i in range(8):\n    B[i] = «AA»[i]",
+        NameError,
+        "name 'AA' is not defined",
+        "did you mean 'A'?",
+    ),
     "misspelled intrinsic": (
         "for i in range(8):\n    B[i] = «T.expp»(A[i])",
         AttributeError,
@@ -116,7 +121,12 @@ SCRIPTS = {
         "T.axis.remap: 2 kinds for 1 loops",
         "give one letter, S or R, for each loop in the list",
     ),
-    "too many indices": ("«B[0, 1]» = A[0]", lw.LoopwrightError, "B has 1 dimension, but 2 indices were given", "write B[i]"),
+    "too many indices": (
+        "«B[0, 1]» = A[0]",
+        lw.LoopwrightError,
+        "B has 1 dimension, but 2 indices were given",
+        "write B[i]",
+    ),
     "return": (
         "«return 3»",
         lw.LoopwrightError,
@@ -135,7 +145,12 @@ SCRIPTS = {
         "unknown data type 'float31'",
         "use one of bool, int8 to int64",
     ),
-    "missing colon": ("for i in range(8)«»\n    B[i] = A[i]", lw.LoopwrightError, "the script is not valid Python: expected ':'", ""),
+    "missing colon": (
+        "for i in range(8)«»\n    B[i] = A[i]",
+        lw.LoopwrightError,
+        "the script is not valid Python: expected ':'",
+        "",
+    ),
 }
 
 
@@ -293,7 +308,9 @@ TENSORS = {
         "convert it with .astype('float32')",
     ),
     "identity whose field has another type": (
-        lambda: reducer(lambda x, y: (x[0] + y[0], x[1] + y[1]), lambda t0, t1: (tir.const(0, "int32"), tir.const(0, t1))),
+        lambda: reducer(
+            lambda x, y: (x[0] + y[0], x[1] + y[1]), lambda t0, t1: (tir.const(0, "int32"), tir.const(0, t1))
+        ),
         "te.comm_reducer both: fidentity gives int32 for field 0, whose values are float32",
         "",
         "convert it with .astype('float32'), or make it with tir.const(…, 'float32')",
@@ -339,7 +356,9 @@ def test_unknown_target_kinds_options_and_cpus():
     )
     text = told(lambda: lw.build(row_sums(), target="llvm -mcpuu=x"), ValueError)
     assert_anatomy(text, "target kind llvm has no attribute 'mcpuu'", asked="-mcpuu=x", hint="use one of -mcpu")
-    text = told(lambda: lw.build(row_sums(), target="llvm -mtriple=x86_64-unknown-linux-gnu -mcpu=skylakee"), ValueError)
+    text = told(
+        lambda: lw.build(row_sums(), target="llvm -mtriple=x86_64-unknown-linux-gnu -mcpu=skylakee"), ValueError
+    )
     assert_anatomy(text, "unknown CPU 'skylakee' for x86_64", asked="lw.build", hint="use one of skylake")
     text = told(lambda: lw.build(row_sums(), target="llvm -mtriple=x86_64-unknown-linux-gnu -mcpu=zzz"), ValueError)
     assert len(text) < 600
@@ -495,13 +514,38 @@ def sums():
 @pytest.mark.parametrize(
     ("make", "kind", "problem", "hint"),
     [
-        (lambda a, b: ([1, 2], b), "ArgumentKindMismatch", "main: argument A (number 1) is not a tensor", "pass a numpy array"),
-        (lambda a, b: ("text", b), "ArgumentKindMismatch", "main: argument A (number 1) is not a tensor", "pass a numpy array"),
-        (lambda a, b: (a.astype("complex64"), b), "DtypeMismatch", "main: argument A has element type complex64", "convert it first"),
-        (lambda a, b: (a.astype("uint8"), b), "DtypeMismatch", "main: argument A has element type uint8", "convert it first"),
+        (
+            lambda a, b: ([1, 2], b),
+            "ArgumentKindMismatch",
+            "main: argument A (number 1) is not a tensor",
+            "pass a numpy array",
+        ),
+        (
+            lambda a, b: ("text", b),
+            "ArgumentKindMismatch",
+            "main: argument A (number 1) is not a tensor",
+            "pass a numpy array",
+        ),
+        (
+            lambda a, b: (a.astype("complex64"), b),
+            "DtypeMismatch",
+            "main: argument A has element type complex64",
+            "convert it first",
+        ),
+        (
+            lambda a, b: (a.astype("uint8"), b),
+            "DtypeMismatch",
+            "main: argument A has element type uint8",
+            "convert it first",
+        ),
         (lambda a, b: (a, b.reshape(8, 1)), "RankMismatch", "main: argument C has 2 dimension(s), expected 1", ""),
         (lambda a, b: (a[::-1], b), "StrideMismatch", "main: argument A has strides (-4, 1)", "pass a compact copy"),
-        (lambda a, b: (np.broadcast_to(a[0], (8, 4)).copy()[:, :3], b), "ShapeMismatch", "main: argument A has shape (8, 3)", ""),
+        (
+            lambda a, b: (np.broadcast_to(a[0], (8, 4)).copy()[:, :3], b),
+            "ShapeMismatch",
+            "main: argument A has shape (8, 3)",
+            "",
+        ),
     ],
 )
 def test_wrong_arguments_of_calls(sums, make, kind, problem, hint):
@@ -528,7 +572,10 @@ def test_outputs_that_overlap_each_other():
 def test_literals_that_do_not_fit():
     text = told(lambda: tir.const(300, "uint8"), ValueError)
     assert_anatomy(
-        text, "literal 300 does not fit uint8, which holds 0 to 255", asked='tir.const(300, "uint8")', hint="use a wider type"
+        text,
+        "literal 300 does not fit uint8, which holds 0 to 255",
+        asked='tir.const(300, "uint8")',
+        hint="use a wider type",
     )
 
 

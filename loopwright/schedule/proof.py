@@ -170,7 +170,7 @@ class _Comparison:
         elif not seen.updates.is_empty() or not updates.is_empty():
             found = self._compare_updates(seen, known, updates, defined)
         for other in known:
-            self._check_names(other)
+            self.old.check_names(other.flow.buffer)
         return found
 
     def _compare_updates(self, seen: Through, known: list[Through], updates: Any, defined: Any) -> Mismatch | None:
@@ -189,7 +189,7 @@ class _Comparison:
             if missing is not None:
                 return Mismatch("missing", self.old, self.new, seen, known, missing, lacking)
         if not seen.updates_differ:
-            again = _twice(seen)
+            again = seen.twice()
             named = again.apply_domain(seen.reader_names).apply_range(seen.writer_names)
             twice = self._possible(named.intersect_domain(defined))
             if twice is not None:
@@ -242,27 +242,7 @@ class _Comparison:
             raise NotProvable(f"block {title} has a load of {buffer.name} that stands for none it had before")
         return None
 
-    def _check_names(self, known: Through) -> None:
-        """Names are a way to compare only when all iterations of one name saw the same."""
-        if not known.readers_differ:
-            lacking = known.reader_names.intersect_domain(known.base.domain()).apply_range(known.named_updates)
-            lacking = lacking.subtract(known.updates.apply_range(known.writer_names))
-            if not known.named_base.is_single_valued() or not lacking.is_empty():
-                raise NotProvable(
-                    f"iterations that read {known.flow.buffer.name} with the same axis values see different values"
-                )
-        if not known.updates_differ and not _twice(known).is_empty():
-            raise NotProvable(f"{known.flow.buffer.name} is updated several times with the same axis values")
-
     def _undefined(self) -> Any:
         import islpy as isl
 
         return isl.UnionSet.read_from_str(context(), f"{{ {UNDEFINED}[] }}")
-
-
-def _twice(seen: Through) -> Any:
-    """Reader → update, where the reader sees another iteration of the same name as well."""
-    names = seen.writer_names.intersect_domain(seen.updates.range())
-    alike = names.apply_range(names.reverse())
-    alike = alike.subtract(names.domain().identity())
-    return seen.updates.apply_range(alike).intersect(seen.updates)

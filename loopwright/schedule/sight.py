@@ -37,6 +37,12 @@ class Through(NamedTuple):
     readers_differ: bool  # no two iterations of readers have one name
     updates_differ: bool  # the same for the updates that they see
 
+    def twice(self) -> Any:
+        """Reader → update, where the reader sees another iteration of the same name as well."""
+        names = self.writer_names.intersect_domain(self.updates.range())
+        alike = names.apply_range(names.reverse()).subtract(names.domain().identity())
+        return self.updates.apply_range(alike).intersect(self.updates)
+
 
 class Sight:
     """What readers see, buffer by buffer, when first asked for."""
@@ -57,6 +63,7 @@ class Sight:
                 self.naming.ambiguous.add(key)
         self.followed: dict[str, Reference] = {}  # every write and update met, by tag
         self._found: dict[Buffer, Through] = {}
+        self._checked: set[Buffer] = set()
 
     def through(self, buffer: Buffer) -> Through:
         """What the readers of `buffer` see. Raises NotProvable."""
@@ -64,6 +71,47 @@ class Sight:
         if found is None:
             found = self._found[buffer] = self._make(buffer)
         return found
+
+    def check_names(self, buffer: Buffer) -> None:
+        """Make sure that a name stands for one value: raise NotProvable when it may stand for several.
+
+        All iterations of a reader with one name must see the same; and where iterations of a writer share a name, so
+        must they in whatever their block reads.
+        """
+        if buffer in self._checked:
+            return
+        self._checked.add(buffer)
+        seen = self.through(buffer)
+        if not seen.readers_differ:
+            lacking = seen.reader_names.intersect_domain(seen.base.domain()).apply_range(seen.named_updates)
+            lacking = lacking.subtract(seen.updates.apply_range(seen.writer_names))
+            if not seen.named_base.is_single_valued() or not lacking.is_empty():
+                self._checked.discard(buffer)
+                raise NotProvable(f"iterations that read {buffer.name} with the same axis values see different values")
+        if not seen.updates_differ and not seen.twice().is_empty():
+            self._checked.discard(buffer)
+            raise NotProvable(f"{buffer.name} is updated several times with the same axis values")
+        spaces: set[str] = set()
+        for writer in [*seen.flow.writers, *seen.flow.updaters]:
+            space, place = self.naming.name(writer).space, writer.place
+            if place is not None and (space in spaces or not self._is_told_apart(writer)):
+                for access in self.dataflow.by_place[place]:
+                    if not access.writes and not self._is_fixed_input(access):
+                        self.check_names(access.cell[0])
+            spaces.add(space)
+
+    def _is_told_apart(self, item: Reference) -> bool:
+        if self._told_apart(item):
+            return True
+        runs = self.union([f"{item.tuple_text} -> {item.tuple_text} : {' and '.join(item.domain) or '0 = 0'}"])
+        return bool(self.names([item]).intersect_domain(runs.domain()).is_injective())
+
+    def _is_fixed_input(self, access: Access) -> bool:
+        """Whether the load, for given values of its block's axes, reads a given cell that nobody writes."""
+        place, buffer = access.instance.place, access.cell[0]
+        if buffer.data in self.dataflow.program.unknown or place.indexed or place.outer or None in access.cell[1]:
+            return False
+        return not any([other.writes for other in self.dataflow.by_buffer[buffer]])
 
     def union(self, items: Sequence[str]) -> Any:
         """isl relations over the program's parameters."""

@@ -79,7 +79,9 @@ def test_mapping_over_functions_keeps_the_module_when_nothing_changes():
 @pytest.mark.parametrize("get", [lambda module: module["matmull"], lambda module: module.get_global_var("matmull")])
 def test_a_missing_function_is_named_with_a_guess(get):
     module = ir.IRModule({"matmul": function(), "add": function()})
-    with pytest.raises(NoSuchFunction, match=r"the module has no function 'matmull'; it has add, matmul \[LW0506\]") as caught:
+    with pytest.raises(
+        NoSuchFunction, match=r"the module has no function 'matmull'; it has add, matmul \[LW0506\]"
+    ) as caught:
         get(module)
     assert "hint: did you mean 'matmul'?" in str(caught.value)
     with pytest.raises(ValueError, match="it has none"):
@@ -98,5 +100,5 @@ def test_what_pointers_point_to():
 
 def test_functions_and_modules_print():
     module = ir.IRModule({"f": function(attrs={"global_symbol": "f"})})
-    assert "def f(A: T.Buffer((4,), \"float32\"), n: T.int32):" in module.script()
+    assert 'def f(A: T.Buffer((4,), "float32"), n: T.int32):' in module.script()
     assert repr(module) == module.script()

@@ -14,7 +14,10 @@ def test_operators_are_one_object_a_name():
     assert "tir.exp" in ir.Op.list_op_names() and ir.Op.list_op_names() == sorted(ir.Op.list_op_names())
 
 
-@pytest.mark.parametrize(("name", "pure"), [("exp", True), ("if_then_else", True), ("call_extern", False), ("ret", False), ("address_of", False)])
+@pytest.mark.parametrize(
+    ("name", "pure"),
+    [("exp", True), ("if_then_else", True), ("call_extern", False), ("ret", False), ("address_of", False)],
+)
 def test_effects(name, pure):
     assert ir.Op.get(f"tir.{name}").is_pure == pure
     assert ir.Op.get("tir.ret").effect is CallEffect.CONTROL_JUMP

@@ -99,7 +99,9 @@ FOLDED = {
 def test_integer_literals_fold_and_wrap_around(dtype, sign):
     kind = ir.DataType(dtype)
     build, exact = FOLDED[sign]
-    values = sorted({value for value in (0, 1, 2, 7, -1, -7, kind.lowest, kind.highest) if kind.lowest <= value <= kind.highest})
+    values = sorted(
+        {value for value in (0, 1, 2, 7, -1, -7, kind.lowest, kind.highest) if kind.lowest <= value <= kind.highest}
+    )
     for a, b in itertools.product(values, values):
         if b == 0 and sign in ("//", "%", "truncdiv", "truncmod"):
             continue
@@ -184,7 +186,9 @@ def test_division_says_how_it_rounds():
     assert "hint: use a // b to round down, truncdiv(a, b) to round towards zero" in str(caught.value)
 
 
-@pytest.mark.parametrize(("build", "sign"), [(lambda x: x // 0, "//"), (lambda x: x % 0, "%"), (lambda x: truncdiv(x, 0), "truncdiv")])
+@pytest.mark.parametrize(
+    ("build", "sign"), [(lambda x: x // 0, "//"), (lambda x: x % 0, "%"), (lambda x: truncdiv(x, 0), "truncdiv")]
+)
 def test_division_by_the_literal_zero(build, sign):
     for x in (ir.Var("x"), const(4)):
         with pytest.raises(DivisionByZero, match=rf"{sign}: the divisor is the literal 0 \[LW0509\]"):

@@ -287,6 +287,7 @@ def test_operators_differ_by_class_and_operand_order():
 def test_literals():
     assert same(const(float("nan")), const(float("nan")))
     assert not same(const(0.0), const(-0.0))
+    assert not same(const(1), const(2))
     assert not same(const(1), const(1, "int64"))
     assert not same(const(1), const(True))
 

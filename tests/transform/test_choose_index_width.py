@@ -64,7 +64,7 @@ def test_index_arithmetic_that_wraps_around_keeps_its_width():
     @T.prim_func
     def before(A: T.Buffer((16,), "int32"), B: T.Buffer((16,), "int32")):
         for i in range(16):
-            B[i] = A[(i * 1103515245 + 12345) % 16]
+            B[i] = A[(i * 1103515245 + 12345) % 13]
 
     with_wide = choose_index_width(before)
     a = np.arange(16, dtype="int32")

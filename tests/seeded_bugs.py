@@ -1,0 +1,368 @@
+"""Seeded bugs: checks and passes broken on purpose, each with the test of the suite that must notice.
+
+A suite proves nothing about itself by passing. Here one function or table entry at a time is made wrong in a way that
+a hand might slip; `tests/test_seeded_bugs.py` runs the test named beside it, with and without the bug.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any, NamedTuple
+from unittest.mock import patch
+
+from loopwright import ir
+from loopwright.analysis import races, ranges, reduction_init
+from loopwright.analysis.polyhedral import Polyhedra
+from loopwright.arith import Analyzer, divide
+from loopwright.codegen.llvm import arithmetic, conversions
+from loopwright.codegen.llvm.abi import EntryEmitter
+from loopwright.codegen.llvm.emitter import FunctionEmitter
+from loopwright.codegen.llvm.types import register_type
+from loopwright.codegen.math import exp, low_precision, table
+from loopwright.evaluator import arithmetic as evaluator_arithmetic
+from loopwright.ir import structural
+from loopwright.ir.verifier import _Verifier
+from loopwright.script import from_source
+from loopwright.script.parser import expressions as parser_expressions
+from loopwright.script.printer import expressions as printer_expressions
+from loopwright.te import block_accesses, reduction
+from loopwright.transform import flat_index, vectorize_expr
+from loopwright.transform.choose_index_width import _ChooseIndexWidth
+from loopwright.transform.partition_loops import _PartitionLoops
+from tests.analysis import test_bounds, test_races, test_reduction_init, test_uninitialised
+from tests.codegen import test_abi, test_emitter, test_low_precision, test_math, test_parallel
+from tests.ir import test_structural, test_verifier
+from tests.te import test_create_prim_func, test_values
+from tests.transform import (
+    test_choose_index_width,
+    test_flatten_buffers,
+    test_form_fma,
+    test_partition_loops,
+    test_vectorize_loops,
+)
+
+
+class Bug(NamedTuple):
+    """One wrong line, and the test that fails with it."""
+
+    name: str
+    seed: Callable[[], AbstractContextManager[Any]]
+    check: Callable[[], object]
+
+
+def every_case(test: Callable[..., object]) -> Callable[[], None]:
+    """All cases of a test with one list of parameters."""
+    (mark,) = [mark for mark in test.pytestmark if mark.name == "parametrize"]  # type: ignore[attr-defined]
+
+    def run() -> None:
+        for case in mark.args[1]:
+            test(*case) if isinstance(case, tuple) else test(case)
+
+    return run
+
+
+# --- transform and analysis ---
+
+
+def init_in_the_innermost_loop() -> AbstractContextManager[Any]:
+    return patch.object(reduction_init._Init, "_carrying_depth", lambda self: len(self.loops) - 1)
+
+
+def stride_of_lanes_is_zero() -> AbstractContextManager[Any]:
+    def init(self: Any, lane: ir.Var, lanes: int) -> None:
+        self.lanes, self.facts = lanes, Analyzer()
+        self.values = {lane: ir.Ramp(ir.const(0, lane.dtype), ir.const(0, lane.dtype), lanes)}
+
+    return patch.object(vectorize_expr.VectorizeExpr, "__init__", init)
+
+
+def strides_swapped() -> AbstractContextManager[Any]:
+    right = flat_index.flat_strides
+    return patch.object(flat_index, "flat_strides", lambda buffer: tuple(reversed(right(buffer))))
+
+
+def cut_one_late() -> AbstractContextManager[Any]:
+    right = _PartitionLoops._clamped
+    return patch.object(_PartitionLoops, "_clamped", lambda self, point, start, end: right(self, point + 1, start, end))
+
+
+def greatest_value_one_short() -> AbstractContextManager[Any]:
+    right = ranges.Ranges.greatest
+
+    def greatest(self: Any, *args: Any) -> int | None:
+        found = right(self, *args)
+        return None if found is None else found - 1
+
+    return patch.object(ranges.Ranges, "greatest", greatest)
+
+
+def guards_forgotten() -> AbstractContextManager[Any]:
+    right = Polyhedra.domain
+    return patch.object(Polyhedra, "domain", lambda self, loops, guards, names: right(self, loops, (), names))
+
+
+def only_writes_race() -> AbstractContextManager[Any]:
+    right = races._ask_pairs
+    return patch.object(
+        races, "_ask_pairs", lambda program, loop, found: right(program, loop, [one for one in found if one.writes])
+    )
+
+
+# --- code generation ---
+
+
+def floor_division_truncates() -> AbstractContextManager[Any]:
+    def truncated(emitter: Any, node: ir.BinaryExpr, text: str, a: str, b: str) -> str:
+        operation = "sdiv" if isinstance(node, ir.FloorDiv) else "srem"
+        return str(emitter.b.value(f"{operation} {text} {a}, {b}"))
+
+    return patch.object(arithmetic, "_floor_division", truncated)
+
+
+def minimum_ignores_nan() -> AbstractContextManager[Any]:
+    right = arithmetic._extremum
+
+    def extremum(emitter: Any, least: bool, dtype: ir.DataType, a: str, b: str) -> str:
+        if not dtype.is_float:
+            return right(emitter, least, dtype, a, b)
+        name = f"llvm.{'minnum' if least else 'maxnum'}.{arithmetic.mangled(dtype)}"
+        return str(emitter.intrinsic(name, dtype, [(dtype, a), (dtype, b)]))
+
+    return patch.object(arithmetic, "_extremum", extremum)
+
+
+def float_to_integer_overflows() -> AbstractContextManager[Any]:
+    def convert(emitter: Any, value: str, source: ir.DataType, target: ir.DataType) -> str:
+        operation = "fptoui" if target.is_unsigned else "fptosi"
+        return str(emitter.b.value(f"{operation} {register_type(source)} {value} to {register_type(target)}"))
+
+    return patch.object(conversions, "_saturate", convert)
+
+
+def chunks_begin_at_zero() -> AbstractContextManager[Any]:
+    right = FunctionEmitter.counted_loop
+
+    def counted_loop(self: Any, var: ir.Var, low: str, high: str, *rest: Any, **options: Any) -> None:
+        right(self, var, "0" if low == "%begin" else low, high, *rest, **options)
+
+    return patch.object(FunctionEmitter, "counted_loop", counted_loop)
+
+
+def bfloat16_truncates() -> AbstractContextManager[Any]:
+    def encode(x: ir.Expr) -> ir.Expr:
+        bits = low_precision.bits_of(x, "uint32")
+        return (bits >> 16).astype(low_precision.typed("uint16", x))
+
+    return patch.dict(table.BODIES, {("encode", "bfloat16"): encode})
+
+
+def exp_polynomial_a_little_off() -> AbstractContextManager[Any]:
+    first, second, *rest = exp.EXP_TAIL
+    return patch.object(exp, "EXP_TAIL", (first, second * (1 + 1e-4), *rest))
+
+
+# --- ir, script, te, arith ---
+
+
+def plan_without(cls: type[ir.Node], field: str) -> AbstractContextManager[Any]:
+    plan = [(name, compare) for name, compare in structural._COMPARE_PLANS[cls] if name != field]
+    return patch.dict(structural._COMPARE_PLANS, {cls: plan})
+
+
+def no_parentheses_on_the_right_of_minus() -> AbstractContextManager[Any]:
+    sign, own, left, _ = printer_expressions._INFIX[ir.Sub]
+    return patch.dict(printer_expressions._INFIX, {ir.Sub: (sign, own, left, own)})
+
+
+def less_means_greater() -> AbstractContextManager[Any]:
+    return patch.dict(parser_expressions._COMPARE, {ast.Lt: parser_expressions._COMPARE[ast.Gt]})
+
+
+def reads_back() -> None:
+    """A program of every operator, printed and read."""
+    x, y, z = ir.Var("x"), ir.Var("y"), ir.Var("z")
+    A = ir.decl_buffer((4,), "int32", "A")
+    value = ir.Select((x - (y - z)) < (x - y - z), x // (y * z), (x // y) * z)
+    func = ir.PrimFunc([A, x, y, z], ir.BufferStore(A, value, [0]), attrs={"global_symbol": "f"})
+    ir.assert_structural_equal(from_source(func.script()), func)
+
+
+def only_the_first_load_is_read() -> AbstractContextManager[Any]:
+    def visit_load(self: Any, load: ir.BufferLoad) -> None:
+        if not self.loads:
+            self.loads.append(load)
+        self.visit_children(load)
+
+    # The class finds its methods by name once, so a fresh table comes with the patch.
+    changed = type("BlockAccesses", (block_accesses.BlockAccesses,), {"visit_BufferLoad": visit_load})
+    return patch("loopwright.te.create_prim_func.BlockAccesses", changed)
+
+
+def constants_divided_towards_zero() -> AbstractContextManager[Any]:
+    right = divide._reduce
+
+    def reduce(n: Any, c: int) -> Any:
+        quotient, _, rest, _ = right(n, c)
+        q0 = abs(n.const) // c * (1 if n.const >= 0 else -1)
+        return quotient, q0, rest, n.const - q0 * c
+
+    return patch.object(divide, "_reduce", reduce)
+
+
+def division_keeps_its_value() -> None:
+    """Simplified quotients and remainders of negative numbers are those of Python."""
+    n = ir.Var("n")
+    for c in (2, 3, 4):
+        for offset in (-5, -1, 0, 1, 7):
+            for build in (lambda a, c=c: a // c, lambda a, c=c: a % c):
+                simple = Analyzer().simplify(build(n * c + offset))
+                for value in range(-4, 5):
+                    got = Analyzer().simplify(ir.substitute(simple, {n: ir.const(value)}))
+                    assert int(got) == build(value * c + offset), (simple, value)  # type: ignore[call-overload]
+
+
+def twice_defined_is_fine() -> AbstractContextManager[Any]:
+    return patch.object(_Verifier, "_define", lambda self, var, at: self.defined.add(var))
+
+
+def abi_check(name: str) -> Callable[[], AbstractContextManager[Any]]:
+    return lambda: patch.object(EntryEmitter, name, lambda self, *_: None)
+
+
+def on_2x3(test: Callable[[Any], object]) -> Callable[[], None]:
+    return lambda: test(test_abi.built(test_abi.copy_rows(2, 3))) and None
+
+
+def wrong_argument(kind: str) -> Callable[[], None]:
+    """The cases of test_abi that end in one kind of error. (Of shapes, only those that read: nothing is overwritten.)"""
+    (mark,) = test_abi.test_a_wrong_argument_is_named.pytestmark  # type: ignore[attr-defined]
+    cases = [case for case in mark.args[1] if case[1] == kind]
+
+    def run() -> None:
+        module = test_abi.built(test_abi.copy_rows(2, 3))
+        test_abi.test_a_wrong_argument_is_named(module, *cases[0])
+
+    return run
+
+
+def near_miss(cls: type[ir.Node], field: str) -> Callable[[], None]:
+    (case,) = [case for case in test_structural.NEAR_MISSES if type(case[0]) is cls and case[1] == field][:1]
+    return lambda: test_structural.test_a_changed_field_is_noticed(*case)
+
+
+BUGS = [
+    Bug(
+        "the init of a reduction is written inside its innermost loop",
+        init_in_the_innermost_loop,
+        test_reduction_init.test_reduction_outside_mirrors_the_data_loop,
+    ),
+    Bug(
+        "form_fma forgets the sign of what it subtracts",
+        lambda: patch("loopwright.transform.form_fma.negated", lambda expr: expr),
+        every_case(test_form_fma.test_the_rules),
+    ),
+    Bug(
+        "vectorize_loops lets all lanes read one element",
+        stride_of_lanes_is_zero,
+        test_vectorize_loops.test_contiguous_and_uniform,
+    ),
+    Bug(
+        "flatten_buffers takes the strides in the other order",
+        strides_swapped,
+        test_flatten_buffers.test_arguments_keep_their_declaration_and_the_body_sees_flat_memory,
+    ),
+    Bug("partition_loops cuts one iteration late", cut_one_late, lambda: test_partition_loops.test_boundary_sizes(5)),
+    Bug(
+        "choose_index_width widens what wraps around",
+        lambda: patch.object(_ChooseIndexWidth, "_wraps", lambda self, expr: False),
+        test_choose_index_width.test_index_arithmetic_that_wraps_around_keeps_its_width,
+    ),
+    Bug(
+        "FloorDiv is emitted as a truncating division",
+        floor_division_truncates,
+        lambda: test_emitter.test_integer_division_of_all_signs("int8"),
+    ),
+    Bug(
+        "min and max drop NaN",
+        minimum_ignores_nan,
+        lambda: test_emitter.test_extrema_with_nan_and_signed_zero("float32"),
+    ),
+    Bug(
+        "unsigned integers are compared as signed ones",
+        lambda: patch.dict(arithmetic._COMPARE, {ir.LT: ("slt", "slt", "olt")}),
+        lambda: test_emitter.test_comparisons("uint8"),
+    ),
+    Bug(
+        "floats become integers without saturation",
+        float_to_integer_overflows,
+        lambda: test_emitter.test_floats_saturate_to_integers("float32"),
+    ),
+    Bug(
+        "the chunks of a parallel loop begin at 0", chunks_begin_at_zero, test_parallel.test_loops_that_begin_elsewhere
+    ),
+    Bug(
+        "overlapping arguments are not noticed",
+        abi_check("_check_overlap"),
+        on_2x3(test_abi.test_overlap_with_an_output_is_refused),
+    ),
+    Bug(
+        "strides of arguments are not compared",
+        abi_check("_check_strides"),
+        on_2x3(test_abi.test_a_stride_error_says_what_to_do),
+    ),
+    Bug("shapes of arguments are not compared", abi_check("_check_shape"), wrong_argument("ShapeMismatch")),
+    Bug("types of arguments are not compared", abi_check("_check_rank_dtype_device"), wrong_argument("DtypeMismatch")),
+    Bug(
+        "bfloat16 is truncated, not rounded",
+        bfloat16_truncates,
+        lambda: test_low_precision.test_encode_rounds_to_nearest_even("bfloat16", 1),
+    ),
+    Bug(
+        "one coefficient of exp is off by a ten-thousandth",
+        exp_polynomial_a_little_off,
+        lambda: test_math.test_error_is_within_the_stated_bound("exp"),
+    ),
+    Bug(
+        "the evaluator does not wrap signed integers",
+        lambda: patch.object(evaluator_arithmetic, "wrapping", lambda dtype: lambda x: x),
+        test_emitter.test_integers_wrap_around,
+    ),
+    Bug("bounds of indices are one short", greatest_value_one_short, test_bounds.test_off_by_one),
+    Bug(
+        "the check for uninitialised reads ignores conditions",
+        guards_forgotten,
+        test_uninitialised.test_only_even_cells_are_read,
+    ),
+    Bug("the race check looks at writes only", only_writes_race, test_races.test_reading_a_neighbour),
+    Bug(
+        "the verifier lets a variable be defined twice",
+        twice_defined_is_fine,
+        every_case(test_verifier.test_every_rule_is_checked),
+    ),
+    Bug(
+        "structural_equal ignores the value of literals",
+        lambda: plan_without(ir.IntImm, "value"),
+        test_structural.test_literals,
+    ),
+    Bug(
+        "structural_equal ignores the type of literals",
+        lambda: plan_without(ir.IntImm, "dtype"),
+        test_structural.test_literals,
+    ),
+    Bug(
+        "structural_equal ignores names of blocks",
+        lambda: plan_without(ir.Block, "name_hint"),
+        near_miss(ir.Block, "name_hint"),
+    ),
+    Bug("the printer drops the parentheses of a - (b - c)", no_parentheses_on_the_right_of_minus, reads_back),
+    Bug("the parser takes < for >", less_means_greater, reads_back),
+    Bug("te lists only the first load among the reads", only_the_first_load_is_read, test_create_prim_func.test_matmul),
+    Bug(
+        "te drops where=",
+        lambda: patch.object(reduction, "_check_where", lambda name, where: ir.const(True)),
+        test_values.test_where_and_init,
+    ),
+    Bug("simplify divides negative constants towards zero", constants_divided_towards_zero, division_keeps_its_value),
+]
