@@ -90,6 +90,7 @@ def lower(
     """The program after every lowering pass, ready for code generation; `simple_mode` keeps loops whole."""
     from loopwright.transform import lower as run_pipeline
 
+    _refuse_binds(binds)
     module = as_module(inp, args, name)
     if not simple_mode:
         return run_pipeline(module)
@@ -128,6 +129,7 @@ def build(
     require_buildable(chosen)
     if chosen.kind != "llvm":
         raise NotBuilt(f"code generation for target {chosen.kind}", 'build for target "llvm"')
+    _refuse_binds(binds)
     module = as_module(inputs, args, name)
     verify(module)
     check_program(module)
@@ -176,6 +178,12 @@ def _require_distinct_symbols(functions: Iterable[tuple[str, PrimFunc]]) -> None
         if symbol in seen:
             raise NameClash(symbol, seen[symbol], key)
         seen[symbol] = key
+
+
+def _refuse_binds(binds: object) -> None:
+    # Leaving them out in silence would build another program than the one asked for.
+    if binds is not None:
+        raise NotBuilt("binding tensors to buffers of one's own", "leave binds out: tensors get compact buffers")
 
 
 def _entry_name(module: IRModule) -> str | None:

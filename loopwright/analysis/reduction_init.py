@@ -163,6 +163,11 @@ class _Init:
             for axis, value in zip(block.iter_vars, realize.iter_values, strict=True)
             if axis.iter_type != IterType.CommReduce
         ]
+        self.reduced = [
+            substitute(value, lets)
+            for axis, value in zip(block.iter_vars, realize.iter_values, strict=True)
+            if axis.iter_type == IterType.CommReduce
+        ]
         self.realize = realize
         self.loops = [item.loop for item in around if item.loop is not None]
 
@@ -220,11 +225,19 @@ class _Init:
     def _mirrored(self, inner: Mapping[Var, For], place: For | While) -> tuple[set[Var], list[Expr]]:
         """The loops that the nest runs over, and the conditions it keeps.
 
-        A condition on loops of the reduction alone says which updates happen, not which cells exist: it is dropped.
+        All loops are mirrored but those of the reduction. A condition on loops of the reduction alone says which
+        updates happen, not which cells exist: it is dropped. One that ties them to loops outside says for which of
+        these there are updates at all: the nest runs over the loops it names, so that the cell is set where there is
+        one.
         """
-        data = {var for _, value in self.axes for var in _used(value, inner)}
+        reducing = {var for value in self.reduced for var in _used(value, inner)}
+        data = {var for _, value in self.axes for var in _used(value, inner)} | (set(inner) - reducing)
         outside = self.loops.index(place)
+        outer = {loop.loop_var for loop in self.loops[:outside] if isinstance(loop, For)}
         guards = [(guard, _used(guard, inner)) for guard, loops in self._conditions() if loops > outside]
+        for guard, used in guards:
+            if used and _used(guard, outer):
+                data |= used
         grown = True
         while grown:
             before = len(data)

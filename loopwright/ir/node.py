@@ -51,7 +51,7 @@ class Field(NamedTuple):
 class Node:
     """The root of all IR classes. Equality is identity; `structural_equal` compares shape."""
 
-    __slots__ = ("_hash", "span")
+    __slots__ = ("span",)
 
     node_fields: ClassVar[tuple[Field, ...]] = ()
 
@@ -291,9 +291,6 @@ def _generate(
 
 
 def _refuse_write(self: Node, name: str, value: object) -> None:
-    if name == "_hash":
-        object.__setattr__(self, name, value)
-        return
     raise AttributeError(f"{type(self).__name__} is immutable: use with_({name}=...) to make a changed copy")
 
 

@@ -63,7 +63,7 @@ class Sight:
                 self.naming.ambiguous.add(key)
         self.followed: dict[str, Reference] = {}  # every write and update met, by tag
         self._found: dict[Buffer, Through] = {}
-        self._checked: set[Buffer] = set()
+        self._checked: dict[Buffer, NotProvable | None] = {}
 
     def through(self, buffer: Buffer) -> Through:
         """What the readers of `buffer` see. Raises NotProvable."""
@@ -78,18 +78,25 @@ class Sight:
         All iterations of a reader with one name must see the same; and where iterations of a writer share a name, so
         must they in whatever their block reads.
         """
-        if buffer in self._checked:
-            return
-        self._checked.add(buffer)
+        found = self._checked.get(buffer, False)
+        if found is False:
+            self._checked[buffer] = None  # while we look: names may depend on each other in a circle
+            try:
+                self._check(buffer)
+            except NotProvable as reason:
+                self._checked[buffer] = reason
+                raise
+        elif found is not None:
+            raise found
+
+    def _check(self, buffer: Buffer) -> None:
         seen = self.through(buffer)
         if not seen.readers_differ:
             lacking = seen.reader_names.intersect_domain(seen.base.domain()).apply_range(seen.named_updates)
             lacking = lacking.subtract(seen.updates.apply_range(seen.writer_names))
             if not seen.named_base.is_single_valued() or not lacking.is_empty():
-                self._checked.discard(buffer)
                 raise NotProvable(f"iterations that read {buffer.name} with the same axis values see different values")
         if not seen.updates_differ and not seen.twice().is_empty():
-            self._checked.discard(buffer)
             raise NotProvable(f"{buffer.name} is updated several times with the same axis values")
         spaces: set[str] = set()
         for writer in [*seen.flow.writers, *seen.flow.updaters]:

@@ -510,3 +510,11 @@ def test_a_long_chain_of_choices_compiles_in_linear_time_and_space(depth):
         return ir.BufferStore(B, value, [i])
 
     emit_module(lower(ir.PrimFunc([A, B], loop(4, body))), host_description())
+
+
+def test_bound_buffers_are_refused_rather_than_ignored():
+    A = ir.decl_buffer(4, "float32", "A")
+    function = ir.PrimFunc([A], ir.BufferStore(A, 1.0, [0]))
+    for make in (lw.build, lw.lower):
+        with pytest.raises(LoopwrightError, match="binding tensors to buffers of one's own is not built yet"):
+            make(function, binds={A: A})
