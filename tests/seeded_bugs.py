@@ -236,7 +236,7 @@ def on_2x3(test: Callable[[Any], object]) -> Callable[[], None]:
 
 
 def wrong_argument(kind: str) -> Callable[[], None]:
-    """The cases of test_abi that end in one kind of error. (Of shapes, only those that read: nothing is overwritten.)"""
+    """The first case of test_abi that ends in this kind of error; it reads a wrong argument and overwrites nothing."""
     (mark,) = test_abi.test_a_wrong_argument_is_named.pytestmark  # type: ignore[attr-defined]
     cases = [case for case in mark.args[1] if case[1] == kind]
 

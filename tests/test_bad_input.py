@@ -1,4 +1,4 @@
-"""Every kind of bad input is met with the whole anatomy: what is wrong with the real values, where, why, what would work.
+"""Every kind of bad input is met with the whole anatomy: what is wrong with the real values, where, why, what helps.
 
 Wrong arguments of calls are in tests/codegen/test_abi.py; here are the other doors: scripts, tensor expressions,
 targets, types, and programs that a build refuses.
@@ -97,7 +97,8 @@ SCRIPTS = {
         "move it out, to the level of the function's own statements",
     ),
     "two writes": (
-        "with T.block('b'):\n    vi = T.axis.spatial(8, 0)\n    T.writes(B[vi])\n    «T.writes(B[vi])»\n    B[vi] = A[vi]",
+        "with T.block('b'):\n    vi = T.axis.spatial(8, 0)\n    T.writes(B[vi])\n    «T.writes(B[vi])»\n"
+        "    B[vi] = A[vi]",
         lw.LoopwrightError,
         "block 'b' already has T.writes",
         "keep one of them",
@@ -174,7 +175,7 @@ def test_a_mistake_in_a_decorated_function_points_into_the_users_file():
         @T.prim_func
         def f(A: T.Buffer((8,), "float32")):
             for i in range(8):
-                A[i] = A[i] * factor  # noqa: F821
+                A[i] = A[i] * factor
 
         return f
 
@@ -222,7 +223,7 @@ TENSORS = {
         "write A[i, j]",
     ),
     "too many arguments": (
-        lambda: te.compute((8,), lambda i, j, l: A[i, j], name="C"),  # noqa: E741
+        lambda: te.compute((8,), lambda i, j, l: A[i, j], name="C"),
         "te.compute C: the function takes 3 indices (i, j, l), but the shape (8,) has 1 dimension",
         "",
         "give the function one argument a dimension",

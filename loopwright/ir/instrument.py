@@ -1,12 +1,12 @@
 """Instruments: objects that watch passes run, and may keep one from running.
 
-    with PassContext(instruments=[ShowAfterEach()]):        print the program after every pass that changed it
-        lower(func, "llvm")
+with PassContext(instruments=[ShowAfterEach()]):        print the program after every pass that changed it
+    lower(func, "llvm")
 
-    timing = PassTimingInstrument()
-    with PassContext(instruments=[timing]):
-        lower(func, "llvm")
-    print(timing.render())
+timing = PassTimingInstrument()
+with PassContext(instruments=[timing]):
+    lower(func, "llvm")
+print(timing.render())
 """
 
 from __future__ import annotations

@@ -30,6 +30,7 @@ from loopwright.ir.stmt import (
     SeqStmt,
     While,
 )
+from loopwright.ir.types import PointerType
 from loopwright.ir.visitor import Visitor
 from loopwright.runtime.dtype import HANDLE
 from loopwright.runtime.errors import LoopwrightError
@@ -44,8 +45,9 @@ class NotWellFormed(LoopwrightError, ValueError):
 
     code = "LW0511"
 
-    def __init__(self, function: str, problem: str, at: Node | None, hint: str) -> None:
+    def __init__(self, function: str, problem: str, at: Node | None, hint: str, memory: str | None = None) -> None:
         super().__init__(f"{function} is not well formed: {problem}", at=at, hint=hint, fields={"function": function})
+        self.memory = memory  # the buffer or pointer that is used where it does not exist, if that is the problem
 
 
 @deep
@@ -88,8 +90,8 @@ class _Verifier(Visitor):
             self._declare_argument(buffer)
         self.visit(self.function.body)
 
-    def fail(self, problem: str, hint: str, at: Node | None = None) -> None:
-        raise NotWellFormed(self.function.name, problem, at or self.place, hint)
+    def fail(self, problem: str, hint: str, at: Node | None = None, memory: str | None = None) -> None:
+        raise NotWellFormed(self.function.name, problem, at or self.place, hint, memory)
 
     # --- definitions ----------------------------------------------------------------------------------------------
 
@@ -133,14 +135,15 @@ class _Verifier(Visitor):
                 "bind it to an iteration variable of the block: v = T.axis.opaque(n, i)",
             )
         if var not in self.defined:
-            self.fail(
-                f"variable {var.name} is used where it is not defined", "define it with a loop, a let or a parameter"
-            )
+            problem = f"variable {var.name} is used where it is not defined"
+            memory = var.name if isinstance(var.type_annotation, PointerType) else None
+            self.fail(problem, "define it with a loop, a let or a parameter", memory=memory)
 
     def visit_Buffer(self, buffer: Buffer) -> None:
         # Memory that exists may be seen through any buffer; a buffer of its own must be declared.
         if buffer not in self.buffers and buffer.data not in self.defined:
-            self.fail(f"buffer {buffer.name} is used where it is not declared", "allocate it, or make it a parameter")
+            problem = f"buffer {buffer.name} is used where it is not declared"
+            self.fail(problem, "allocate it, or make it a parameter", memory=buffer.name)
 
     def visit_BufferLoad(self, load: BufferLoad) -> None:
         self._check_indices(load.buffer, load.indices)

@@ -152,6 +152,7 @@ class _Comparison:
         return True
 
     def _compare(self, buffer: Buffer) -> Mismatch | None:
+        self.new.check_copies(buffer)
         seen = self.new.through(buffer)
         if not seen.readers:
             return None

@@ -9,10 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from loopwright.ir import (
+    Allocate,
+    AllocateConst,
     Block,
     BlockRealize,
     Buffer,
     BufferRewriter,
+    DeclBuffer,
     Expr,
     For,
     IterVar,
@@ -66,6 +69,19 @@ class _Renew(BufferRewriter):
     def visit_Let(self, let: Let) -> Expr:
         value = self.visit(let.value)
         return let.with_(var=self._fresh(let.var), value=value, body=self.visit(let.body))
+
+    def visit_Allocate(self, allocation: Allocate) -> Stmt:
+        extents, condition = rewrite_tuple(allocation.extents, self.visit), self.visit(allocation.condition)
+        memory = self._fresh(allocation.buffer_var)
+        body = self.visit(allocation.body)
+        return allocation.with_(buffer_var=memory, extents=extents, condition=condition, body=body)
+
+    def visit_AllocateConst(self, allocation: AllocateConst) -> Stmt:
+        return allocation.with_(buffer_var=self._fresh(allocation.buffer_var), body=self.visit(allocation.body))
+
+    def visit_DeclBuffer(self, declaration: DeclBuffer) -> Stmt:
+        # Its memory is either renewed by now, or from outside and shared.
+        return declaration.with_(buffer=self.visit(declaration.buffer), body=self.visit(declaration.body))
 
     def visit_BlockRealize(self, realize: BlockRealize) -> Stmt:
         values = rewrite_tuple(realize.iter_values, self.visit)

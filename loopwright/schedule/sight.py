@@ -78,15 +78,14 @@ class Sight:
         All iterations of a reader with one name must see the same; and where iterations of a writer share a name, so
         must they in whatever their block reads.
         """
-        found = self._checked.get(buffer, False)
-        if found is False:
+        if buffer not in self._checked:
             self._checked[buffer] = None  # while we look: names may depend on each other in a circle
             try:
                 self._check(buffer)
             except NotProvable as reason:
                 self._checked[buffer] = reason
-                raise
-        elif found is not None:
+        found = self._checked[buffer]
+        if found is not None:
             raise found
 
     def _check(self, buffer: Buffer) -> None:
@@ -106,6 +105,20 @@ class Sight:
                     if not access.writes and not self._is_fixed_input(access):
                         self.check_names(access.cell[0])
             spaces.add(space)
+
+    def check_copies(self, buffer: Buffer) -> None:
+        """Make sure that what copies from `buffer` finds values there; raise NotProvable else."""
+        copies = [item for item in self.dataflow.flow(buffer).readers if self.naming.is_copy(item)]
+        if not copies or buffer in self.dataflow.arguments:
+            return
+        flow = self.dataflow.flow(buffer)
+        mine = self.union([f"{item.tuple_text} -> {item.tuple_text}" for item in copies]).domain()
+        nothing = self.union(
+            [f"{item.tuple_text} -> {item.tuple_text}" for item in flow.writers if item.access is None]
+        )
+        if not flow.base.intersect_domain(mine).intersect_range(nothing.range()).is_empty():
+            title = self.naming.name(copies[0]).label.title
+            raise NotProvable(f"block {title} would copy cells of {buffer.name} that hold no value")
 
     def _is_told_apart(self, item: Reference) -> bool:
         if self._told_apart(item):

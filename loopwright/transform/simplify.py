@@ -13,7 +13,6 @@ and floats round. Branches that never run, loops without iterations or effect, a
 
 from __future__ import annotations
 
-
 from loopwright.arith import Analyzer
 from loopwright.ir import (
     Allocate,

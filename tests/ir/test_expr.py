@@ -238,7 +238,7 @@ def test_symbolic_conditions_have_no_truth_value():
     with pytest.raises(NoTruthValue, match="the expression x "):
         bool(x)
     with pytest.raises(NoTruthValue):
-        0 <= x < 3  # noqa: B015
+        0 <= x < 3
 
 
 def test_expressions_hash_by_identity():

@@ -30,7 +30,7 @@ def test_an_unknown_operator_is_named_with_guesses():
     with pytest.raises(UnknownOp) as caught:
         ir.Op.get("zzzzzzz")
     assert "hint: Op.list_op_names() lists them all" in str(caught.value)
-    with pytest.raises(ValueError, match="tir.expp"):
+    with pytest.raises(ValueError, match=r"tir\.expp"):
         ir.Op.get("tir.expp")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 from typing import Final
 
@@ -94,14 +95,17 @@ def mangled(dtype: DataType) -> str:
     return element if dtype.lanes == 1 else f"v{dtype.lanes}{element}"
 
 
-_ESCAPES: Final = {
-    byte: f"\\{byte:02X}" for byte in range(256) if not 32 <= byte < 127 or byte in (ord('"'), ord("\\"))
-}
+_ODD: Final = re.compile(r"[^ !#-\[\]-~]")  # what text constants and names do not hold as it is
+_ESCAPES: Final = {chr(byte): f"\\{byte:02X}" for byte in range(256)}
+
+
+def _escaped(data: bytes) -> str:
+    return _ODD.sub(lambda found: _ESCAPES[found[0]], data.decode("latin-1"))
 
 
 def byte_string(data: bytes) -> str:
     """Bytes as an LLVM array constant."""
-    return f'[{len(data)} x i8] c"{data.decode("latin-1").translate(_ESCAPES)}"'
+    return f'[{len(data)} x i8] c"{_escaped(data)}"'
 
 
 def c_string(text: str) -> str:
@@ -114,4 +118,4 @@ def quoted(symbol: str) -> str:
     plain = all(letter.isalnum() or letter in "._$-" for letter in symbol) and symbol.isascii()
     if plain and not symbol[:1].isdecimal():
         return symbol
-    return f'"{symbol.encode("utf-8", "replace").decode("latin-1").translate(_ESCAPES)}"'
+    return f'"{_escaped(symbol.encode("utf-8", "replace"))}"'
