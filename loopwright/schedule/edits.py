@@ -19,6 +19,7 @@ from loopwright.ir import (
     deep,
     seq,
 )
+from loopwright.schedule.buffers import visible_from
 from loopwright.schedule.view import Path, View
 
 
@@ -89,6 +90,7 @@ def child_on(path: Path, parent: Path) -> Stmt:
 _DECLARING = (SeqStmt, Allocate, DeclBuffer, LetStmt, AttrStmt)
 
 
-def doing_in(path: Path, position: int) -> int:
-    """Where on a path, below `position`, the first statement is that does something."""
-    return next(k for k in range(position + 1, len(path)) if not isinstance(path[k], _DECLARING))
+def doing_in(path: Path, position: int, buffer: Buffer) -> int:
+    """Where on a path, below `position`, the first statement is that does something and that `buffer` exists at."""
+    start = max(position + 1, visible_from(path, buffer))  # a condition may stand around its allocation
+    return next(k for k in range(start, len(path)) if not isinstance(path[k], _DECLARING))

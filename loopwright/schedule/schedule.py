@@ -25,6 +25,7 @@ from loopwright.schedule.handles import BlockRV, ExprRV, LoopRV
 from loopwright.schedule.index_map import IndexMap
 from loopwright.schedule.primitives import PRIMITIVES
 from loopwright.schedule.proof import Mismatch, find_mismatch, find_race
+from loopwright.schedule.scopes import check_scopes
 from loopwright.schedule.step import BlockResult, LoopResult, Proof, Result, Step
 from loopwright.schedule.trace import Instruction, Trace, handles_in
 from loopwright.schedule.view import View
@@ -466,7 +467,7 @@ class Schedule:
         return ExprRV(result)
 
     def _prove(self, method: str, view: View, step: Step) -> None:
-        verify(step.after)
+        check_scopes(method, step)
         if not self.enable_check:
             return
         if step.proof is Proof.VALUES:

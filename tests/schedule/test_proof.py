@@ -854,6 +854,67 @@ def test_names_that_are_not_unique():
     assert found.reason == "iterations that read A with the same axis values see different values"
 
 
+def test_one_name_for_several_values_is_found_behind_the_compared_buffers():
+    @T.prim_func
+    def before(A: T.Buffer((2,), "float32"), C: T.Buffer((2,), "float32")):
+        S = T.alloc_buffer((1,), "float32")
+        R = T.alloc_buffer((1,), "float32")
+        for i in range(2):
+            with T.block("S"):
+                vi = T.axis.spatial(2, i)
+                S[0] = A[vi]
+            with T.block("R"):
+                v0 = T.axis.spatial(1, 0)
+                R[v0] = S[v0] * T.float32(2)
+            with T.block("C"):
+                vi = T.axis.spatial(2, i)
+                C[vi] = R[0]
+
+    @T.prim_func
+    def after(A: T.Buffer((2,), "float32"), C: T.Buffer((2,), "float32")):
+        S = T.alloc_buffer((1,), "float32")
+        R = T.alloc_buffer((1,), "float32")
+        for i in range(2):
+            with T.block("S"):
+                vi = T.axis.spatial(2, i)
+                S[0] = A[vi]
+            with T.block("R"):
+                v0 = T.axis.spatial(1, 0)
+                R[v0] = S[v0] * T.float32(2)
+        for i in range(2):
+            with T.block("C"):
+                vi = T.axis.spatial(2, i)
+                C[vi] = R[0]
+
+    changed = version_of(before, after)
+    found = find_mismatch(before, changed, buffers=changed.argument_buffers()[1:])
+    assert isinstance(found, Unproved)
+    assert found.reason == "iterations that read S with the same axis values see different values"
+
+
+def test_copying_what_holds_no_value():
+    @T.prim_func
+    def after(A: T.Buffer((8,), "float32"), C: T.Buffer((8,), "float32")):
+        B = T.alloc_buffer((9,), "float32")
+        L = T.alloc_buffer((9,), "float32")
+        for i in range(8):
+            with T.block("B"):
+                vi = T.axis.spatial(8, i)
+                B[vi] = A[vi] + T.float32(1)
+        for i in range(9):
+            with T.block("L"):
+                wi = T.axis.spatial(9, i)
+                L[wi] = B[wi]
+        for i in range(8):
+            with T.block("C"):
+                vi = T.axis.spatial(8, i)
+                C[vi] = L[7 - vi] * T.float32(2)
+
+    found = find_mismatch(two_stages, version_of(two_stages, after), Origins(copies=frozenset([axis(after, "L")])))
+    assert isinstance(found, Unproved)
+    assert found.reason == "block L would copy cells of B that hold no value"
+
+
 def test_cells_chosen_from_outside_the_block():
     @T.prim_func
     def before(A: T.Buffer((8,), "float32"), C: T.Buffer((4,), "float32")):

@@ -28,7 +28,7 @@ from loopwright.schedule.buffers import (
 )
 from loopwright.schedule.copies import around_copy, cell_copy_nest
 from loopwright.schedule.edits import Edits, child_on, common_path, leaves_of
-from loopwright.schedule.errors import ScheduleError
+from loopwright.schedule.errors import NotSupported, ScheduleError
 from loopwright.schedule.handles import block_key
 from loopwright.schedule.primitives.cache_read import reading
 from loopwright.schedule.proof import Origins
@@ -72,6 +72,11 @@ def cache_write(
     if others:
         raise SeveralWriters(block, buffer, others)
     listed = [item for item in consumer_blocks or () if touches(item.block.reads, buffer) and item is not block]
+    for item in listed:
+        if not any(item is other for other in siblings):
+            name, inside = item.block.name_hint, scope.block.name_hint
+            problem = f"block {name!r} is not in block {inside!r}, where the new buffer would live"
+            raise NotSupported("cache_write", problem, item, "list blocks of the same block around")
     for item in (block, *listed):
         check_plain_use("cache_write", item, buffer)
 

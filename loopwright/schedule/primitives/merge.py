@@ -19,7 +19,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from loopwright.arith import Analyzer
-from loopwright.ir import Expr, For, ForKind, Range, SeqStmt, Stmt, Var, logical_and, seq, substitute
+from loopwright.ir import (
+    Allocate,
+    DeclBuffer,
+    Expr,
+    For,
+    ForKind,
+    Range,
+    SeqStmt,
+    Stmt,
+    Var,
+    logical_and,
+    seq,
+    substitute,
+)
 from loopwright.ir.operators import cast, maximum
 from loopwright.schedule.bindings import guard_blocks, nest, rebind
 from loopwright.schedule.errors import BadStepArgument, NotSupported
@@ -84,6 +97,10 @@ def _chain(path: Path, parent: int) -> list[For]:
         if not isinstance(statement, For) or (chain and chain[-1].body is not statement):
             loop = path[-1]
             assert isinstance(loop, For)
+            if isinstance(statement, (Allocate, DeclBuffer)):
+                memory = statement.buffer_var if isinstance(statement, Allocate) else statement.buffer
+                problem = f"{memory.name} is allocated in the nest around loop {loop.loop_var.name}"
+                raise NotSupported("merge", problem, statement, f"lift_alloc {memory.name} out of the nest first")
             problem = f"loop {loop.loop_var.name} is not the only statement in the nest around it"
             raise NotSupported(
                 "merge", problem, path[parent + 1], "separate the statements around it with fission first"

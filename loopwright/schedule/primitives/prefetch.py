@@ -44,6 +44,6 @@ def prefetch(view: View, block: BlockRealize, loop: For, buffer: BufferName, dis
     indices = [facts.simplify(substitute(low, {loop.loop_var: later})) for low in window.origin]
     address = address_of(BufferLoad(chosen, tuple(indices)))
     hint = call_intrin("void", "tir.prefetch", address, _READ, _KEEP, _DATA)
-    target = doing_in(path, position)
+    target = doing_in(path, position, chosen)
     after = view.replaced(path[: target + 1], seq([Evaluate(hint), path[target]]))
     return Step(after, Proof.ORDER_KEPT, at=loop)

@@ -156,7 +156,7 @@ def stage(
         after.append(nest)
         copies.append(made)
 
-    target = doing_in(path, position)
+    target = doing_in(path, position, chosen)
     inner = _with_block(path[target:], block, moved)
     group = allocate(staged, seq([*before, inner, *after]))
     return Step(

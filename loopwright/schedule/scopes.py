@@ -1,0 +1,78 @@
+"""Scopes: a step leaves no use of a buffer where the buffer does not exist.
+
+That is looked at in the whole new version, whatever the primitive. The start value of a reduction is written before
+the outermost loop that carries it (see `analysis/reduction_init.py`), so a step that moves no use by itself may still
+move that one out of the loop where the buffer is allocated.
+"""
+
+from __future__ import annotations
+
+from loopwright.analysis.reduction_init import write_inits
+from loopwright.ir import Allocate, Block, Node, PrimFunc, Stmt, Var, Visitor, deep
+from loopwright.ir.verifier import NotWellFormed, verify
+from loopwright.schedule.errors import ScheduleError
+from loopwright.schedule.step import Step
+
+
+class LeavesScope(ScheduleError):
+    """The step would move a use of a buffer out of the scope where the buffer lives.
+
+    `stage` and `sink_alloc` allocate memory inside a loop: each iteration has its own, and outside there is none. A
+    reduction counts as used where its start value is written, which is before the outermost loop that carries it.
+    """
+
+    code = "LW0258"
+
+    def __init__(self, step: str, error: NotWellFormed, at: object) -> None:
+        name = error.memory
+        super().__init__(
+            f"{step} would move a use of {name} out of the scope where {name} lives",
+            at=at,
+            hint=f"lift_alloc {name} first",
+        )
+
+
+def check_scopes(step: str, made: Step) -> None:
+    """Every use of a buffer in the new version, start values of reductions included, is where the buffer exists."""
+    function = made.after
+    try:
+        verify(function)
+        if _has_scoped_reduction(function):
+            verify(function.with_(body=write_inits(function.body)))
+    except NotWellFormed as error:
+        if error.memory is None:
+            raise
+        raise LeavesScope(step, error, made.at) from error
+
+
+@deep
+def _has_scoped_reduction(function: PrimFunc) -> bool:
+    search = _ScopedReductions()
+    search.visit(function.body)
+    return search.found
+
+
+class _ScopedReductions(Visitor):
+    """Is there a reduction into memory that is allocated in a loop?"""
+
+    def __init__(self) -> None:
+        self.scoped: set[Var] = set()
+        self.found = False
+
+    def visit_Allocate(self, allocation: Allocate) -> None:
+        self.scoped.add(allocation.buffer_var)
+        self.visit(allocation.body)
+
+    def visit_Block(self, block: Block) -> None:
+        if block.init is not None and any([region.buffer.data in self.scoped for region in block.writes]):
+            self.found = True
+        self.visit(block.body)
+
+    def visit_Stmt(self, statement: Stmt) -> None:
+        if not self.found:
+            statement.each_child(self.visit)
+
+    def visit_Expr(self, _: Node) -> None:
+        """Expressions hold no blocks."""
+
+    visit_Buffer = visit_BufferRegion = visit_MatchBufferRegion = visit_IterVar = visit_Range = visit_Expr
