@@ -10,7 +10,6 @@ Needs: buffers with their shapes (before `flatten_buffers`).
 
 from __future__ import annotations
 
-
 from loopwright.ir import (
     And,
     AssertStmt,

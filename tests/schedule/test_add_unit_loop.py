@@ -22,7 +22,7 @@ def test_above_a_block():
 
     @T.prim_func
     def expected(A: T.Buffer(8), B: T.Buffer(8)):
-        for i, u in T.grid(8, 1):
+        for i, _u in T.grid(8, 1):
             with T.block("B"):
                 vi = T.axis.spatial(8, i)
                 B[vi] = A[vi]
@@ -37,7 +37,7 @@ def test_above_a_loop():
 
     @T.prim_func
     def expected(A: T.Buffer(8), B: T.Buffer(8)):
-        for u, i in T.grid(1, 8):
+        for _u, i in T.grid(1, 8):
             with T.block("B"):
                 vi = T.axis.spatial(8, i)
                 B[vi] = A[vi]

@@ -7,7 +7,6 @@ import pytest
 from loopwright import tir
 from loopwright.schedule.buffers import NoSuchBuffer
 from loopwright.schedule.errors import NotSupported
-from loopwright.schedule.errors import NotSupported
 from loopwright.schedule.primitives.cache_write import SeveralWriters
 from loopwright.script import tir as T
 from tests.schedule.steps import chain, check, matmul, refused
@@ -115,28 +114,3 @@ def test_consumers_outside_the_block_around_are_refused():
     sch = tir.Schedule(nested)
     problem = "block 'D' is not in block 'rows', where the new buffer would live"
     refused(sch, NotSupported, problem, "cache_write", "C", 0, "local", consumer_blocks=["D"])
-
-
-@T.prim_func
-def nested(A: T.Buffer((4, 3)), C: T.Buffer(4), D: T.Buffer(4)):
-    for i in range(4):
-        with T.block("rows"):
-            vi = T.axis.spatial(4, i)
-            for k in range(3):
-                with T.block("C"):
-                    vk = T.axis.reduce(3, k)
-                    with T.init():
-                        C[vi] = T.float32(0)
-                    C[vi] = C[vi] + A[vi, vk]
-    for i in range(4):
-        with T.block("D"):
-            vi = T.axis.spatial(4, i)
-            D[vi] = C[vi]
-
-
-def test_consumers_outside_the_block_around_are_refused():
-    sch = tir.Schedule(nested)
-    problem = "block 'D' is not in block 'rows', where the new buffer would live"
-    refused(sch, NotSupported, problem, "cache_write", "C", 0, "local", consumer_blocks=["D"])
-    sch.cache_write("rows", 0, "local", consumer_blocks=["D"])
-    check(sch, nested)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+import loopwright as lw
 from loopwright import te, tir
 from loopwright.schedule.errors import BadStepArgument, NotSupported, WouldChangeValues
 from loopwright.script import tir as T
@@ -132,3 +134,25 @@ def test_fuse_refuses_a_triangle():
 
     sch = tir.Schedule(func)
     refused(sch, NotSupported, "the extent of loop j depends on i", "fuse", *sch.get_loops("B"))
+
+
+def test_fuse_refuses_an_inner_loop_without_iterations():
+    # The sum over nothing is 0 for every i: after fusing, no loop would say which cells these are.
+    sch = tir.Schedule(matmul(3, 2, 0))
+    problem = "fuse: loop k has no iterations, so a fused loop could not tell j"
+    refused(sch, NotSupported, problem, "fuse", *sch.get_loops("C"))
+    sch.fuse(*sch.get_loops("C")[:2])
+
+
+def test_fuse_refuses_a_reduction_that_may_have_no_iterations():
+    n = te.var("n")
+    A, k = te.placeholder((3, n), name="A"), te.reduce_axis((0, n), "k")
+    before = te.create_prim_func([A, te.compute((3,), lambda i: te.sum(A[i, k], axis=k), name="C")])
+    sch = tir.Schedule(before)
+    problem = "fuse: loop k may have no iterations, and block C starts a reduction all the same"
+    refused(sch, NotSupported, problem, "fuse", *sch.get_loops("C"))
+    sch.decompose_reduction("C", sch.get_loops("C")[0])
+    sch.fuse(*sch.get_loops("C_update"))
+    result = np.full(3, 7, "float32")
+    lw.build(sch.mod["main"])(np.ones((3, 0), "float32"), result)
+    assert result.tolist() == [0, 0, 0]

@@ -7,7 +7,6 @@ import numpy as np
 import loopwright as lw
 from loopwright import tir
 from loopwright.ir.verifier import verify
-from loopwright.ir.verifier import verify
 from loopwright.schedule.buffers import NoSuchBuffer
 from loopwright.schedule.errors import BadStepArgument
 from loopwright.script import tir as T
@@ -92,33 +91,20 @@ def test_the_address_is_taken_where_the_buffer_exists():
 
 
 @T.prim_func
-def doubled_twice(A: T.Buffer((4,), "int32"), C: T.Buffer((4,), "int32"), D: T.Buffer((6,), "int32")):
-    B = T.alloc_buffer((4,), "int32")
+def nested(A: T.Buffer((4, 8)), C: T.Buffer(4)):
     for i in range(4):
-        with T.block("B"):
+        with T.block("rows"):
             vi = T.axis.spatial(4, i)
-            B[vi] = A[vi] * 2
-        with T.block("C"):
-            vi = T.axis.spatial(4, i)
-            C[vi] = B[vi] * 2
-    for j in range(6):
-        with T.block("D"):
-            vj = T.axis.spatial(6, j)
-            D[vj] = vj
+            for k in range(8):
+                with T.block("C"):
+                    vk = T.axis.reduce(8, k)
+                    with T.init():
+                        C[vi] = T.float32(0)
+                    C[vi] = C[vi] + A[vi, vk]
 
 
-def with_guarded_memory():
-    """A condition between the loop and the allocation of B in it."""
-    sch = tir.Schedule(doubled_twice)
-    sch.sink_alloc("B", "B")
-    loop = sch.merge(sch.get_loops("C")[0], sch.get_loops("D")[0])
-    assert "if i_m < 4:\n            B = T.decl_buffer" in sch.mod["main"].script()
-    return sch, loop
-
-
-def test_the_address_is_taken_where_the_buffer_exists():
-    sch, loop = with_guarded_memory()
-    sch.prefetch("C", loop, "B")
-    verify(sch.mod["main"])
-    text = sch.mod["main"].script()
-    assert text.index("B = T.decl_buffer") < text.index("tir.prefetch") < text.index('T.block("C")')
+def test_a_block_with_blocks_inside():
+    sch = tir.Schedule(nested)
+    sch.prefetch("rows", sch.get_loops("rows")[0], "A", distance=2)
+    assert "T.address_of(A[i + 2, 0])" in sch.mod["main"].script()
+    check(sch, nested)

@@ -244,26 +244,3 @@ def test_a_peeled_reduction_into_scoped_memory():
     text = sch.mod["main"].script()
     assert text.count("T.decl_buffer((7, 5))") == 2, text  # the tail's D is its own
     check(sch, before)
-
-
-@pytest.mark.parametrize("extent", [1, 3, 4, 7])
-def test_a_peeled_tail_has_its_own_scoped_buffers(extent):
-    before = matmul(extent, 3, 2)
-    sch = tir.Schedule(before)
-    i = sch.get_loops("C")[0]
-    sch.stage("C", i, "A")
-    sch.split(i, [None, 3], tail="peel")
-    check(sch, before)
-
-
-def test_a_peeled_reduction_into_scoped_memory():
-    before = chain(7)
-    sch = tir.Schedule(before)
-    m, l = sch.get_loops("E")
-    sch.compute_at("D", m)
-    sch.sink_alloc("D", "D")
-    sch.split(m, [None, 3], tail="peel")
-    allocated = [name for name in sch.mod["main"].script().split() if name == "T.decl_buffer((4,"]
-    assert not allocated  # D keeps its whole shape
-    assert sch.mod["main"].script().count("D = T.decl_buffer") + sch.mod["main"].script().count("D_1 = ") == 2
-    check(sch, before)

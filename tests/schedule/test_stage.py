@@ -276,34 +276,3 @@ def test_a_copy_stands_where_its_buffer_exists():
     sch, loop = with_guarded_memory()
     sch.stage("C", loop, "B")
     check(sch, doubled_twice)
-
-
-@T.prim_func
-def doubled_twice(A: T.Buffer((4,), "int32"), C: T.Buffer((4,), "int32"), D: T.Buffer((6,), "int32")):
-    B = T.alloc_buffer((4,), "int32")
-    for i in range(4):
-        with T.block("B"):
-            vi = T.axis.spatial(4, i)
-            B[vi] = A[vi] * 2
-        with T.block("C"):
-            vi = T.axis.spatial(4, i)
-            C[vi] = B[vi] * 2
-    for j in range(6):
-        with T.block("D"):
-            vj = T.axis.spatial(6, j)
-            D[vj] = vj
-
-
-def with_guarded_memory():
-    """A condition between the loop and the allocation of B in it."""
-    sch = tir.Schedule(doubled_twice)
-    sch.sink_alloc("B", "B")
-    loop = sch.merge(sch.get_loops("C")[0], sch.get_loops("D")[0])
-    assert "if i_m < 4:\n            B = T.decl_buffer" in sch.mod["main"].script()
-    return sch, loop
-
-
-def test_a_copy_stands_where_its_buffer_exists():
-    sch, loop = with_guarded_memory()
-    sch.stage("C", loop, "B")
-    check(sch, doubled_twice)

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from loopwright.arith import Analyzer
-from loopwright.ir import Expr, For, ForKind, Var, const, uses_var
+from loopwright.ir import Expr, For, ForKind, IntImm, IterType, Var, const, uses_var
 from loopwright.schedule.bindings import nest, rebind
 from loopwright.schedule.errors import BadStepArgument, NotSupported
 from loopwright.schedule.footprint import met_by_inits
@@ -39,6 +39,7 @@ def fuse(view: View, loops: Sequence[For], preserve_unit_iters: bool = True) -> 
         if uses_var(inner.extent, lambda var, outer_var=outer_var: var is outer_var):  # type: ignore[misc]
             problem = f"the extent of loop {inner.loop_var.name} depends on {outer_var.name}"
             raise NotSupported("fuse", problem, inner)
+    _check_empty(view, loops)
 
     total: Expr = loops[0].extent
     for loop in loops[1:]:
@@ -58,3 +59,28 @@ def fuse(view: View, loops: Sequence[For], preserve_unit_iters: bool = True) -> 
     buffers = met_by_inits(loops[0])
     proof = Proof.VALUES if buffers else Proof.ORDER_KEPT
     return Step(after, proof, results=[LoopResult(fused)], at=loops[0], buffers=buffers)
+
+
+def _check_empty(view: View, loops: Sequence[For]) -> None:
+    """An inner loop may have no iterations only where no reduction starts in the loops around it.
+
+    A reduction over no iterations still starts, for all iterations of the data loops: these must stay to be seen.
+    """
+    for depth, inner in enumerate(loops[1:], 1):
+        name, last = inner.loop_var.name, loops[depth - 1].loop_var.name
+        own, outer = {inner.loop_var}, {loop.loop_var for loop in loops[:depth]}
+        if isinstance(inner.extent, IntImm):
+            if inner.extent.value == 0:
+                problem = f"loop {name} has no iterations, so a fused loop could not tell {last}"
+                raise NotSupported("fuse", problem, inner)
+            continue
+        for realize in view.blocks_below(inner.body):
+            axes = zip(realize.block.iter_vars, realize.iter_values, strict=True)
+            data = [value for axis, value in axes if axis.iter_type != IterType.CommReduce]
+            if realize.block.init is None or any([uses_var(value, own.__contains__) for value in data]):
+                continue
+            if any([uses_var(value, outer.__contains__) for value in data]):
+                block = realize.block.name_hint
+                problem = f"loop {name} may have no iterations, and block {block} starts a reduction all the same"
+                hint = f"decompose_reduction({block}, {loops[0].loop_var.name}) first, or fuse the data loops alone"
+                raise NotSupported("fuse", problem, inner, hint)

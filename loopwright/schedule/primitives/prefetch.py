@@ -14,7 +14,7 @@ from __future__ import annotations
 from loopwright.ir import BlockRealize, BufferLoad, Evaluate, For, const, seq, substitute
 from loopwright.ir.intrinsics import address_of, call_intrin
 from loopwright.schedule.buffers import BufferName, check_visible, find_buffer
-from loopwright.schedule.edits import doing_in
+from loopwright.schedule.edits import doing_in, leaves_of
 from loopwright.schedule.errors import BadStepArgument
 from loopwright.schedule.handles import block_key
 from loopwright.schedule.regions import facts_under
@@ -38,7 +38,7 @@ def prefetch(view: View, block: BlockRealize, loop: For, buffer: BufferName, dis
     position = next(k for k, statement in enumerate(path) if statement is loop)
     scope = view.scope_of(path)
     still = loops_within(path[: position + 1], scope)
-    window = window_of(view, [block], chosen, scope, still)
+    window = window_of(view, leaves_of(view, block), chosen, scope, still)
     later = loop.loop_var + const(distance, loop.loop_var.dtype)
     facts = facts_under(still, [scope])
     indices = [facts.simplify(substitute(low, {loop.loop_var: later})) for low in window.origin]
