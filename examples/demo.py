@@ -2,9 +2,9 @@
 
     F[i, l] = sum over j of exp(sum over k of A[i, k] * B[k, j]) * C[j, l]        (1024 × 2048 × 1024 × 3072)
 
-Run it with `make demo`. First the program as a student writes it down: its loops run as they stand, which is slow. Then
-the same program written by hand in script, with register tiles, vectors and threads: what a schedule, the next floor
-of the house, will do from the first one step by step.
+Run it with `make demo`. The program as a student writes it down runs its loops as they stand, which is slow; the same
+program written by hand in script has register tiles, vectors and threads. `textbook_ladder.py` gets from the first to
+something like the second step by step, with a proof for each; `packed_gemm.py` goes all the way to the BLAS.
 """
 
 from __future__ import annotations
