@@ -10,7 +10,7 @@ from loopwright.runtime.dtype import INT64, DataType
 from loopwright.runtime.errors import InternalError
 
 if TYPE_CHECKING:
-    from loopwright.codegen.llvm.emitter import FunctionEmitter
+    from loopwright.codegen.llvm.expressions import ExpressionEmitter
 
 _SIMPLE: Final[dict[type[ir.Expr], tuple[str, str]]] = {  # integers, floats
     ir.Add: ("add", "fadd"),
@@ -27,7 +27,7 @@ _COMPARE: Final[dict[type[ir.Expr], tuple[str, str, str]]] = {  # signed, unsign
 }
 
 
-def emit_binary(emitter: FunctionEmitter, node: ir.BinaryExpr, a: str, b: str) -> str:
+def emit_binary(emitter: ExpressionEmitter, node: ir.BinaryExpr, a: str, b: str) -> str:
     """The value of an arithmetic node, its operands given."""
     dtype, cls = node.dtype, type(node)
     if emitter.is_soft_float(dtype):
@@ -50,7 +50,7 @@ def emit_binary(emitter: FunctionEmitter, node: ir.BinaryExpr, a: str, b: str) -
     return _floor_division(emitter, node, text, a, b)
 
 
-def emit_compare(emitter: FunctionEmitter, node: ir.CompareExpr, a: str, b: str) -> str:
+def emit_compare(emitter: ExpressionEmitter, node: ir.CompareExpr, a: str, b: str) -> str:
     """The truth value of a comparison."""
     dtype = node.a.dtype
     if emitter.is_soft_float(dtype):
@@ -62,7 +62,7 @@ def emit_compare(emitter: FunctionEmitter, node: ir.CompareExpr, a: str, b: str)
     return emitter.b.value(f"icmp {predicate} {register_type(dtype)} {a}, {b}")
 
 
-def _extremum(emitter: FunctionEmitter, least: bool, dtype: DataType, a: str, b: str) -> str:
+def _extremum(emitter: ExpressionEmitter, least: bool, dtype: DataType, a: str, b: str) -> str:
     if dtype.is_float:
         name = f"llvm.{'minimum' if least else 'maximum'}.{mangled(dtype)}"  # these propagate NaN
     else:
@@ -70,7 +70,7 @@ def _extremum(emitter: FunctionEmitter, least: bool, dtype: DataType, a: str, b:
     return emitter.intrinsic(name, dtype, [(dtype, a), (dtype, b)])
 
 
-def _float_division(emitter: FunctionEmitter, node: ir.BinaryExpr, text: str, a: str, b: str) -> str:
+def _float_division(emitter: ExpressionEmitter, node: ir.BinaryExpr, text: str, a: str, b: str) -> str:
     quotient = f"fdiv {text} {a}, {b}"
     if isinstance(node, ir.Div):
         return emitter.b.value(quotient)
@@ -93,7 +93,7 @@ def _float_division(emitter: FunctionEmitter, node: ir.BinaryExpr, text: str, a:
     return emitter.b.value(f"select {flags} {fix}, {text} {shifted}, {text} {remainder}")
 
 
-def _floor_division(emitter: FunctionEmitter, node: ir.BinaryExpr, text: str, a: str, b: str) -> str:
+def _floor_division(emitter: ExpressionEmitter, node: ir.BinaryExpr, text: str, a: str, b: str) -> str:
     divides = isinstance(node, ir.FloorDiv)
     divisor = _literal(node.b)
     # A power of two: the arithmetic shift rounds down already, the mask keeps the remainder non-negative.

@@ -13,10 +13,10 @@ from loopwright.codegen.llvm.types import mangled, register_type, travels_as_bit
 from loopwright.runtime.dtype import FLOAT32, DataType
 
 if TYPE_CHECKING:
-    from loopwright.codegen.llvm.emitter import FunctionEmitter
+    from loopwright.codegen.llvm.expressions import ExpressionEmitter
 
 
-def emit_cast(emitter: FunctionEmitter, value: str, source: DataType, target: DataType) -> str:
+def emit_cast(emitter: ExpressionEmitter, value: str, source: DataType, target: DataType) -> str:
     """`value` of type `source` converted to `target`; both have the same lane count."""
     if source is target:
         return value
@@ -55,7 +55,7 @@ def _is_small(dtype: DataType) -> bool:
     return dtype.is_float and dtype.bits < 32
 
 
-def _decoded(emitter: FunctionEmitter, value: str, source: DataType) -> str:
+def _decoded(emitter: ExpressionEmitter, value: str, source: DataType) -> str:
     """A value of a type without instructions, as float32."""
     bits = DataType(f"uint{source.bits}").with_lanes(source.lanes)
     if not travels_as_bits(source):
@@ -63,7 +63,7 @@ def _decoded(emitter: FunctionEmitter, value: str, source: DataType) -> str:
     return emitter.call_body("decode", source, FLOAT32.with_lanes(source.lanes), value)
 
 
-def _bits_as(emitter: FunctionEmitter, value: str, target: DataType) -> str:
+def _bits_as(emitter: ExpressionEmitter, value: str, target: DataType) -> str:
     """Bits in the register form of `target`: float16 has one of its own."""
     if travels_as_bits(target):
         return value
@@ -71,14 +71,14 @@ def _bits_as(emitter: FunctionEmitter, value: str, target: DataType) -> str:
     return emitter.b.value(f"bitcast {register_type(bits)} {value} to {register_type(target)}")
 
 
-def _to_bool(emitter: FunctionEmitter, value: str, source: DataType) -> str:
+def _to_bool(emitter: ExpressionEmitter, value: str, source: DataType) -> str:
     if emitter.is_soft_float(source):
         value, source = _decoded(emitter, value, source), FLOAT32.with_lanes(source.lanes)
     compare = "fcmp une" if source.is_float else "icmp ne"
     return emitter.b.value(f"{compare} {register_type(source)} {value}, {zero(source)}")
 
 
-def _saturate(emitter: FunctionEmitter, value: str, source: DataType, target: DataType) -> str:
+def _saturate(emitter: ExpressionEmitter, value: str, source: DataType, target: DataType) -> str:
     name = f"llvm.fpto{'u' if target.is_unsigned else 's'}i.sat.{mangled(target)}.{mangled(source)}"
     to, given = register_type(target), register_type(source)
     emitter.module.declare(name, f"{to} @{name}({given})")

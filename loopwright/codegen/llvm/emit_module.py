@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from loopwright import ir
 from loopwright.codegen.llvm.abi import EntryEmitter, entry_signature
-from loopwright.codegen.llvm.emitter import FunctionEmitter, body_types
+from loopwright.codegen.llvm.emitter import FunctionEmitter
+from loopwright.codegen.llvm.expressions import body_types
 from loopwright.codegen.llvm.function_builder import FunctionBuilder
 from loopwright.codegen.llvm.module_text import ModuleText
 from loopwright.codegen.llvm.types import BODY_PREFIX, MATH_PREFIX, mangled, quoted, register_type, travels_as_bits

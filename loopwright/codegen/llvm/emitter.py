@@ -1,8 +1,8 @@
-"""FunctionEmitter: expressions and statements of lowered IR as LLVM instructions.
+"""FunctionEmitter: statements of lowered IR as LLVM instructions.
 
 What comes in is the pipeline's last stage: loops from 0, one-dimensional buffers, pointer-wide indices, no blocks.
-Each class of node has one method; calls of intrinsics go through the table in `calls.py`, arithmetic through
-`arithmetic.py`, casts through `conversions.py`, parallel loops through `parallel.py`.
+Expressions are in `expressions.py`; calls of intrinsics go through the table in `calls.py`, parallel loops through
+`parallel.py`.
 """
 
 from __future__ import annotations
@@ -13,29 +13,14 @@ from typing import Any
 import numpy as np
 
 from loopwright import ir
-from loopwright.codegen.llvm.arithmetic import emit_binary, emit_compare
 from loopwright.codegen.llvm.calls import emit_call
-from loopwright.codegen.llvm.conversions import emit_cast
-from loopwright.codegen.llvm.expression_facts import FromMemory, Speculatable
+from loopwright.codegen.llvm.expressions import ExpressionEmitter
 from loopwright.codegen.llvm.function_builder import FunctionBuilder
-from loopwright.codegen.llvm.lane_of import lane_of
 from loopwright.codegen.llvm.module_text import ModuleText
 from loopwright.codegen.llvm.parallel import emit_parallel
-from loopwright.codegen.llvm.types import (
-    byte_string,
-    float_literal,
-    int_literal,
-    is_widened_in_memory,
-    memory_type,
-    register_type,
-    splat,
-    storage_type,
-    travels_as_bits,
-)
+from loopwright.codegen.llvm.types import byte_string, memory_type, register_type, storage_type
 from loopwright.codegen.llvm.unrolling import is_worth_unrolling
-from loopwright.ir.visitor import Visitor
 from loopwright.runtime.dtype import INT64, DataType
-from loopwright.runtime.errors import InternalError
 
 # Larger allocations come from the workspace: threads have small stacks, and a stack overflow kills the process.
 STACK_LIMIT_BYTES = 16384
@@ -43,341 +28,20 @@ STACK_TOTAL_BYTES = 1 << 18  # of all buffers of one function together
 ALIGNMENT = 64
 
 
-class FunctionEmitter(Visitor):
-    """Writes one function; `values` maps variables (pointers included) to registers."""
+class FunctionEmitter(ExpressionEmitter):
+    """Writes one function, statement by statement."""
 
     def __init__(self, module: ModuleText, builder: FunctionBuilder, target: Any, bodies: Callable[..., str]) -> None:
-        self.module = module
-        self.b = builder
-        self.target = target
-        self.values: dict[ir.Var, str] = {}
-        self.apart: set[ir.Var] = set()  # pointers to memory that no other pointer reaches
-        self.no_wrap = ""  # " nsw" within index arithmetic, which never overflows
+        super().__init__(module, builder, target, bodies)
         self.workspaces: list[str] = []  # live heap memory, to be freed on the way out
         self.in_parallel = False
-        self._bodies = bodies
         self._stack_bytes = 0
-        self._is_speculatable = Speculatable().visit
-        self._from_memory = FromMemory()
-        # Values of sub-expressions already computed in this statement, by identity: programs share nodes. The node is
-        # kept beside its value, so that its identity is not given to another one. The trail lists the keys in order,
-        # so that what a branch added can be taken out again (copies would grow with the square of the nesting).
-        self._known: dict[int, tuple[str, ir.Expr]] = {}
-        self._trail: list[int] = []
-
-    # --- expressions ----------------------------------------------------------------------------------------------
-
-    def value(self, expr: ir.Expr) -> str:
-        """The register or literal that holds `expr`."""
-        known = self._known.get(id(expr))
-        if known is not None:
-            return known[0]
-        value: str = self._table[type(expr)](self, expr)
-        self._known[id(expr)] = value, expr
-        self._trail.append(id(expr))
-        return value
-
-    def index(self, expr: ir.Expr) -> str:
-        """The value of an index: its sums and products do not wrap, unless data takes part."""
-        return self._with_promise(expr, self._promise(expr))
-
-    def data(self, expr: ir.Expr) -> str:
-        """The value of what an index does not add up itself (a condition, the operand of a cast): it may wrap."""
-        return self._with_promise(expr, "")
-
-    def _promise(self, index: ir.Expr) -> str:
-        return "" if self._from_memory.visit(index) else " nsw"
-
-    def _with_promise(self, expr: ir.Expr, promise: str) -> str:
-        outer, self.no_wrap = self.no_wrap, promise
-        result = self.value(expr)
-        self.no_wrap = outer
-        return result
-
-    def is_soft_float(self, dtype: DataType) -> bool:
-        """Whether the type is handled through its bits, for lack of instructions."""
-        return travels_as_bits(dtype) or (
-            dtype.kind == "float" and dtype.bits == 16 and not self.target.has_f16_convert
-        )
-
-    def call_body(self, name: str, source: DataType, target: DataType, *values: str) -> str:
-        """Call the function of `codegen/math` called `name`; its body is emitted once a type.
-
-        The small float types are the bits that `decode` takes and `encode` gives.
-        """
-        given, made = body_types(name, source, target)
-        symbol = self._bodies(name, source, target, len(values))
-        arguments = ", ".join(f"{register_type(given)} {value}" for value in values)
-        return self.b.value(f"call {register_type(made)} @{symbol}({arguments})")
-
-    def intrinsic(self, name: str, result: DataType, arguments: Sequence[tuple[DataType, str]], extra: str = "") -> str:
-        """Call an LLVM intrinsic; `extra` is the text of trailing immediate arguments with their types."""
-        types = [register_type(dtype) for dtype, _ in arguments]
-        more_types = [part.split()[0] for part in extra.split(", ")] if extra else []
-        self.module.declare(name, f"{register_type(result)} @{name}({', '.join([*types, *more_types])})")
-        given = [f"{text} {value}" for text, (_, value) in zip(types, arguments, strict=True)]
-        return self.b.value(f"call {register_type(result)} @{name}({', '.join([*given, *([extra] if extra else [])])})")
-
-    def cast(self, value: str, source: DataType, target: DataType) -> str:
-        return emit_cast(self, value, source, target)
-
-    def visit_children(self, node: ir.Node) -> Any:
-        raise InternalError(f"{type(node).__name__} reached LLVM code generation: a lowering pass did not run", at=node)
-
-    def visit_Var(self, var: ir.Var) -> str:
-        found = self.values.get(var)
-        if found is None:
-            raise InternalError(f"variable {var.name} is used where it has no value")
-        return found
-
-    def visit_IntImm(self, imm: ir.IntImm) -> str:
-        return int_literal(imm.dtype, imm.value)
-
-    def visit_FloatImm(self, imm: ir.FloatImm) -> str:
-        return float_literal(imm.dtype, imm.value)
-
-    def visit_StringImm(self, imm: ir.StringImm) -> str:
-        return self.module.string(imm.value)
-
-    def visit_BinaryExpr(self, node: ir.BinaryExpr) -> str:
-        # Below a remainder or a quotient anything may stand: a hash wraps around, and is a good index all the same.
-        promise = "" if isinstance(node, (ir.Div, ir.Mod, ir.FloorDiv, ir.FloorMod)) else self.no_wrap
-        a = self._with_promise(node.a, promise)
-        b = self._with_promise(node.b, promise)
-        return emit_binary(self, node, a, b)
-
-    def visit_CompareExpr(self, node: ir.CompareExpr) -> str:
-        a = self.data(node.a)
-        b = self.data(node.b)
-        return emit_compare(self, node, a, b)
-
-    def visit_And(self, node: ir.And) -> str:
-        return self._lazy_logic(node, "and", "false")
-
-    def visit_Or(self, node: ir.Or) -> str:
-        return self._lazy_logic(node, "or", "true")
-
-    def _lazy_logic(self, node: ir.And | ir.Or, operation: str, decided: str) -> str:
-        is_free = self._is_speculatable(node.b)
-        if node.dtype.lanes > 1 and not is_free:
-            lanes = [
-                self.value(type(node)(lane_of(node.a, lane), lane_of(node.b, lane))) for lane in range(node.dtype.lanes)
-            ]
-            return self.vector(lanes, node.dtype)
-        a = self.value(node.a)
-        if is_free:
-            return self.b.value(f"{operation} {register_type(node.dtype)} {a}, {self.value(node.b)}")
-        rest, end, start = self.b.label("rest"), self.b.label("decided"), self.b.block
-        self.b.branch(a, *((rest, end) if operation == "and" else (end, rest)))
-        self.b.start(rest)
-        b, last = self._in_branch(node.b)
-        self.b.jump(end)
-        self.b.start(end)
-        return self.b.value(f"phi i1 [ {decided}, %{start} ], [ {b}, %{last} ]")
-
-    def _in_branch(self, expr: ir.Expr) -> tuple[str, str]:
-        """The value of `expr` and the block it ends in; what is computed there is unknown outside."""
-        mark = len(self._trail)
-        value = self.value(expr)
-        for key in self._trail[mark:]:
-            del self._known[key]
-        del self._trail[mark:]
-        return value, self.b.block
-
-    def visit_Not(self, node: ir.Not) -> str:
-        return self.b.value(f"xor {register_type(node.dtype)} {self.value(node.a)}, {splat(node.dtype, 'true')}")
-
-    def visit_Select(self, node: ir.Select) -> str:
-        condition = self.data(node.condition)
-        a = self.value(node.true_value)
-        b = self.value(node.false_value)
-        return self.select(node.condition.dtype, condition, node.dtype, a, b)
-
-    def select(self, condition_dtype: DataType, condition: str, dtype: DataType, a: str, b: str) -> str:
-        text = register_type(dtype)
-        return self.b.value(f"select {register_type(condition_dtype)} {condition}, {text} {a}, {text} {b}")
-
-    def choose(self, condition: ir.Expr, then: ir.Expr, otherwise: ir.Expr) -> str:
-        """if_then_else: only the chosen side runs, unless running both is free of effects and faults.
-
-        A `likely` condition asks for a branch: the other side is there to be skipped.
-        """
-        test = self.value(condition)
-        is_likely = isinstance(condition, ir.Call) and condition.op.name == "tir.likely"
-        is_free = self._is_free(then) and self._is_free(otherwise)
-        if condition.dtype.lanes > 1 and not is_free:
-            lanes = [
-                self.choose(lane_of(condition, lane), lane_of(then, lane), lane_of(otherwise, lane))
-                for lane in range(then.dtype.lanes)
-            ]
-            return self.vector(lanes, then.dtype)
-        if is_free and (condition.dtype.lanes > 1 or not is_likely):
-            return self.select(condition.dtype, test, then.dtype, self.value(then), self.value(otherwise))
-        yes, no, end = self.b.label("then"), self.b.label("else"), self.b.label("chosen")
-        self.b.branch(test, yes, no)
-        self.b.start(yes)
-        a, from_a = self._in_branch(then)
-        self.b.jump(end)
-        self.b.start(no)
-        b, from_b = self._in_branch(otherwise)
-        self.b.jump(end)
-        self.b.start(end)
-        return self.b.value(f"phi {register_type(then.dtype)} [ {a}, %{from_a} ], [ {b}, %{from_b} ]")
-
-    def _is_free(self, expr: ir.Expr) -> bool:
-        """Whether `expr` may be computed here though it may not be needed; what is computed already may."""
-        return id(expr) in self._known or self._is_speculatable(expr)
-
-    def visit_Cast(self, node: ir.Cast) -> str:
-        return emit_cast(self, self.data(node.value), node.value.dtype, node.dtype)
-
-    def visit_Let(self, node: ir.Let) -> str:
-        outer, outer_trail = self._known, self._trail
-        bound: list[tuple[ir.Var, str | None]] = []
-        # A loop, since chains of lets (polynomials) are long.
-        current: ir.Expr = node
-        while isinstance(current, ir.Let):
-            var, value = current.var, self.data(current.value)
-            self._from_memory.bind(var, current.value)
-            if var in self.values or id(var) in self._known:
-                # It had another value before: what was computed from that one must not be found now.
-                self._known, self._trail = {}, []
-            bound.append((var, self.values.get(var)))
-            self.values[var] = value
-            current = current.body
-        result = self.value(current)
-        self._known, self._trail = outer, outer_trail
-        for var, before in reversed(bound):
-            if before is None:
-                del self.values[var]
-            else:
-                self.values[var] = before
-        return result
 
     def visit_Call(self, call: ir.Call) -> str:
         outer, self.no_wrap = self.no_wrap, ""
         result = emit_call(self, call)
         self.no_wrap = outer
         return result
-
-    # --- vectors --------------------------------------------------------------------------------------------------
-
-    def visit_Broadcast(self, node: ir.Broadcast) -> str:
-        if isinstance(node.value, (ir.IntImm, ir.FloatImm)):
-            return splat(node.dtype, self.value(node.value))
-        return self.splat(self.value(node.value), node.value.dtype, node.lanes)
-
-    def splat(self, value: str, dtype: DataType, lanes: int) -> str:
-        """A vector of `lanes` copies of a scalar."""
-        text, element = register_type(dtype.with_lanes(lanes)), register_type(dtype)
-        first = self.b.value(f"insertelement {text} poison, {element} {value}, i64 0")
-        return self.b.value(f"shufflevector {text} {first}, {text} poison, <{lanes} x i32> zeroinitializer")
-
-    def visit_Ramp(self, node: ir.Ramp) -> str:
-        dtype, text = node.base.dtype, register_type(node.dtype)
-        element, promise = register_type(dtype), self.no_wrap if dtype is INT64 else ""
-        base = self.splat(self.value(node.base), dtype, node.lanes)
-        if isinstance(node.stride, ir.IntImm):
-            stride = node.stride.value
-            steps = ", ".join([f"{element} {int_literal(dtype, stride * lane)}" for lane in range(node.lanes)])
-            return self.b.value(f"add{promise} {text} {base}, <{steps}>")
-        counts = ", ".join([f"{element} {int_literal(dtype, lane)}" for lane in range(node.lanes)])
-        strides = self.splat(self.value(node.stride), dtype, node.lanes)
-        scaled = self.b.value(f"mul{promise} {text} {strides}, <{counts}>")
-        return self.b.value(f"add{promise} {text} {base}, {scaled}")
-
-    def visit_Shuffle(self, node: ir.Shuffle) -> str:
-        lanes: list[tuple[str, DataType, int]] = []
-        for vector in node.vectors:
-            value = self.value(vector)
-            lanes += [(value, vector.dtype, lane) for lane in range(vector.dtype.lanes)]
-        picked = [self.lane(*lanes[int(index)]) for index in node.indices]  # type: ignore[call-overload]
-        return picked[0] if len(picked) == 1 else self.vector(picked, node.dtype)
-
-    def lane(self, value: str, dtype: DataType, lane: int) -> str:
-        """One lane of a vector; a scalar is its own only lane."""
-        if dtype.lanes == 1:
-            return value
-        return self.b.value(f"extractelement {register_type(dtype)} {value}, i64 {lane}")
-
-    def vector(self, lanes: Sequence[str], dtype: DataType) -> str:
-        """A vector from its lanes."""
-        text, element, result = register_type(dtype), register_type(dtype.element), "poison"
-        for position, value in enumerate(lanes):
-            result = self.b.value(f"insertelement {text} {result}, {element} {value}, i64 {position}")
-        return result
-
-    # --- memory ---------------------------------------------------------------------------------------------------
-
-    def address(self, buffer: ir.Buffer, index: str, inside: bool = True) -> str:
-        """The address of the element at a scalar index; not `inside` when it may lie outside the buffer (a hint)."""
-        pointer = self.visit_Var(buffer.data)
-        promise = " inbounds" if inside else ""
-        return self.b.value(f"getelementptr{promise} {storage_type(buffer.dtype)}, ptr {pointer}, i64 {index}")
-
-    def visit_BufferLoad(self, load: ir.BufferLoad) -> str:
-        index = self._only_index(load.buffer, load.indices)
-        if index.dtype.lanes == 1:
-            return self._load(self.address(load.buffer, self.index(index)), load.dtype, load.buffer.dtype)
-        if isinstance(index, ir.Ramp) and isinstance(index.stride, ir.IntImm) and index.stride.value == 1:
-            return self._load(self.address(load.buffer, self.index(index.base)), load.dtype, load.buffer.dtype)
-        if isinstance(index, ir.Broadcast) and load.buffer.dtype.lanes == 1:
-            one = self._load(self.address(load.buffer, self.index(index.value)), load.buffer.dtype, load.buffer.dtype)
-            return self.splat(one, load.buffer.dtype, index.lanes)
-        lanes, dtype = [], load.buffer.dtype
-        for where in self._index_lanes(index):
-            one = self._load(self.address(load.buffer, where), dtype, dtype)
-            lanes += [self.lane(one, dtype, lane) for lane in range(dtype.lanes)]
-        return self.vector(lanes, load.dtype)
-
-    def _only_index(self, buffer: ir.Buffer, indices: tuple[ir.Expr, ...]) -> ir.Expr:
-        if len(indices) != 1:
-            raise InternalError(
-                f"buffer {buffer.name} still has {len(indices)} dimensions: flatten_buffers did not run"
-            )
-        return indices[0]
-
-    def _index_lanes(self, index: ir.Expr) -> list[str]:
-        if isinstance(index, ir.Ramp):
-            base, stride, promise = self.index(index.base), self.index(index.stride), self._promise(index)
-            lanes = []
-            for lane in range(index.lanes):
-                step = self.b.value(f"mul{promise} i64 {stride}, {lane}")
-                lanes.append(self.b.value(f"add{promise} i64 {base}, {step}"))
-            return lanes
-        whole = self.index(index)
-        return [self.lane(whole, index.dtype, lane) for lane in range(index.dtype.lanes)]
-
-    def _load(self, address: str, dtype: DataType, element: DataType) -> str:
-        value = self.b.value(f"load {memory_type(dtype)}, ptr {address}, align {element.nbytes}")
-        if dtype.is_bool:
-            nought = "0" if dtype.lanes == 1 else "zeroinitializer"
-            return self.b.value(f"icmp ne {memory_type(dtype)} {value}, {nought}")
-        if is_widened_in_memory(dtype):
-            return self.b.value(f"trunc {memory_type(dtype)} {value} to {register_type(dtype)}")
-        return value
-
-    def _store(self, address: str, value: str, dtype: DataType, element: DataType) -> None:
-        if is_widened_in_memory(dtype):
-            extend = "zext" if dtype.is_unsigned else "sext"
-            value = self.b.value(f"{extend} {register_type(dtype)} {value} to {memory_type(dtype)}")
-        self.b.do(f"store {memory_type(dtype)} {value}, ptr {address}, align {element.nbytes}")
-
-    def visit_BufferStore(self, store: ir.BufferStore) -> None:
-        buffer, index = store.buffer, self._only_index(store.buffer, store.indices)
-        value = self.value(store.value)
-        if index.dtype.lanes == 1:
-            self._store(self.address(buffer, self.index(index)), value, store.value.dtype, buffer.dtype)
-        elif isinstance(index, ir.Ramp) and isinstance(index.stride, ir.IntImm) and index.stride.value == 1:
-            self._store(self.address(buffer, self.index(index.base)), value, store.value.dtype, buffer.dtype)
-        else:
-            each = buffer.dtype.lanes
-            for position, where in enumerate(self._index_lanes(index)):
-                lanes = [self.lane(value, store.value.dtype, position * each + lane) for lane in range(each)]
-                one = lanes[0] if each == 1 else self.vector(lanes, buffer.dtype)
-                self._store(self.address(buffer, where), one, buffer.dtype, buffer.dtype)
-
-    # --- statements -----------------------------------------------------------------------------------------------
 
     def run(self, statement: ir.Stmt) -> None:
         """Emit a statement. What its expressions computed is forgotten after it: stores change what loads see."""
@@ -539,12 +203,3 @@ class FunctionEmitter(Visitor):
         self.values[statement.buffer_var] = symbol
         self.apart.add(statement.buffer_var)
         self.run(statement.body)
-
-
-def body_types(name: str, source: DataType, target: DataType) -> tuple[DataType, DataType]:
-    """The types of the arguments and of the result of a body of `codegen/math`."""
-    if name == "decode":
-        return DataType(f"uint{source.bits}").with_lanes(source.lanes), target
-    if name == "encode":
-        return source, DataType(f"uint{target.bits}").with_lanes(target.lanes)
-    return source, target
