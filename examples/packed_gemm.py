@@ -65,9 +65,9 @@ def choose_tiles(m: int, n: int, k: int, cpu: CpuDescription) -> Tiles:
 
 
 def _fit(size: int, tile: int) -> float:
-    """How much of the tiles' work is useful, and a little less when the last one is cut short."""
+    """How much of the tiles' work is useful; less when the last one is cut short, which takes a kernel of its own."""
     whole = -(-size // tile) * tile
-    return size / whole * (1.0 if whole == size else 0.9)
+    return size / whole * (1.0 if whole == size else 0.8)
 
 
 def _part(size: int, limit: int, step: int) -> int:
