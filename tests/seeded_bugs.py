@@ -24,6 +24,7 @@ from loopwright.codegen.math import exp, low_precision, table
 from loopwright.evaluator import arithmetic as evaluator_arithmetic
 from loopwright.ir import structural
 from loopwright.ir.verifier import _Verifier
+from loopwright.schedule import sight
 from loopwright.script import from_source
 from loopwright.script.parser import expressions as parser_expressions
 from loopwright.script.printer import expressions as printer_expressions
@@ -34,6 +35,7 @@ from loopwright.transform.partition_loops import _PartitionLoops
 from tests.analysis import test_bounds, test_races, test_reduction_init, test_uninitialised
 from tests.codegen import test_abi, test_emitter, test_low_precision, test_math, test_parallel
 from tests.ir import test_structural, test_verifier
+from tests.schedule import test_fuse, test_merge, test_split, test_theses
 from tests.te import test_create_prim_func, test_values
 from tests.transform import (
     test_choose_index_width,
@@ -247,6 +249,15 @@ def wrong_argument(kind: str) -> Callable[[], None]:
     return run
 
 
+# --- schedule ---
+
+
+def all_memory(before: ir.PrimFunc, after: ir.PrimFunc) -> set[ir.Var]:
+    found: set[ir.Var] = set()
+    ir.post_order_visit(before, lambda node: found.add(node.data) if isinstance(node, ir.Buffer) else None)
+    return found
+
+
 def near_miss(cls: type[ir.Node], field: str) -> Callable[[], None]:
     (case,) = [case for case in test_structural.NEAR_MISSES if type(case[0]) is cls and case[1] == field][:1]
     return lambda: test_structural.test_a_changed_field_is_noticed(*case)
@@ -365,4 +376,45 @@ BUGS = [
         test_values.test_where_and_init,
     ),
     Bug("simplify divides negative constants towards zero", constants_divided_towards_zero, division_keeps_its_value),
+    # --- schedule ---
+    Bug(
+        "the value proof believes every step",
+        lambda: patch("loopwright.schedule.schedule.find_mismatch", lambda *args: None),
+        test_merge.test_merge_refuses_a_reversed_reader_with_the_witness,
+    ),
+    Bug(
+        "no loop ever races",
+        lambda: patch("loopwright.schedule.schedule.find_race", lambda *args: None),
+        test_theses.test_parallelising_a_reduction_is_refused,
+    ),
+    Bug(
+        "every nest counts as freely permutable",
+        lambda: patch("loopwright.schedule.primitives.reorder.permutation_is_free", lambda *args: True),
+        test_theses.test_reordering_a_recurrence_is_refused_with_both_iterations,
+    ),
+    Bug(
+        "the proof takes all memory for unchanged",
+        lambda: patch("loopwright.schedule.proof.unchanged_memory", all_memory),
+        test_merge.test_merge_refuses_a_reversed_reader_with_the_witness,
+    ),
+    Bug(
+        "split forgets the guard of its tail",
+        lambda: patch("loopwright.schedule.primitives.split.guard_blocks", lambda body, condition: body),
+        test_split.test_split_guards_the_tail,
+    ),
+    Bug(
+        "fuse forgets that a reduction's init can move past another block",
+        lambda: patch("loopwright.schedule.primitives.fuse.met_by_inits", lambda loop: []),
+        test_fuse.test_fuse_is_refused_where_the_init_would_move_past_another_block,
+    ),
+    Bug(
+        "names of instances are taken for unique",
+        lambda: patch.object(sight.Sight, "check_names", lambda self, buffer: None),
+        test_theses.test_a_block_whose_axes_do_not_tell_its_iterations_apart_stays,
+    ),
+    Bug(
+        "bindings are not rewritten for the new loops",
+        lambda: patch("loopwright.schedule.primitives.split.rebind", lambda body, values, around: body),
+        test_split.test_split_guards_the_tail,
+    ),
 ]

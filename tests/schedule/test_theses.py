@@ -92,3 +92,25 @@ def test_inlining_with_two_writers_is_refused_and_nothing_changes():
         sch.compute_inline("B")
     assert sch.mod["main"] is before
     assert sch.trace.insts == []
+
+
+@T.prim_func
+def one_cell_again(A: T.Buffer((2,), "int32"), C: T.Buffer((2,), "int32")):
+    S = T.alloc_buffer((1,), "int32")
+    R = T.alloc_buffer((1,), "int32")
+    for i in range(2):
+        with T.block("S"):
+            vi = T.axis.spatial(2, i)
+            S[0] = A[vi] + 1
+        with T.block("R"):
+            v0 = T.axis.spatial(1, 0)
+            R[v0] = S[v0] * 2
+        with T.block("C"):
+            vj = T.axis.spatial(2, i)
+            C[vj] = R[0] * 3
+
+
+def test_a_block_whose_axes_do_not_tell_its_iterations_apart_stays():
+    sch = Schedule(one_cell_again)
+    with pytest.raises(ScheduleError, match="with the same axis values see different values"):
+        sch.fission(sch.get_loops("S")[0], 2)
