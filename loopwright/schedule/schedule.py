@@ -16,6 +16,7 @@ from loopwright.schedule.errors import (
     BadStepArgument,
     HandleGone,
     NotProved,
+    NotSupported,
     ScheduleError,
     WouldChangeValues,
     WouldRace,
@@ -73,6 +74,7 @@ class Schedule:
     def _prove_loop_kinds(self) -> None:
         """Loops written as parallel or vectorized are held to the same rule as those that a step makes so."""
         for view in self._views.values():
+            _check_threads_outside_vectors("Schedule", view)
             for var, path in view.index.loops.items():
                 loop = path[-1]
                 if isinstance(loop, For) and loop.kind in _CONCURRENT:
@@ -477,6 +479,7 @@ class Schedule:
             if found is not None:
                 raise NotProved(method, found.reason, step.at)
         after = View(step.after)
+        _check_threads_outside_vectors(method, after)
         for var in self._to_check_for_races(view, after, step):
             race = find_race(step.after, var)
             if race is not None:
@@ -492,6 +495,21 @@ class Schedule:
             if loop.kind in _CONCURRENT and var not in found and (old is None or old[-1] is not loop):
                 found.append(var)
         return found
+
+
+def _check_threads_outside_vectors(method: str, view: View) -> None:
+    """Lanes run in lockstep: what threads do inside one would be judged for each lane alone, and they all run at once."""
+    for path in view.index.loops.values():
+        loop, around = path[-1], path[:-1]
+        if isinstance(loop, For) and loop.kind in (ForKind.PARALLEL, ForKind.THREAD_BINDING):
+            for outer in around:
+                if isinstance(outer, For) and outer.kind is ForKind.VECTORIZED:
+                    names = (
+                        f"loop {loop.loop_var.name} runs on threads inside the vectorized loop {outer.loop_var.name}"
+                    )
+                    raise NotSupported(
+                        method, names, outer, "vectorize the innermost loop, and run an outer one on threads"
+                    )
 
 
 def _plain(value: Any) -> Any:

@@ -114,3 +114,32 @@ def test_a_block_whose_axes_do_not_tell_its_iterations_apart_stays():
     sch = Schedule(one_cell_again)
     with pytest.raises(ScheduleError, match="with the same axis values see different values"):
         sch.fission(sch.get_loops("S")[0], 2)
+
+
+@T.prim_func
+def empty_reduction(A: T.Buffer((2,), "int32"), C: T.Buffer((2,), "int32"), D: T.Buffer((1,), "int32")):
+    for i in range(2):
+        with T.block("C"):
+            vi = T.axis.spatial(2, i)
+            C[vi] = A[vi]
+    for k in range(0):
+        with T.block("D"):
+            vd = T.axis.spatial(1, 0)
+            vk = T.axis.reduce(0, k)
+            with T.init():
+                D[vd] = 1
+            D[vd] = D[vd] + A[vk]
+
+
+def test_merging_keeps_the_start_value_of_a_reduction_over_nothing():
+    sch = Schedule(empty_reduction)
+    with pytest.raises(ScheduleError, match=r"D\[0\]"):
+        sch.merge(sch.get_loops("C")[0], sch.get_loops("D")[0])
+
+
+def test_threads_inside_lanes_are_refused():
+    sch = Schedule(recurrence)
+    i, j = sch.get_loops("A")
+    sch.parallel(j)
+    with pytest.raises(ScheduleError, match="loop j runs on threads inside the vectorized loop i"):
+        sch.vectorize(i)

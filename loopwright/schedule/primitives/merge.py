@@ -21,6 +21,7 @@ from collections.abc import Sequence
 from loopwright.arith import Analyzer
 from loopwright.ir import (
     Allocate,
+    Buffer,
     DeclBuffer,
     Expr,
     For,
@@ -31,6 +32,7 @@ from loopwright.ir import (
     Var,
     logical_and,
     seq,
+    structural_equal,
     substitute,
 )
 from loopwright.ir.operators import cast, maximum
@@ -63,10 +65,23 @@ def merge(view: View, loops: Sequence[For]) -> Step:
     first, last = positions[0], positions[-1]
     statements = [*siblings.seq[:first], *before, merged, *behind, *siblings.seq[last + 1 :]]
     after = view.replaced(paths[0][: parent + 1], seq(statements))
-    # Within one nest nothing changes its order; only what two of the moved statements share can.
-    buffers = moved_past_each_other("merge", siblings.seq[first : last + 1])
+    # Within one nest nothing changes its order; only what two of the moved statements share can. A nest that is guarded
+    # now may hold a reduction that had no update and still an init: then all it touches is compared.
+    buffers: list[Buffer] | None = moved_past_each_other("merge", siblings.seq[first : last + 1])
     proof = Proof.VALUES if buffers else Proof.ORDER_KEPT
+    if any([_is_guarded(chain, made) for chain in chains]):
+        buffers, proof = None, Proof.VALUES
     return Step(after, proof, results=[LoopResult(made[-1].loop_var)], at=loops[0], buffers=buffers)
+
+
+def _is_guarded(chain: Sequence[For], made: Sequence[For]) -> bool:
+    """Whether a merged loop runs further than the one it replaces."""
+    return any(
+        [
+            not structural_equal(old.extent, new.extent, map_free_vars=True)
+            for old, new in zip(chain, made, strict=False)
+        ]
+    )
 
 
 def _names(loops: Sequence[For]) -> str:

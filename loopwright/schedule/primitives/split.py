@@ -135,6 +135,10 @@ def _product(extents: Sequence[Expr]) -> Expr:
 def _peeled(view: View, loop: For, extents: Sequence[Expr]) -> Step:
     """Whole tiles, and then the rest in a loop of its own."""
     path = view.loop_path(loop.loop_var)
+    for realize in view.blocks_below(loop.body):
+        if realize.block.match_buffers:
+            problem = f"block {realize.block.name_hint} names a part of a buffer with match_buffer and cannot be written twice"
+            raise NotSupported("split", problem, loop, 'use tail="guard"')
     around = view.all_loops_above(path[:-1])
     facts = Analyzer()
     tile = facts.simplify(_product(extents[1:])) if len(extents) > 1 else const(1, loop.loop_var.dtype)
