@@ -76,12 +76,8 @@ def merge(view: View, loops: Sequence[For]) -> Step:
 
 def _is_guarded(chain: Sequence[For], made: Sequence[For]) -> bool:
     """Whether a merged loop runs further than the one it replaces."""
-    return any(
-        [
-            not structural_equal(old.extent, new.extent, map_free_vars=True)
-            for old, new in zip(chain, made, strict=False)
-        ]
-    )
+    pairs = zip(chain, made, strict=False)
+    return any([not structural_equal(old.extent, new.extent) for old, new in pairs])
 
 
 def _names(loops: Sequence[For]) -> str:

@@ -137,7 +137,7 @@ def _peeled(view: View, loop: For, extents: Sequence[Expr]) -> Step:
     path = view.loop_path(loop.loop_var)
     for realize in view.blocks_below(loop.body):
         if realize.block.match_buffers:
-            problem = f"block {realize.block.name_hint} names a part of a buffer with match_buffer and cannot be written twice"
+            problem = f"block {realize.block.name_hint} has a match_buffer, and cannot be written twice yet"
             raise NotSupported("split", problem, loop, 'use tail="guard"')
     around = view.all_loops_above(path[:-1])
     facts = Analyzer()
