@@ -498,7 +498,7 @@ class Schedule:
 
 
 def _check_threads_outside_vectors(method: str, view: View) -> None:
-    """Lanes run in lockstep, and races are judged for each lane alone: threads inside would need a proof across lanes."""
+    """Lanes run in lockstep, and races are judged lane by lane: threads inside would need a proof across lanes."""
     for path in view.index.loops.values():
         loop, around = path[-1], path[:-1]
         if isinstance(loop, For) and loop.kind in (ForKind.PARALLEL, ForKind.THREAD_BINDING):
