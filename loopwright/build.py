@@ -14,7 +14,6 @@ from typing import Any
 
 from loopwright.ir.expr import Producer, Var
 from loopwright.ir.function import IRModule, PrimFunc
-from loopwright.ir.passes import PassContext
 from loopwright.ir.verifier import verify
 from loopwright.runtime.errors import LoopwrightError, NotBuilt, with_article
 from loopwright.target import Target, describe, require_buildable
@@ -91,17 +90,7 @@ def lower(
     from loopwright.transform import lower as run_pipeline
 
     _refuse_binds(binds)
-    module = as_module(inp, args, name)
-    if not simple_mode:
-        return run_pipeline(module)
-    current = PassContext.current()
-    with PassContext(
-        opt_level=current.opt_level,
-        disabled_pass=[*current.disabled_pass, "partition_loops"],
-        instruments=current.instruments,
-        config=current.config,
-    ):
-        return run_pipeline(module)
+    return run_pipeline(as_module(inp, args, name), without=["partition_loops"] if simple_mode else [])
 
 
 def build(

@@ -69,11 +69,15 @@ def pipeline(target: Target | str) -> list[Step]:
 
 
 def lower(
-    program: PrimFunc | IRModule, target: Target | str | None = None, *, stop_after: str | None = None
+    program: PrimFunc | IRModule,
+    target: Target | str | None = None,
+    *,
+    stop_after: str | None = None,
+    without: Sequence[str] = (),
 ) -> IRModule:
     """The module lowered for `target` (this machine's by default), or as it is after the pass `stop_after`."""
     chosen = _chosen_target(target)
-    steps = pipeline(chosen)
+    steps = [step for step in pipeline(chosen) if step.run.info.name not in without]
     if stop_after is not None:
         names = [step.run.info.name for step in steps]
         if stop_after not in names:
