@@ -52,6 +52,9 @@ class Side(tuple[str, int]):
     def __new__(cls, side: str, index: int) -> Side:
         return super().__new__(cls, (side, index))
 
+    def __getnewargs__(self) -> tuple[str, int]:
+        return self[0], self[1]  # campaigns send failures between processes
+
 
 @dataclass(frozen=True)
 class Move:
