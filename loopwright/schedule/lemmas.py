@@ -3,6 +3,8 @@
 permutation_is_free: instances that write distinct cells and read nothing written below the loop run in any order.
 statements_commute: statements of which neither writes what the other touches may change places, or be interleaved.
 unchanged_memory: what flows through memory whose users are the very same statements, in the same order, is the same.
+is_alone_with: a block whose memory nobody else touches meanwhile may work on a copy of it that is copied back.
+fixed_by: an index list that has each variable, or its quotient and remainder, is another one for other values.
 """
 
 from __future__ import annotations
@@ -12,14 +14,18 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from loopwright.ir import (
+    Allocate,
     Block,
     BlockRealize,
     Buffer,
     BufferLoad,
     BufferStore,
     Call,
+    DeclBuffer,
     Evaluate,
     Expr,
+    FloorDiv,
+    FloorMod,
     For,
     IfThenElse,
     IntImm,
@@ -35,6 +41,7 @@ from loopwright.ir import (
     deep,
     is_no_op,
     pre_order_visit,
+    uses_var,
 )
 from loopwright.runtime.dtype import HANDLE
 
@@ -77,6 +84,43 @@ def statements_commute(first: Stmt, second: Stmt) -> bool:
     if one is None or other is None:
         return False
     return one.writes.isdisjoint(other.reads | other.writes) and other.writes.isdisjoint(one.reads)
+
+
+@deep
+def is_alone_with(block: Block, memory: Var, writes: bool, statement: Stmt) -> bool:
+    """Whether, while `statement` runs, nobody but `block` in it writes the memory, nor reads it if the block `writes`."""
+    alone = True
+
+    def look(node: Node) -> bool:
+        nonlocal alone
+        if node is block:
+            return False
+        if isinstance(node, Stmt) and not isinstance(node, _PLAIN):
+            alone = alone and isinstance(node, (Allocate, DeclBuffer, Evaluate))
+        if isinstance(node, BufferStore):
+            alone = alone and node.buffer.data is not memory
+        elif isinstance(node, BufferLoad):
+            alone = alone and not (writes and node.buffer.data is memory)
+        elif isinstance(node, MatchBufferRegion):
+            alone = alone and node.source.buffer.data is not memory
+        elif isinstance(node, Call):
+            alone = alone and _is_pure(node)
+        elif isinstance(node, Var) and node.dtype is HANDLE:
+            alone = alone and node is not memory
+        return alone
+
+    pre_order_visit(statement, look)
+    return alone
+
+
+def fixed_by(indices: Sequence[Expr]) -> set[Var]:
+    """The variables whose value the indices tell: each is one of them, or both `v // c` and `v % c` are."""
+    found = {index for index in indices if isinstance(index, Var)}
+    parts: dict[tuple[Var, int], set[type]] = {}
+    for index in indices:
+        if isinstance(index, (FloorDiv, FloorMod)) and isinstance(index.a, Var) and isinstance(index.b, IntImm):
+            parts.setdefault((index.a, index.b.value), set()).add(type(index))
+    return found | {var for (var, _), kinds in parts.items() if len(kinds) == 2}
 
 
 @deep
@@ -136,8 +180,9 @@ def permutation_is_free(function: PrimFunc, loop_var: Var) -> bool:
     if not _collect(loop.body, blocks):
         return False
     written: set[Var] = set()
+    running = _loop_vars(loop)
     for realize in blocks:
-        mine = _written_freely(realize, everything.writes)
+        mine = _written_freely(realize, everything.writes, running)
         if mine is None or not written.isdisjoint(mine):
             return False
         written |= mine
@@ -185,8 +230,24 @@ def _reads_around(statement: Stmt) -> set[Var]:
     return reads
 
 
-def _written_freely(realize: BlockRealize, written_below: set[Var]) -> set[Var] | None:
-    """The memory a block writes, when it does so at cells of its own and depends on nothing written below the loop."""
+def _loop_vars(root: For) -> set[Var]:
+    """The variables of a loop and of those inside it."""
+    found: set[Var] = set()
+
+    def look(node: Node) -> bool:
+        if isinstance(node, For):
+            found.add(node.loop_var)
+        return isinstance(node, Stmt)
+
+    pre_order_visit(root, look)
+    return found
+
+
+def _written_freely(realize: BlockRealize, written_below: set[Var], running: set[Var]) -> set[Var] | None:
+    """The memory a block writes, when it does so at cells of its own and depends on nothing written below the loop.
+
+    Axes that only depend on loops outside those that are `running` stand still, and need not show in the cells.
+    """
     block = realize.block
     if block.alloc_buffers or not _is_leaf(block):
         return None
@@ -198,10 +259,14 @@ def _written_freely(realize: BlockRealize, written_below: set[Var]) -> set[Var] 
     if not kinds <= {IterType.DataPar, IterType.CommReduce}:
         return None
     reduces = IterType.CommReduce in kinds
-    data = {axis.var for axis in block.iter_vars if axis.iter_type == IterType.DataPar and not _is_unit(axis)}
+    data = {
+        axis.var
+        for axis, value in zip(block.iter_vars, realize.iter_values, strict=True)
+        if axis.iter_type == IterType.DataPar and not _is_unit(axis) and uses_var(value, running.__contains__)
+    }
     cells: dict[Buffer, tuple[Expr, ...]] = {}
     for store in stores:
-        if not data <= {index for index in store.indices if isinstance(index, Var)}:
+        if not data <= fixed_by(store.indices):
             return None
         if store.buffer in cells and not _same(cells[store.buffer], store.indices):
             return None

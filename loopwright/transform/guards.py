@@ -5,7 +5,9 @@
             if i * 4 + j < 10: ...            holds for every j while i < 2
 
 A guard compares `c * i + rest` with 0, for a literal `c`. `rest` may use what is known before the loop, and inner loop
-variables of known range: the comparison then holds surely for those `i` for which it holds throughout the inner loops.
+variables of known range: the comparison then holds surely for those `i` for which it holds throughout the inner loops,
+and fails surely for those for which it holds nowhere in them. It reads no memory, which may change in the loop, and
+divides by literals only: it is asked for before the loop, whatever the program asks first.
 """
 
 from __future__ import annotations
@@ -39,15 +41,17 @@ from loopwright.ir import (
     uses_var,
 )
 from loopwright.transform.known_ops import IF_THEN_ELSE, LIKELY
+from loopwright.transform.purity import can_fail
 
 
 class Guard(NamedTuple):
-    """The comparison `node` holds where low <= i < high; where `is_exact`, it fails everywhere else."""
+    """The comparison `node` holds where low <= i < high, and fails where i < fails_below or fails_from <= i."""
 
     node: CompareExpr
     low: Expr | None
     high: Expr | None
-    is_exact: bool
+    fails_below: Expr | None
+    fails_from: Expr | None
     is_reversed: bool  # `node` is the opposite of all that
     is_statement: bool  # it guards a statement, not just a value
     is_inside: bool  # it is asked many times an iteration: it stands inside an inner loop
@@ -56,9 +60,9 @@ class Guard(NamedTuple):
         """Whether `node` holds in all iterations start <= i < end; None when that depends or is not known."""
         if (self.low is None or reaches(start, self.low)) and (self.high is None or reaches(self.high, end)):
             return not self.is_reversed
-        before = self.low is not None and reaches(self.low, end)
-        after = self.high is not None and reaches(start, self.high)
-        return self.is_reversed if self.is_exact and (before or after) else None
+        before = self.fails_below is not None and reaches(self.fails_below, end)
+        after = self.fails_from is not None and reaches(start, self.fails_from)
+        return self.is_reversed if before or after else None
 
 
 def reaches(a: Expr, b: Expr) -> bool:
@@ -109,7 +113,7 @@ class _FindGuards(Visitor):
 
     def _guard(self, node: CompareExpr, is_statement: bool) -> Guard | None:
         var, kind = self.var, type(node)
-        if not uses_var(node, lambda used: used is var):
+        if not uses_var(node, lambda used: used is var) or can_fail(node):
             return None
         # The comparison reads step * var + rest < 0, <= 0 or == 0.
         difference = Sub(node.b, node.a) if kind in (GT, GE) else Sub(node.a, node.b)
@@ -118,36 +122,42 @@ class _FindGuards(Visitor):
             return None
         step, rest = linear[0][0].value, linear[1]
         is_exact = not uses_var(rest, self.inner.__contains__)
-        if not is_exact:
-            rest_or_none = self._greatest(rest)
-            if rest_or_none is None:
-                return None
-            rest = rest_or_none
+        least, greatest = (rest, rest) if is_exact else self._range(rest)
+        if greatest is None:
+            return None
         if kind in (EQ, NE):
             if abs(step) != 1 or not is_exact:
                 return None
             at = self.facts.simplify(rest * const(-step, var.dtype))
-            return Guard(node, at, self.facts.simplify(at + 1), True, kind is NE, is_statement, self.depth > 0)
-        if kind in (LT, GT):
-            rest = rest + 1
+            after = self.facts.simplify(at + 1)
+            return Guard(node, at, after, at, after, kind is NE, is_statement, self.depth > 0)
+        strict = kind in (LT, GT)
+        holds = self._border(step, greatest, strict)
+        fails = holds if is_exact else None if least is None else self._border(step, least, strict)
         if step > 0:
-            high = (const(0, var.dtype) - rest) // const(step, var.dtype) + 1
-            return Guard(node, None, self.facts.simplify(high), is_exact, False, is_statement, self.depth > 0)
-        low = (rest + (-step - 1)) // const(-step, var.dtype)
-        return Guard(node, self.facts.simplify(low), None, is_exact, False, is_statement, self.depth > 0)
+            return Guard(node, None, holds, None, fails, False, is_statement, self.depth > 0)
+        return Guard(node, holds, None, fails, None, False, is_statement, self.depth > 0)
 
-    def _greatest(self, rest: Expr) -> Expr | None:
-        """The greatest value of `rest` over the inner loops, in terms of what is known before the loop."""
+    def _border(self, step: int, rest: Expr, strict: bool) -> Expr:
+        """The first iteration for which step * i + rest <= 0 (< 0 if strict) no longer holds; or holds, if step < 0."""
+        rest = rest + 1 if strict else rest
+        if step > 0:
+            return self.facts.simplify((const(0, self.var.dtype) - rest) // const(step, self.var.dtype) + 1)
+        return self.facts.simplify((rest + (-step - 1)) // const(-step, self.var.dtype))
+
+    def _range(self, rest: Expr) -> tuple[Expr | None, Expr | None]:
+        """The least and greatest value of `rest` over the inner loops, in terms of what is known before the loop."""
         domains = {}
         for var, domain in self.inner.items():
             if domain is not None:
                 domains[var] = domain
             elif uses_var(rest, lambda used, unknown=var: used is unknown):  # type: ignore[misc]
-                return None
+                return None, None
         interval = interval_of(rest, domains, self.facts)
-        if interval is None or uses_var(interval.max_value, self.inner.__contains__):
-            return None
-        return interval.max_value
+        if interval is None:
+            return None, None
+        least, greatest = [None if uses_var(end, self.inner.__contains__) else end for end in interval]
+        return least, greatest
 
 
 def find_guards(loop: For, facts: Analyzer) -> list[Guard]:

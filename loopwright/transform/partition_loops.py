@@ -116,11 +116,23 @@ class _PartitionLoops(StmtRewriter):
             known.append(point)
             return point
 
-        guards = [guard._replace(low=one(guard.low), high=one(guard.high)) for guard in found]
+        guards = [
+            guard._replace(
+                low=one(guard.low),
+                high=one(guard.high),
+                fails_below=one(guard.fails_below),
+                fails_from=one(guard.fails_from),
+            )
+            for guard in found
+        ]
         for guard in guards:
             if loop.kind is ForKind.PARALLEL and not guard.is_inside:
                 continue  # it is asked once an iteration already
-            for point in (guard.low, guard.high):
+            points = [guard.low, guard.high]
+            if guard.is_statement:
+                # Iterations that do nothing at all: worth a cut where the one between is then alone, and constant.
+                points += [point for point in (guard.fails_below, guard.fails_from) if isinstance(point, IntImm)]
+            for point in points:
                 if point is None or any(reaches(point, other) and reaches(other, point) for other in chosen):
                     continue
                 if facts.can_prove(point <= zero) or facts.can_prove(point >= loop.extent):

@@ -172,3 +172,14 @@ def test_refusals():
     refused(sch, NothingToDecompose, "block 'E' has no init", "decompose_reduction", "E", m)
     error = refused(sch, LoopNotAround, "loop m is not around block 'D'", "decompose_reduction", "D", m)
     assert "its loops are: m, l, k" in str(error)
+
+
+def test_a_guard_on_a_loop_of_one_iteration_guards_the_init():
+    """The axis is the outer loop alone, but the guard names the inner one as well."""
+    sch = Schedule(row_sums)
+    block = sch.get_block("C")
+    outer, inner = sch.split(sch.get_loops(block)[0], [9, None])
+    sch.decompose_reduction(block, inner)
+    text = sch.mod["main"].script()
+    assert text.count("T.where(i_0 * 1 + i_1") == 2
+    check(sch, row_sums)

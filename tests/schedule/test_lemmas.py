@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
+
 from loopwright.evaluator import difference, evaluate_terms
 from loopwright.evaluator.errors import OutOfBounds
-from loopwright.ir import BlockRealize, For, PrimFunc, SeqStmt, Stmt
-from loopwright.schedule.lemmas import permutation_is_free, statements_commute, unchanged_memory
+from loopwright.ir import BlockRealize, For, PrimFunc, SeqStmt, Stmt, Var
+from loopwright.schedule import Schedule
+from loopwright.schedule.errors import ScheduleError
+from loopwright.schedule.lemmas import fixed_by, permutation_is_free, statements_commute, unchanged_memory
 from loopwright.schedule.proof import Mismatch, find_mismatch
+from loopwright.schedule.step import Proof
+from loopwright.schedule.view import View
 from loopwright.script import tir as T
+from tests.schedule.harness.cases import moves_of
+from tests.schedule.harness.programs import template_programs
 from tests.schedule.random_pairs import random_nest, random_pair
 
 
@@ -33,6 +41,34 @@ def test_what_is_free_is_proved():
             assert difference(expected, evaluate_terms(other)) is None, seed
         assert find_mismatch(before, others[free % 3]) is None, seed
     assert free > 20
+
+
+def test_copies_that_need_no_search_are_proved(monkeypatch):
+    """Each `stage` that is accepted without a search is one that the search accepts as well."""
+    answers = []
+    prove = Schedule._prove
+
+    def also_search(self, method, view, step):
+        if step.proof is Proof.GIVEN:
+            answers.append(find_mismatch(view.function, step.after, step.origins, step.buffers))
+        prove(self, method, view, step)
+
+    monkeypatch.setattr(Schedule, "_prove", also_search)
+    for program in template_programs((1, 3), limit=30):
+        for move in moves_of(View(program.function), ["Stage"])["Stage"]:
+            with contextlib.suppress(ScheduleError):
+                move.apply(Schedule(program.function))
+    assert len(answers) > 100
+    assert not [found for found in answers if isinstance(found, Mismatch)]
+    assert sum(found is None for found in answers) > 0.9 * len(answers)  # the others are not understood by the search
+
+
+def test_an_index_and_its_rest_tell_the_variable():
+    i, j = Var("i"), Var("j")
+    assert fixed_by([i // 4, j, i % 4]) == {i, j}
+    assert fixed_by([i // 4, i % 3]) == set()
+    assert fixed_by([i // 4, j % 4]) == set()
+    assert fixed_by([i + j, i]) == {i}
 
 
 def test_statements_that_commute_may_change_places():

@@ -43,6 +43,59 @@ def test_the_tail_of_a_split_loop():
     check(partition_loops, before, after)
 
 
+def test_iterations_that_do_nothing_are_cut_off():
+    """The guard of a tile fails altogether in its last rows: what is left between is one row, and constant."""
+
+    @T.prim_func
+    def before(B: T.Buffer((10,))):
+        for i in range(5):
+            for j in T.vectorized(4):
+                if i * 4 + j < 10:
+                    B[i * 4 + j] = T.float32(1)
+
+    @T.prim_func
+    def after(B: T.Buffer((10,))):
+        for i in range(2):
+            for j in T.vectorized(4):
+                B[i * 4 + j] = T.float32(1)
+        for j in T.vectorized(2):
+            B[8 + j] = T.float32(1)
+
+    check(partition_loops, before, after)
+
+
+def test_iterations_that_do_nothing_at_first_are_cut_off():
+    @T.prim_func
+    def before(B: T.Buffer((20,))):
+        for i in range(5):
+            for j in range(4):
+                if 10 <= i * 4 + j:
+                    B[i * 4 + j] = T.float32(1)
+
+    @T.prim_func
+    def after(B: T.Buffer((20,))):
+        for j in range(2):
+            B[8 + (j + 2)] = T.float32(1)
+        for i in range(2):
+            for j in range(4):
+                B[(i + 3) * 4 + j] = T.float32(1)
+
+    check(partition_loops, before, after)
+
+
+def test_a_guard_that_reads_what_the_loop_writes_is_left_alone():
+    @T.prim_func
+    def before(N: T.Buffer((4,), "int32"), B: T.Buffer((4,), "int32")):
+        for i in range(4):
+            M = T.decl_buffer((1,), "int32")
+            M[0] = N[i]
+            if i < M[0]:
+                B[i] = 1
+
+    unchanged(partition_loops, before)
+    same_results(before, partition_loops(before))
+
+
 def test_padding_has_two_borders_and_a_middle():
     @T.prim_func
     def before(A: T.Buffer((8,)), B: T.Buffer((10,))):

@@ -128,7 +128,7 @@ def _init_nest(view: View, realize: BlockRealize, loops: Sequence[For]) -> Stmt:
     for stated in (block.init, *block.writes):
         if uses_var(stated, reduction.__contains__):
             raise NothingToDecompose(realize, "has an init, or writes a cell, that depends on a reduction axis")
-    mirrored, guards = _mirrored(realize, [value for _, value in data], loops)
+    mirrored, guards = _mirrored(view, realize, [value for _, value in data], loops)
     counters = {loop.loop_var: Var(f"{loop.loop_var.name}_init", loop.loop_var.dtype) for loop in mirrored}
     made = Block(
         tuple([IterVar(axis.dom, fresh[axis.var], axis.iter_type, axis.thread_tag) for axis, _ in data]),
@@ -150,16 +150,23 @@ def _init_nest(view: View, realize: BlockRealize, loops: Sequence[For]) -> Stmt:
     return nest
 
 
-def _mirrored(realize: BlockRealize, values: Sequence[Expr], loops: Sequence[For]) -> tuple[list[For], list[Expr]]:
+def _mirrored(
+    view: View, realize: BlockRealize, values: Sequence[Expr], loops: Sequence[For]
+) -> tuple[list[For], list[Expr]]:
     """The loops that the init runs over, and the conditions it keeps.
 
     A condition on loops of the reduction alone says which updates happen, not which cells there are: it is left out.
+    One that ties them to loops outside says for which of these there is a cell: the init runs over what it names.
     """
     inner = {loop.loop_var: loop for loop in loops}
+    outer = {loop.loop_var for loop in view.loops_of(block_key(realize.block))} - set(inner)
     guards = [(guard, _used(guard, inner)) for guard in conjuncts(realize.predicate)]
     needed: set[Var] = set()
     for value in values:
         needed |= _used(value, inner)
+    for guard, used in guards:
+        if used and _used(guard, outer):
+            needed |= used
     grown = True
     while grown:
         before = len(needed)

@@ -12,7 +12,8 @@
 What the block reads is copied in before the statement of the loop's body that holds it; what it writes is copied out
 after it; what it updates, both. The new buffer lives inside the loop, so each iteration has its own. Naming an outer
 loop along which the window stands still copies once for all inner iterations. Proved: every read still sees the value
-it saw before, looking through the copies.
+it saw before, looking through the copies. That needs no search when all that the block touches is copied in before and,
+if it is written, copied back after, and nobody else works on it meanwhile.
 """
 
 from __future__ import annotations
@@ -56,6 +57,7 @@ from loopwright.schedule.edits import doing_in
 from loopwright.schedule.errors import BadStepArgument, NotSupported, ScheduleError
 from loopwright.schedule.handles import block_key
 from loopwright.schedule.index_map import IndexMap
+from loopwright.schedule.lemmas import fixed_by, is_alone_with
 from loopwright.schedule.proof import Origins
 from loopwright.schedule.step import BlockResult, Proof, Step
 from loopwright.schedule.view import View
@@ -159,9 +161,15 @@ def stage(
     target = doing_in(path, position, chosen)
     inner = _with_block(path[target:], block, moved)
     group = allocate(staged, seq([*before, inner, *after]))
+    transparent = (
+        chosen in view.function.argument_buffers()  # so every cell that is copied holds a value
+        and len(before) == 1
+        and is_alone_with(block.block, chosen.data, window.writes, path[target])
+        and _keeps_apart(index_map, window.shape)
+    )
     return Step(
         view.replaced(path[: target + 1], group),
-        Proof.VALUES,
+        Proof.GIVEN if transparent else Proof.VALUES,
         Origins(copies=frozenset([block_key(made) for made in copies])),
         results=[BlockResult(block_key(copies[0]))],
         at=loop,
@@ -176,6 +184,15 @@ def _with_block(path: Sequence[Stmt], old: BlockRealize, new: BlockRealize) -> S
     child = path[1]
     below = _with_block(path[1:], old, new)
     return path[0].rebuild(lambda item: below if item is child else item)
+
+
+def _keeps_apart(index_map: IndexMap | None, sizes: Sequence[Expr]) -> bool:
+    """A quick yes: no two elements of the window have one place in the new buffer."""
+    if index_map is None:
+        return True
+    fixed = fixed_by(index_map.results)
+    pairs = zip(index_map.inputs, sizes, strict=True)
+    return all([var in fixed or (isinstance(size, IntImm) and size.value == 1) for var, size in pairs])
 
 
 def _is_started(block: Block, buffer: Buffer) -> bool:

@@ -319,8 +319,8 @@ for i, j in T.grid({n}, {m}):
         with T.init():
             I[vi] = -1
             V[vi] = -1000
-        x: T.int32 = T.Select(V[vi] >= A[vi, vj], I[vi], vj)
-        y: T.int32 = T.Select(V[vi] >= A[vi, vj], V[vi], A[vi, vj])
+        x: T.int32 = T.Select(V[vi] > A[vi, vj] or (V[vi] == A[vi, vj] and I[vi] <= vj), I[vi], vj)
+        y: T.int32 = T.max(V[vi], A[vi, vj])
         I[vi] = x
         V[vi] = y
 
