@@ -7,12 +7,11 @@ import pytest
 
 import loopwright as lw
 from loopwright import te, tir
-from loopwright.evaluator import evaluate
 from loopwright.schedule.buffers import NoSuchBuffer
-from loopwright.schedule.errors import BadStepArgument, WouldChangeValues, WouldRace
+from loopwright.schedule.errors import BadStepArgument, NotSupported, WouldChangeValues, WouldRace
 from loopwright.schedule.primitives.stage import InitOutsideWindow
 from loopwright.script import tir as T
-from tests.schedule.steps import chain, check, check_replay, matmul, refused
+from tests.schedule.steps import assert_same_numbers, chain, check, check_replay, matmul, refused
 
 
 def tiled(m=7, n=6, k=5):
@@ -237,16 +236,6 @@ def test_what_is_not_there_is_refused():
     refused(other, BadStepArgument, r"loop m is not around block 'E'", "stage", "E", loop, "D")
 
 
-def assert_same_numbers(after, before):
-    random = np.random.default_rng(0)
-    arrays = [random.integers(0, 9, [int(n) for n in b.shape]).astype(b.dtype) for b in before.argument_buffers()]
-    first, second = [a.copy() for a in arrays], [a.copy() for a in arrays]
-    evaluate(before, *first)
-    evaluate(after, *second)
-    for a, b in zip(first, second, strict=True):
-        np.testing.assert_array_equal(a, b)
-
-
 @T.prim_func
 def doubled_twice(A: T.Buffer((4,), "int32"), C: T.Buffer((4,), "int32"), D: T.Buffer((6,), "int32")):
     B = T.alloc_buffer((4,), "int32")
@@ -276,3 +265,19 @@ def test_a_copy_stands_where_its_buffer_exists():
     sch, loop = with_guarded_memory()
     sch.stage("C", loop, "B")
     check(sch, doubled_twice)
+
+
+@T.prim_func
+def declared_only(A: T.Buffer((4,), "int32"), I: T.Buffer((4,), "int32"), C: T.Buffer((4,), "int32")):
+    for i in range(4):
+        with T.block("C"):
+            vi = T.axis.spatial(4, i)
+            T.reads(A[vi], I[vi])
+            T.writes(C[vi])
+            C[vi] = A[vi]
+
+
+def test_a_buffer_that_is_only_declared_has_no_window():
+    sch = tir.Schedule(declared_only)
+    loops = sch.get_loops("C")
+    refused(sch, NotSupported, "declares I, but neither reads nor writes it", "stage", "C", loops[0], "I")

@@ -78,7 +78,6 @@ class WindowNotInBlock(ScheduleError):
             f"stage: the window of {buffer.name} moves with loop {var.name}, which the iteration variables of block "
             f"{realize.block.name_hint!r} do not determine",
             at=loop,
-            hint=f"stage at a loop outside {var.name}",
         )
 
 
@@ -98,7 +97,6 @@ class InitOutsideWindow(ScheduleError):
             f"stage: the window of {buffer.name} lives in one iteration of loop {loop.loop_var.name}, but the "
             f"reduction {name!r} goes on over loop {over}",
             at=loop,
-            hint=f"decompose_reduction({name}, {over}) first, or stage outside {over}",
         )
 
 
@@ -127,6 +125,9 @@ def stage(
     scope = view.scope_of(path)
     still = loops_within(path[: position + 1], scope)
     window = window_of(view, [block], chosen, scope, still)
+    if not window.reads and not window.writes:
+        problem = f"block {block.block.name_hint!r} declares {chosen.name}, but neither reads nor writes it"
+        raise NotSupported("stage", problem, block)
     started = _is_started(block.block, chosen)
     if started:
         _check_init(view, block, loop, chosen)

@@ -130,6 +130,8 @@ class Site:
 
 
 def _said(error: Exception) -> str:
+    if isinstance(error, ScheduleError):
+        error.refusal = None  # nothing is tried instead: test_suggestions.py has cases of its own for that
     text = str(error)  # the whole message is made, as a user would see it
     return f"{type(error).__name__}: {getattr(error, 'why', None) or text.splitlines()[0]}"
 

@@ -21,13 +21,14 @@ from loopwright.build import build
 from loopwright.evaluator.errors import UninitialisedRead
 from loopwright.ir import BlockRealize, PrimFunc
 from loopwright.ir.structural import assert_structural_equal
+from loopwright.runtime.description import UNPROVED
 from loopwright.runtime.errors import LoopwrightError
 from loopwright.schedule import Schedule, Trace
 from loopwright.schedule.errors import ScheduleError
 from tests.agreement import Disagreement, assert_agreement
 from tests.random_programs import random_arguments, random_function
 from tests.schedule.harness.cases import GENERATORS, Move, Unresolved, available_kinds, places_of
-from tests.schedule.harness.legality import first_difference, numbers_of, terms_of, truth
+from tests.schedule.harness.legality import first_difference, has_tuple_reduction, numbers_of, terms_of, truth
 from tests.schedule.harness.programs import TEMPLATES, Program, random_sketch
 from tests.schedule.harness.reduce import Failing, Failure, reduced
 
@@ -175,6 +176,9 @@ def _wrong_terms(program: Program, before: PrimFunc, after: PrimFunc) -> Failure
     real = None if expected is None else truth(expected, after)
     if real is None or real.is_right:
         return None
+    if not real.is_race and has_tuple_reduction(expected):
+        # One field of a tuple alone in a buffer of its own: a chain of updates, which terms do not compare with a set.
+        return _wrong_numbers(before, after, native=False)
     return Failure("race" if real.is_race else "terms", real.why)
 
 
@@ -218,7 +222,7 @@ def _wrong_replay(program: Program, sch: Schedule, forms: Sequence[str]) -> Fail
                 sch.trace.apply_to_schedule(again)
             else:
                 Trace.apply_json_to_schedule(json.dumps(sch.trace.as_json()), again)
-            assert_structural_equal(again.mod["main"], sch.mod["main"])
+            assert_structural_equal(again.mod["main"].without_attr(UNPROVED), sch.mod["main"])
         except Exception as error:  # any failure to replay is what is looked for
             return Failure(f"replay from {form}", f"{type(error).__name__}: {error}")
     return None

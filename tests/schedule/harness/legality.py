@@ -261,6 +261,20 @@ def _members(term: Term, known: dict[int, tuple[object, ...]]) -> tuple[object, 
     return found
 
 
+def has_tuple_reduction(terms: Terms) -> bool:
+    """Whether some cell holds a field of a reduction over several."""
+    pending = [term for cells in terms.values() for term in cells.flat]
+    seen: set[int] = set()
+    while pending:
+        term = pending.pop()
+        if term.op == "reduce" and term.data[1] > 1:
+            return True
+        if term.number not in seen:
+            seen.add(term.number)
+            pending += term.args
+    return False
+
+
 def _fold_of(term: Term) -> str | None:
     if term.op in _FOLDS:
         return term.op
