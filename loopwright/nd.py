@@ -21,7 +21,7 @@ _DEVICES = [
     "hexagon",
     "webgpu",
 ]
-_TENSORS = ["NDArray", "array", "empty", "from_dlpack", "from_numpy", "numpyasarray"]
+_TENSORS = ["NDArray", "array", "empty", "empty_like", "from_dlpack", "from_numpy", "numpyasarray"]
 
 __all__ = [*_DEVICES, *_TENSORS]
 

@@ -1,6 +1,7 @@
 """What a compiled function needs to run: tensors, devices, functions, modules, threads, and errors for bad calls.
 
-Open `tensor.py` first (NDArray), then `module.py`. `ffi.py` is the one door to tvm_ffi, which carries calls and
+Open `tensor.py` first (NDArray), then `module.py`; `export.py` writes modules to files and `load.py` reads them back,
+after `library_file.py` has looked at them. `ffi.py` is the one door to tvm_ffi, which carries calls and
 tensors; `thread_pool.c` holds the threads and the workspace that compiled code uses, `thread_pool.py` its Python
 side, `native_library.py` how it is built; `call_errors.py` lists what can be wrong with a call; `errors.py` is the
 base of every error, `dtype.py` the element types; `timing.py` measures. This layer imports nothing of the compiler.
@@ -15,18 +16,25 @@ from typing import Any
 
 _HOME = {
     "call_errors": "CallError",
+    "containers": "ADT Array Dict List Map Object PackedFunc ShapeTuple String tuple_object",
+    "description": "Argument FunctionDescription ModuleDescription",
     "devices": "Device DeviceUnavailable UnknownDevice device cpu cuda gpu opencl cl vulkan metal mtl rocm vpi ext_dev "
     "hexagon webgpu",
     "dtype": "DataType UnknownDataType",
+    "enabled": "enabled",
     "errors": "DiagnosticError InternalError LoopwrightError NotBuilt SourceLine",
+    "externs": "load_extern_library register_extern",
     "ffi": "function_from_address",
-    "module": "Module load_module",
+    "load": "load_module load_static_library system_lib",
+    "module": "Module",
+    "params": "load_param_dict load_param_dict_from_file save_param_dict save_param_dict_to_file",
     "registry": "convert get_global_func list_global_func_names register_error register_func remove_global_func",
-    "tensor": "NDArray array empty from_dlpack from_numpy numpyasarray",
+    "tensor": "NDArray array empty empty_like from_dlpack from_numpy numpyasarray",
     "thread_pool": "num_threads set_num_threads threads",
     "timing": "BenchmarkResult time_evaluator",
 }
-_WHERE = {name: module for module, names in _HOME.items() for name in names.split()}
+_WHERE = {name: f"{__name__}.{module}" for module, names in _HOME.items() for name in names.split()}
+_WHERE["const"] = "loopwright.ir"  # a literal of a program, which scripts look for here
 
 __all__ = sorted(_WHERE)
 
@@ -35,7 +43,8 @@ def __getattr__(name: str) -> Any:
     module = _WHERE.get(name)
     if module is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(f"{__name__}.{module}"), name)
+    value = getattr(import_module(module), name)
+    globals()[name] = value
     return value
 
 

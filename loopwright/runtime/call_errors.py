@@ -22,6 +22,17 @@ class CallError(LoopwrightError):
     """A call of a compiled function was refused before the function touched any argument.
 
     Every check is made on entry, so a refused call has changed nothing. The subclasses say which check it was.
+    The example raises `ShapeMismatch`.
+
+    For example:
+
+        import numpy as np
+        import loopwright
+        from loopwright import te
+
+        A = te.placeholder((4,), name="A")
+        B = te.compute((4,), lambda i: A[i] + 1, name="B")
+        loopwright.build([A, B])(np.zeros(5, "float32"), np.zeros(5, "float32"))
     """
 
     code = "LW0109"
@@ -38,6 +49,17 @@ class ArgumentCountMismatch(CallError, TypeError):
     """The call has more or fewer arguments than the function takes.
 
     Outputs are arguments too: a function built from `[A, B, C]` is called with three tensors and writes the last.
+
+    For example:
+
+        import loopwright
+        from loopwright.script import tir as T
+
+        @T.prim_func
+        def f(A: T.Buffer((4, 8), "float32")):
+            A[0, 0] = T.float32(1)
+
+        loopwright.build(f)()
     """
 
     code = "LW0110"
@@ -47,13 +69,37 @@ class ArgumentKindMismatch(CallError, TypeError):
     """An argument is not of the kind the function takes: a tensor, an integer, a float or a pointer.
 
     A tensor is anything that speaks DLPack: `nd.array`, a numpy array, a torch tensor. Lists are not tensors.
+
+    For example:
+
+        import loopwright
+        from loopwright.script import tir as T
+
+        @T.prim_func
+        def f(A: T.Buffer((4, 8), "float32")):
+            A[0, 0] = T.float32(1)
+
+        loopwright.build(f)("a text")
     """
 
     code = "LW0111"
 
 
 class RankMismatch(CallError, ValueError):
-    """A tensor has another number of axes than the function was built for."""
+    """A tensor has another number of axes than the function was built for.
+
+    For example:
+
+        import numpy as np
+        import loopwright
+        from loopwright.script import tir as T
+
+        @T.prim_func
+        def f(A: T.Buffer((4, 8), "float32")):
+            A[0, 0] = T.float32(1)
+
+        loopwright.build(f)(np.zeros(32, "float32"))
+    """
 
     code = "LW0112"
 
@@ -62,25 +108,79 @@ class ShapeMismatch(CallError, ValueError):
     """An axis of a tensor has another length than the function was built for.
 
     Where a length is symbolic, its value comes from the first argument that has it, and the others must agree.
+
+    For example:
+
+        import numpy as np
+        import loopwright
+        from loopwright.script import tir as T
+
+        @T.prim_func
+        def f(A: T.Buffer((4, 8), "float32")):
+            A[0, 0] = T.float32(1)
+
+        loopwright.build(f)(np.zeros((8, 4), "float32"))
     """
 
     code = "LW0113"
 
 
 class DtypeMismatch(CallError, TypeError):
-    """A tensor has another element type than the function was built for; nothing is converted at a call."""
+    """A tensor has another element type than the function was built for; nothing is converted at a call.
+
+    For example:
+
+        import numpy as np
+        import loopwright
+        from loopwright.script import tir as T
+
+        @T.prim_func
+        def f(A: T.Buffer((4, 8), "float32")):
+            A[0, 0] = T.float32(1)
+
+        loopwright.build(f)(np.zeros((4, 8), "float64"))
+    """
 
     code = "LW0114"
 
 
 class StrideMismatch(CallError, ValueError):
-    """A tensor's elements do not lie in memory the way the function was built for, usually row-major without gaps."""
+    """A tensor's elements do not lie in memory the way the function was built for, usually row-major without gaps.
+
+    For example:
+
+        import numpy as np
+        import loopwright
+        from loopwright.script import tir as T
+
+        @T.prim_func
+        def f(A: T.Buffer((4, 8), "float32")):
+            A[0, 0] = T.float32(1)
+
+        loopwright.build(f)(np.zeros((8, 4), "float32").T)
+    """
 
     code = "LW0115"
 
 
 class DeviceMismatch(CallError, ValueError):
-    """A tensor lies on another device than the one the function runs on."""
+    """A tensor lies on another device than the one the function runs on.
+
+    For example:
+
+        import ctypes
+        import loopwright
+        from loopwright.script import tir as T
+
+        @T.prim_func
+        def f(A: T.Buffer((4, 8), "float32")):
+            A[0, 0] = T.float32(1)
+
+        tensor = loopwright.nd.empty((4, 8))
+        device = ctypes.c_int32.from_address(tensor.__chandle__() + 24 + 8)  # of its DLTensor
+        device.value = 2  # as a tensor of a GPU has it
+        loopwright.build(f)(tensor)
+    """
 
     code = "LW0116"
 
@@ -90,45 +190,183 @@ class OverlappingArguments(CallError, ValueError):
 
     Compiled code assumes that what it writes is reached through one argument only; with shared memory the result
     would depend on the order of loads and stores.
+
+    For example:
+
+        import numpy as np
+        import loopwright
+        from loopwright.script import tir as T
+
+        @T.prim_func
+        def f(A: T.Buffer((4,), "float32"), B: T.Buffer((4,), "float32")):
+            B[0] = A[1]
+
+        a = np.zeros(6, "float32")
+        loopwright.build(f)(a[:4], a[2:])
     """
 
     code = "LW0117"
 
 
 class MisalignedArgument(CallError, ValueError):
-    """A tensor's first element lies at an address that is no multiple of the alignment the function was built for."""
+    """A tensor's first element lies at an address that is no multiple of the alignment the function was built for.
+
+    For example:
+
+        import numpy as np
+        import loopwright
+        from loopwright.script import tir as T
+
+        @T.prim_func
+        def f(A: T.Buffer((4, 8), "float32")):
+            A[0, 0] = T.float32(1)
+
+        loopwright.build(f)(np.zeros(129, "uint8")[1:].view("float32").reshape(4, 8))
+    """
 
     code = "LW0118"
 
 
 class NullArgument(CallError, ValueError):
-    """A tensor that has elements points to no memory, or an argument is None where a tensor is needed."""
+    """A tensor that has elements points to no memory, or an argument is None where a tensor is needed.
+
+    For example:
+
+        import ctypes
+        import loopwright
+        from loopwright.script import tir as T
+
+        @T.prim_func
+        def f(A: T.Buffer((4, 8), "float32")):
+            A[0, 0] = T.float32(1)
+
+        tensor = loopwright.nd.empty((4, 8))
+        ctypes.c_void_p.from_address(tensor.__chandle__() + 24).value = None  # the data of its DLTensor
+        loopwright.build(f)(tensor)
+    """
 
     code = "LW0119"
 
 
 class AssertionFailed(CallError, AssertionError):
-    """An assertion written in the program did not hold at run time."""
+    """An assertion written in the program did not hold at run time.
+
+    For example:
+
+        import loopwright
+        from loopwright.script import tir as T
+
+        @T.prim_func
+        def f(n: T.int32):
+            assert n > 0, "n is positive"
+            T.evaluate(0)
+
+        loopwright.build(f)(-1)
+    """
 
     code = "LW0120"
 
 
 class WorkspaceExhausted(CallError, MemoryError):
-    """There was no memory for a temporary buffer of the function."""
+    """There was no memory for a temporary buffer of the function.
+
+    For example:
+
+        import loopwright
+        from loopwright.script import tir as T
+
+        @T.prim_func
+        def f(A: T.Buffer((1,), "float32"), n: T.int64):
+            tmp = T.alloc_buffer((n,), "float32")
+            tmp[n - T.int64(1)] = A[0]
+            A[0] = tmp[n - T.int64(1)]
+
+        loopwright.build(f)(loopwright.nd.empty((1,)), 1 << 58)
+    """
 
     code = "LW0121"
 
 
 class ReadOnlyArgument(CallError, ValueError):
-    """An array that must not be written was given for an argument that the function writes, or may write."""
+    """An array that must not be written was given for an argument that the function writes, or may write.
+
+    For example:
+
+        import numpy as np
+        import loopwright
+        from loopwright.script import tir as T
+
+        @T.prim_func
+        def f(A: T.Buffer((4, 8), "float32")):
+            A[0, 0] = T.float32(1)
+
+        a = np.zeros((4, 8), "float32")
+        a.flags.writeable = False
+        loopwright.build(f)(a)
+    """
 
     code = "LW0122"
 
 
 class ResultOutOfRange(CallError, OverflowError):
-    """A function returned a number that the result of a call cannot hold: integers there have 64 bits and a sign."""
+    """A function returned a number that the result of a call cannot hold: integers there have 64 bits and a sign.
+
+    For example:
+
+        import loopwright
+        from loopwright.script import tir as T
+
+        @T.prim_func
+        def f(n: T.int64) -> T.uint64:
+            T.evaluate(T.ret(T.cast(n, "uint64")))
+
+        loopwright.build(f)(-1)
+    """
 
     code = "LW0128"
+
+
+class UnregisteredFunction(CallError, ValueError):
+    """Compiled code called a packed function that nobody has registered under that name.
+
+    The name is looked up when the call first runs, not when the program is built: register the function before that.
+
+    For example:
+
+        import loopwright
+        from loopwright.script import tir as T
+
+        @T.prim_func
+        def f(A: T.Buffer((4,), "float32")):
+            T.evaluate(T.call_packed("nobody.registered.this", A))
+
+        loopwright.build(f)(loopwright.nd.empty((4,)))
+    """
+
+    code = "LW0130"
+
+
+class PackedResultMismatch(CallError, TypeError):
+    """A packed function returned something that the compiled code calling it cannot use as it does.
+
+    A call whose result is used must give a number (an integer where the call's type is one) or a pointer. A function
+    without a result counts as 0. Where the result is not used, anything may come back.
+
+    For example:
+
+        import loopwright
+        from loopwright.script import tir as T
+
+        loopwright.runtime.register_func("give.text", lambda: "three")
+
+        @T.prim_func
+        def f(A: T.Buffer((4,), "int32")):
+            A[0] = T.call_packed("give.text")
+
+        loopwright.build(f)(loopwright.nd.empty((4,), "int32"))
+    """
+
+    code = "LW0131"
 
 
 KINDS: Final[dict[str, type[CallError]]] = {
@@ -148,6 +386,8 @@ KINDS: Final[dict[str, type[CallError]]] = {
         WorkspaceExhausted,
         ReadOnlyArgument,
         ResultOutOfRange,
+        UnregisteredFunction,
+        PackedResultMismatch,
     )
 }
 

@@ -46,6 +46,11 @@ class UnknownDevice(LoopwrightError, ValueError):
 
     A device is a kind and an index: `device("cpu")`, `device("cuda", 1)`, `device("cuda:1")`. A target kind names the
     device it runs on, so `device("llvm")` is a CPU.
+
+    For example:
+
+        import loopwright
+        loopwright.device("abacus")
     """
 
     code = "LW0102"
@@ -63,6 +68,11 @@ class DeviceUnavailable(LoopwrightError):
     """The device cannot be used here: it is missing, or this version of Loopwright has no runtime for it.
 
     The message lists what was looked for. The CPU always works: build for target "llvm" and put tensors on cpu(0).
+
+    For example:
+
+        import loopwright
+        loopwright.nd.empty((4,), device=loopwright.device("vulkan"))
     """
 
     code = "LW0103"
@@ -104,6 +114,19 @@ class Device(core.Device):
     def sync(self, stream: object = None) -> None:
         """Wait until everything started on this device is done; on a CPU calls return when they are done."""
         self.require("sync")
+
+    def create_raw_stream(self) -> int | None:
+        """A new queue of work on the device; a CPU has none, and None stands for its only one."""
+        self.require("create_raw_stream")
+        return None
+
+    def free_raw_stream(self, stream: object) -> None:
+        """Give a queue back."""
+        self.require("free_raw_stream")
+
+    def set_raw_stream(self, stream: object) -> None:
+        """Put what this thread starts from now on into that queue."""
+        self.require("set_raw_stream")
 
     def require(self, wanted: str) -> None:
         """Raise `DeviceUnavailable` unless the device can be used; `wanted` is what for."""

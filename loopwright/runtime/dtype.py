@@ -26,8 +26,8 @@ TYPE_CODES: Final = {
 }
 
 _WIDTHS: Final = {
-    "int": (1, 4, 8, 16, 32, 64),
-    "uint": (1, 4, 8, 16, 32, 64),
+    "int": (1, 2, 4, 8, 16, 32, 64),
+    "uint": (1, 2, 4, 8, 16, 32, 64),
     "float": (16, 32, 64),
     "bfloat": (16,),
     "e4m3_float": (8,),
@@ -45,10 +45,24 @@ _ALIASES: Final = {
     "": "void",
 }
 _PATTERN: Final = re.compile(r"(e4m3_float|e5m2_float|bfloat|float|uint|int)(\d+)")
+_CUSTOM: Final = re.compile(r"custom\[(\w+)\](8|16|32|64)")
+
+CUSTOM_CODES: Final[dict[str, int]] = {}  # the user's own types (`target.datatype.register`): name → type code
 
 
 class UnknownDataType(LoopwrightError, ValueError):
-    """A text that names no data type."""
+    """A text that names no data type.
+
+    A data type is a kind and a width, and a lane count for vectors: `int8`, `float32x4`. Integers have 1, 2, 4, 8, 16,
+    32 or 64 bits; floats are float16, bfloat16, float32, float64 and the two 8-bit ones. A type of one's own,
+    `custom[name]32`, is registered first: `target.datatype.register(name, code)`.
+
+    For example:
+
+        from loopwright import te
+
+        te.placeholder((4,), dtype="flaot32")
+    """
 
     code = "LW0101"
 
@@ -73,6 +87,7 @@ class DataType(str):
     lanes: int
     type_code: int
     element: DataType  # the type of one lane
+    custom: str  # the name in custom[name]bits; empty for every other type
     is_int: bool  # signed or unsigned integer; bool is not one
     is_unsigned: bool
     is_float: bool  # of any width, bfloat16 and float8 included
@@ -91,15 +106,20 @@ class DataType(str):
 
     @classmethod
     def _make(cls, text: str) -> DataType:
-        scalar, _, lane_text = text.partition("x") if "x" in text else (text, "", "1")
+        start = text.rfind("]") + 1  # the name of a custom type may hold an x
+        name, x, lane_text = text[start:].partition("x")
+        scalar, lane_text = text[:start] + name, lane_text if x else "1"
         scalar = _ALIASES.get(scalar, scalar)
         if not lane_text.isdecimal() or int(lane_text) < 1:
             raise UnknownDataType(text)
         lanes = int(lane_text)
         if scalar == "void" and lanes > 1:
             raise UnknownDataType(text)
+        own = _CUSTOM.fullmatch(scalar)
         if scalar in ("bool", "handle", "void"):
             kind, bits = scalar, {"bool": 1, "handle": 64, "void": 0}[scalar]
+        elif own is not None and own[1] in CUSTOM_CODES:
+            kind, bits = f"custom[{own[1]}]", int(own[2])
         else:
             match = _PATTERN.fullmatch(scalar)
             if match is None or int(match[2]) not in _WIDTHS[match[1]]:
@@ -110,10 +130,11 @@ class DataType(str):
         if found is None:
             found = str.__new__(cls, canonical)
             found.kind, found.bits, found.lanes = kind, bits, lanes
-            found.type_code = TYPE_CODES.get(kind, TYPE_CODES["handle"])
+            found.custom = own[1] if own is not None else ""
+            found.type_code = CUSTOM_CODES[own[1]] if own is not None else TYPE_CODES.get(kind, TYPE_CODES["handle"])
             found.is_int = kind in ("int", "uint")
             found.is_unsigned = kind in ("uint", "bool")
-            found.is_float = "float" in kind
+            found.is_float = "float" in kind and own is None
             found.is_bool = kind == "bool"
             found.is_vector = lanes > 1
             signed = kind == "int"
@@ -144,6 +165,12 @@ class DataType(str):
 
             name = {"bfloat": "bfloat16", "e4m3_float": "float8_e4m3fn", "e5m2_float": "float8_e5m2"}[self.kind]
             return np.dtype(getattr(ml_dtypes, name))
+        if self.is_int and self.bits < 8:
+            import ml_dtypes
+
+            return np.dtype(getattr(ml_dtypes, str(self.element)))
+        if self.custom:
+            return np.dtype(f"uint{self.bits}")
         if self.kind in ("handle", "void"):
             raise UnknownDataType(self)
         return np.dtype(str(self.element))
@@ -166,6 +193,11 @@ class DataType(str):
 
     def __reduce__(self) -> tuple[type[DataType], tuple[str]]:
         return DataType, (str(self),)
+
+
+def register_custom(name: str, type_code: int) -> None:
+    """Make `custom[name]8` to `custom[name]64` data types; see `target/datatype.py`."""
+    CUSTOM_CODES[name] = type_code
 
 
 def _numpy_name(value: object) -> str:

@@ -23,8 +23,10 @@ from typing import ClassVar, NamedTuple
 LONGEST_LINE = 600  # characters of a message
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-# A `with` of our own runs through the standard library.
-_NOT_THE_USER = (_PACKAGE, "<loopwright", contextlib.__file__)
+_LIBRARY = os.path.dirname(contextlib.__file__) + os.sep
+# A `with` or a thread of our own runs through the standard library.
+_THROUGH = tuple(_LIBRARY + file for file in ("contextlib.py", "threading.py", os.path.join("concurrent", "futures")))
+_NOT_THE_USER = (_PACKAGE, "<loopwright", *_THROUGH)
 
 
 class SourceLine(NamedTuple):
@@ -45,7 +47,17 @@ render_node: list[Callable[[object], str]] = []
 
 
 class LoopwrightError(RuntimeError):
-    """An error with a stable code; `loopwright explain CODE` prints its page (the class docstring)."""
+    """An error with a stable code; `loopwright explain CODE` prints its page (the class docstring).
+
+    Every error of Loopwright is one of its subclasses, or, where nobody would want to tell it from others, this class
+    itself. The example raises `BadShape`.
+
+    For example:
+
+        from loopwright import te
+
+        te.placeholder(5)
+    """
 
     code: ClassVar[str] = "LW0001"
     codes: ClassVar[dict[str, type[LoopwrightError]]] = {}
@@ -90,7 +102,7 @@ class LoopwrightError(RuntimeError):
         return _text(self._hint)
 
     def __str__(self) -> str:
-        lines = [f"{self.problem} [{self.code}]"]
+        lines = []
         if self.asked is not None or (self.user_line is not None and not isinstance(self.at, SourceLine)):
             where = f" at {self.user_line}" if self.user_line is not None else ""
             asked = self.asked or _source_text(self.user_line) or "a call"
@@ -104,14 +116,21 @@ class LoopwrightError(RuntimeError):
             lines.append(f"  why: {self.why}")
         if self.hint:
             lines.append(f"  hint: {self.hint}")
-        return "\n".join([_cut(line) for text in lines for line in text.split("\n")])
+        head = "\n".join([_cut(line) for line in self.problem.split("\n")])  # cut before the code, which stays
+        return "\n".join([f"{head} [{self.code}]", *(_cut(line) for text in lines for line in text.split("\n"))])
 
 
 LoopwrightError.codes[LoopwrightError.code] = LoopwrightError
 
 
 class InternalError(LoopwrightError):
-    """Loopwright broke one of its own rules. This is never the user's mistake: please report it with the program."""
+    """Loopwright broke one of its own rules. This is never the user's mistake: please report it with the program.
+
+    For example:
+
+        from loopwright.codegen.llvm.engine import compile_text
+        compile_text("this is no LLVM text", "llvm")
+    """
 
     code = "LW0002"
 
@@ -121,7 +140,19 @@ class InternalError(LoopwrightError):
 
 
 class NotBuilt(LoopwrightError, NotImplementedError):
-    """A feature of the language or of a peer that Loopwright does not have yet."""
+    """A feature of the language or of a peer that Loopwright does not have yet.
+
+    For example:
+
+        import loopwright
+        from loopwright.script import tir as T
+
+        @T.prim_func
+        def f(A: T.Buffer((4, 8), "float32")):
+            A[0, 0] = T.float32(1)
+
+        loopwright.build(f).export_library("f.so", fpack_imports=print)
+    """
 
     code = "LW0003"
 
@@ -130,7 +161,16 @@ class NotBuilt(LoopwrightError, NotImplementedError):
 
 
 class DiagnosticError(LoopwrightError):
-    """A program given as text or as a Python function could not be read; the message marks the place in its source."""
+    """A program given as text or as a Python function could not be read; the message marks the place in its source.
+
+    The subclasses say what could not be read. The example raises `UndefinedName`.
+
+    For example:
+
+        from loopwright.script import from_source
+
+        from_source("@T.prim_func\\ndef f(A: T.Buffer(8)):\\n    A[0] = nonsense")
+    """
 
     code = "LW0004"
 
@@ -140,10 +180,15 @@ def with_article(noun: str) -> str:
     return f"{'an' if noun[:1].lower() in 'aeio' else 'a'} {noun}"
 
 
+def is_ours(file: str) -> bool:
+    """Whether code in that file is Loopwright's own, and not the user's."""
+    return file.startswith(_NOT_THE_USER)
+
+
 def caller() -> SourceLine | None:
     """The innermost line of the running call that is not Loopwright's own."""
     frame = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename.startswith(_NOT_THE_USER):
+    while frame is not None and is_ours(frame.f_code.co_filename):
         frame = frame.f_back  # type: ignore[assignment]
     return None if frame is None else SourceLine(frame.f_code.co_filename, frame.f_lineno)
 

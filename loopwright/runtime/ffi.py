@@ -27,6 +27,14 @@ class FFIUnavailable(LoopwrightError, ImportError):
 
     Loopwright calls compiled functions through `apache-tvm-ffi`. Without it programs can still be built, printed,
     scheduled and evaluated in Python, but no tensor can be made and no compiled function can be called.
+
+    For example:
+
+        # needs a process of its own
+        import sys
+        sys.modules["tvm_ffi"] = None  # as if it were not installed
+        from loopwright.runtime import ffi
+        ffi.load()
     """
 
     code = "LW0104"

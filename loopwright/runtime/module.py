@@ -7,18 +7,26 @@ is a table; how functions were compiled, and what keeps their code alive, is the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+import os
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from loopwright.runtime.call_errors import DtypeMismatch, ReadOnlyArgument
-from loopwright.runtime.errors import LoopwrightError, NotBuilt
+from loopwright.runtime.description import ModuleDescription
+from loopwright.runtime.errors import LoopwrightError
 
 if TYPE_CHECKING:
     from loopwright.runtime.timing import Evaluator
 
 
 class MissingFunction(LoopwrightError, AttributeError):
-    """The module has no function of that name; the message lists those it has."""
+    """The module has no function of that name; the message lists those it has.
+
+    For example:
+
+        from loopwright.runtime import Module
+        Module({"main": print})["other"]
+    """
 
     code = "LW0107"
 
@@ -31,7 +39,13 @@ class MissingFunction(LoopwrightError, AttributeError):
 
 
 class NoEntryFunction(LoopwrightError, AttributeError):
-    """A module of several functions was called as if it were one; only a single function, or `main`, is its entry."""
+    """A module of several functions was called as if it were one; only a single function, or `main`, is its entry.
+
+    For example:
+
+        from loopwright.runtime import Module
+        Module({"first": print, "second": print})()
+    """
 
     code = "LW0127"
 
@@ -46,7 +60,13 @@ class NoEntryFunction(LoopwrightError, AttributeError):
 
 
 class MissingSource(LoopwrightError, ValueError):
-    """The module does not have its source in that form; the message lists the forms it has."""
+    """The module does not have its source in that form; the message lists the forms it has.
+
+    For example:
+
+        from loopwright.runtime import Module
+        Module({"main": print}).get_source("ptx")
+    """
 
     code = "LW0108"
 
@@ -70,19 +90,44 @@ class Module:
         type_key: str = "llvm",
         keep_alive: object = None,
         writes: Mapping[str, Collection[int]] | None = None,
+        description: ModuleDescription | None = None,
+        object_code: Callable[[], bytes] | None = None,
+        object_suffix: str = ".o",
+        extra_objects: Callable[[], Sequence[bytes]] | None = None,
+        library_file: bytes | None = None,
     ) -> None:
         """`sources` gives each form of source when it is asked for. `writes` says which arguments (by position) a
-        function writes: others may be read-only arrays. `keep_alive` is released with the module."""
-        if entry_name is None and len(functions) == 1:
-            entry_name = next(iter(functions))
-        self._functions = dict(functions)
+        function writes: others may be read-only arrays; by default the description tells. `keep_alive` is released
+        with the module. What can be exported: `object_code` (an object, or an archive by its `object_suffix`), C
+        among the `sources` with the `extra_objects` it is linked with, or the `library_file` it was loaded from."""
         self._sources = dict(sources or {})
+        if writes is None and description is not None:
+            writes = {
+                function.name: [k for k, argument in enumerate(function.arguments) if argument.is_written]
+                for function in description.functions
+            }
         self._writes = dict(writes or {})
+        self.description = description
+        self.object_code = object_code
+        self.object_suffix = object_suffix
+        self.extra_objects = extra_objects
+        self.library_file = library_file
         self._keep_alive = keep_alive
-        self._entry = self._functions.get(entry_name or "", self._no_entry)
         self.entry_name = entry_name
+        self.set_functions(functions)
         self.type_key = type_key
         self.imported_modules: list[Module] = []
+
+    def set_functions(self, functions: Mapping[str, Callable[..., Any]]) -> None:
+        """For the module's maker: these are its functions now."""
+        self._functions = dict(functions)
+        if self.entry_name is None and len(functions) == 1:
+            self.entry_name = next(iter(functions))
+        self._entry = self._functions.get(self.entry_name or "", self._no_entry)
+
+    def keep_alive(self, owner: object) -> None:
+        """Release `owner` (of the code, say) with the module, not before."""
+        self._keep_alive = owner
 
     def __call__(self, *args: Any) -> Any:
         try:
@@ -130,6 +175,11 @@ class Module:
         self.imported_modules.clear()
 
     @property
+    def source_forms(self) -> list[str]:
+        """The forms that `get_source` knows."""
+        return [form for form in self._sources if form]
+
+    @property
     def format(self) -> str:
         """The form that `get_source()` shows."""
         return next(iter(self._sources), "")
@@ -147,22 +197,63 @@ class Module:
 
         return time_evaluator(self.get_function(func_name, query_imports=True), dev, **options)
 
-    is_runnable = True
-    is_device_module = False
+    @property
+    def is_proved(self) -> bool:
+        """Whether every schedule step on the way here was proved to keep every value."""
+        return self.description is None or self.description.proved
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """What the module says about itself, as plain data: functions, arguments, target, and whether it was proved."""
+        from dataclasses import asdict
+
+        return {} if self.description is None else asdict(self.description)
+
     is_binary_serializable = False
-    is_dso_exportable = False
+
+    @property
+    def is_runnable(self) -> bool:
+        """Whether it has functions to call."""
+        return self.type_key != "static_library"
+
+    @property
+    def is_dso_exportable(self) -> bool:
+        """Whether its code can be linked into a library."""
+        return self.object_code is not None or "c" in self._sources
 
     def get_property_mask(self) -> int:
         """1: serializable, 2: runnable, 4: exportable as a shared library."""
         return self.is_binary_serializable + 2 * self.is_runnable + 4 * self.is_dso_exportable
 
-    def save(self, file_name: str, fmt: str = "") -> None:
-        """Not built yet."""
-        raise NotBuilt("Module.save", hint="get_source('ll') and get_source('asm') give the text to write to a file")
+    def save(self, file_name: str | os.PathLike[str], fmt: str = "") -> str:
+        """Write this module's own code, without its imports, as `fmt` or as the file's name says: o, ll, s, c, h."""
+        from loopwright.runtime.export import save
 
-    def export_library(self, file_name: str, **options: Any) -> str:
-        """Not built yet."""
-        raise NotBuilt("Module.export_library", hint="the module can be called in this process")
+        return save(self, os.fspath(file_name), fmt)
+
+    def export_library(
+        self,
+        file_name: str | os.PathLike[str],
+        *,
+        fcompile: Callable[..., Any] | None = None,
+        fpack_imports: Callable[..., Any] | None = None,
+        addons: Iterable[str] | None = None,
+        workspace_dir: str | None = None,
+        **options: Any,
+    ) -> str:
+        """Write the module and its imports to a file (.so .o .a .tar .c .h .ll .s) and give its path; see
+        `runtime.export`."""
+        from loopwright.runtime.export import export_library
+
+        return export_library(
+            self,
+            os.fspath(file_name),
+            fcompile=fcompile,
+            fpack_imports=fpack_imports,
+            addons=addons,
+            workspace_dir=workspace_dir,
+            **options,
+        )
 
     def __repr__(self) -> str:
         return f"Module({self.type_key}: {', '.join(self._functions)})"
@@ -205,10 +296,3 @@ class Module:
                     "\x1fthe array's flag `writeable` is off\x1fpass a copy: nd.array(x), or x.copy()"
                 ) from None
         return retyped
-
-
-def load_module(path: str, fmt: str = "") -> Module:
-    """Not built yet."""
-    raise NotBuilt(
-        "runtime.load_module", hint="build the module in this process; libraries cannot be exported yet either"
-    )

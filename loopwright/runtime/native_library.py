@@ -11,12 +11,13 @@ import hashlib
 import os
 import platform
 import shutil
-import struct
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 from typing import Final
+
+from loopwright.runtime.elf import BadElf, Elf
 
 _FLAGS: Final = ("-O2", "-std=gnu11", "-shared", "-fPIC", "-pthread", "-fvisibility=hidden")
 _SUFFIX: Final = ".dylib" if sys.platform == "darwin" else ".so"
@@ -122,25 +123,7 @@ def is_complete_elf(path: Path) -> bool:
     """Whether the file is as long as its ELF headers say. Loading a cut-off library ends the process with SIGBUS."""
     if sys.platform == "darwin":
         return path.stat().st_size > 0
-    size = path.stat().st_size
-    with open(path, "rb") as file:
-        head = file.read(64)
-        if len(head) < 64 or head[:4] != b"\x7fELF" or head[4] not in (1, 2) or head[5] not in (1, 2):
-            return False
-        order, wide = "<>"[head[5] - 1], head[4] == 2
-        # e_phoff, e_shoff, then (after e_flags, e_ehsize) e_phentsize, e_phnum, e_shentsize, e_shnum
-        fields = struct.unpack_from(order + ("QQ6xHHHH" if wide else "II6xHHHH"), head, 32 if wide else 28)
-        programs, sections, entry, count, section_entry, section_count = fields
-        if sections + section_entry * section_count > size or programs + entry * count > size:
-            return False
-        file.seek(programs)
-        table = file.read(entry * count)
-    for at in range(0, entry * count, entry):
-        offset, length = (
-            struct.unpack_from(order + "8xQ16xQ", table, at)
-            if wide
-            else struct.unpack_from(order + "4xI8xI", table, at)
-        )
-        if offset + length > size:
-            return False
-    return True
+    try:
+        return Elf(path.read_bytes()).is_complete()
+    except BadElf:
+        return False

@@ -9,32 +9,54 @@ from __future__ import annotations
 import functools
 import itertools
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from loopwright.runtime import ffi
-from loopwright.runtime.errors import LoopwrightError
+from loopwright.runtime.errors import LoopwrightError, with_article
 
 _CROSSING: Final = "loopwright.PythonException"
 _KEPT: Final = 64  # exceptions on their way; native code that swallows one leaves it here until it is pushed out
 _crossing: OrderedDict[str, BaseException] = OrderedDict()
 _tokens: Final = itertools.count()
+_CONVERTIBLE: Final = (type(None), bool, int, float, str, bytes, bytearray, list, tuple, Mapping)
 
 
 class FunctionNameTaken(LoopwrightError, ValueError):
-    """A function is registered under that name already; `override=True` replaces it."""
+    """A function is registered under that name already; `override=True` replaces it.
+
+    For example:
+
+        from loopwright.runtime import register_func
+        register_func("mine", print)
+        register_func("mine", print)
+    """
 
     code = "LW0124"
 
 
 class UnknownGlobalFunction(LoopwrightError, ValueError):
-    """No function is registered under that name."""
+    """No function is registered under that name.
+
+    For example:
+
+        from loopwright.runtime import get_global_func
+        get_global_func("nobody.registered.this")
+    """
 
     code = "LW0125"
 
 
 class NotConvertible(LoopwrightError, ValueError):
-    """A value that has no counterpart outside Python."""
+    """A value that has no counterpart outside Python.
+
+    Numbers, texts, bytes, lists, dictionaries, functions, tensors, devices and nodes of programs have one.
+
+    For example:
+
+        from loopwright.runtime import convert
+        convert({1, 2, 3})
+    """
 
     code = "LW0126"
 
@@ -85,16 +107,21 @@ def remove_global_func(name: str) -> None:
 
 
 def convert(value: Any) -> Any:
-    """`value` as it is seen outside Python: lists as arrays, dicts as maps, callables as functions."""
+    """`value` as it is seen outside Python: lists as arrays, dicts as maps, callables as functions.
+
+    Numbers stay Python's, and nodes of programs (any object of this package) stay themselves.
+    """
     tvm_ffi = ffi.load()
-    if isinstance(value, tvm_ffi.core.CObject):
+    if isinstance(value, tvm_ffi.core.CObject) or type(value).__module__.startswith("loopwright."):
         return value
     if callable(value):
         value = _carrying_exceptions(value)
-    try:
-        return tvm_ffi.convert(value)
-    except TypeError as error:
-        raise NotConvertible(f"a {type(value).__name__} cannot be converted", why=str(error)) from error
+    elif not (isinstance(value, _CONVERTIBLE) or hasattr(value, "__dlpack__")):
+        raise NotConvertible(
+            f"{with_article(type(value).__name__)} cannot be converted",
+            hint="convert numbers, texts, bytes, lists, dictionaries, functions or tensors",
+        )
+    return tvm_ffi.convert(value)
 
 
 def register_error(name_or_class: str | type, cls: type | None = None) -> Any:
@@ -124,7 +151,7 @@ def _carrying_exceptions(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def carried(*args: Any) -> Any:
         try:
-            return function(*args)
+            return function(*[_owned(arg) if isinstance(arg, core.Tensor) else arg for arg in args])
         except Exception as error:
             token = str(next(_tokens))
             _crossing[token] = error
@@ -134,6 +161,13 @@ def _carrying_exceptions(function: Callable[..., Any]) -> Callable[..., Any]:
             raise
 
     return carried
+
+
+def _owned(tensor: Any) -> Any:
+    """A tensor argument that may be shared on; compiled code passes views of memory that it only lends."""
+    from loopwright.runtime.tensor import NDArray, lent
+
+    return tensor if isinstance(tensor, NDArray) and tensor.__chandle__() else lent(tensor)
 
 
 class _Arrived(Exception):

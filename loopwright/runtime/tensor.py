@@ -27,6 +27,11 @@ class BadTensorData(LoopwrightError, ValueError):
     """What was to be put into a tensor, or made into one, does not fit it.
 
     A tensor takes data of its own shape; element types are converted. Only whole tensors are assigned: `a[:] = x`.
+
+    For example:
+
+        from loopwright import nd
+        nd.empty((4,)).copyfrom([1, 2, 3])
     """
 
     code = "LW0105"
@@ -153,6 +158,17 @@ def from_numpy(source: np.ndarray, dtype: str | None = None) -> NDArray:
     return from_dlpack(capsule(source, DataType(source.dtype if dtype is None else dtype)))
 
 
+def lent(view: Any) -> Any:
+    """A tensor on memory that native code lends for the length of a call.
+
+    What arrives is a bare view without an owner, which `numpy.from_dlpack` and the like must not be given.
+    """
+    if view.__dlpack_device__()[0] != CPU:
+        return view
+    dtype = DataType(str(view.dtype))
+    return from_numpy(view_memory(view.data_ptr(), tuple(view.shape), tuple(view.strides), dtype, view), dtype)
+
+
 def empty(
     shape: int | Sequence[int], dtype: str = "float32", device: Device | None = None, mem_scope: str | None = None
 ) -> NDArray:
@@ -170,6 +186,11 @@ def empty(
     if prod(axes) * kind.nbytes * kind.lanes >= 1 << 63:
         raise BadTensorData(f"empty: a {kind} tensor of shape {axes} is larger than the address space")
     return from_numpy(_aligned(axes if kind.lanes == 1 else (*axes, kind.lanes), kind.numpy()), kind)
+
+
+def empty_like(source: Any, device: Device | None = None) -> NDArray:
+    """A new tensor of the shape and type of `source`, with arbitrary contents."""
+    return empty(tuple(source.shape), DataType(source.dtype), device)
 
 
 def array(source: Any, device: Device | None = None, mem_scope: str | None = None, dtype: str | None = None) -> NDArray:

@@ -134,7 +134,7 @@ static void (*take_error)(void** error);
 static void (*put_error)(void* error);
 static int (*drop_error)(void* error);
 
-EXPORT void lw_set_error_hooks(void (*take)(void**), void (*put)(void*), int (*drop)(void*)) {
+static void set_error_hooks(void (*take)(void**), void (*put)(void*), int (*drop)(void*)) {
   take_error = take;
   put_error = put;
   drop_error = drop;
@@ -282,29 +282,29 @@ static void set_up(void) {
   pthread_atfork(NULL, NULL, forget_workers);
 }
 
-EXPORT int32_t lw_get_num_threads(void) {
+static int32_t get_num_threads(void) {
   pthread_once(&once, set_up);
   return thread_override > 0 ? thread_override : atomic_load(&process_threads);
 }
 
 /* For the whole process; 0 or less: what the affinity and the quota allow now. */
-EXPORT void lw_set_num_threads(int32_t count) {
+static void set_num_threads(int32_t count) {
   pthread_once(&once, set_up);
   if (count <= 0) atomic_store(&cpus_here, count = available_cpus());
   atomic_store(&process_threads, count > MAX_THREADS ? MAX_THREADS : count);
 }
 
 /* For loops started by the calling thread; 0: none. Returns the override before. */
-EXPORT int32_t lw_override_num_threads(int32_t count) {
+static int32_t override_num_threads(int32_t count) {
   int32_t before = thread_override;
   thread_override = count < 0 ? 0 : count > MAX_THREADS ? MAX_THREADS : count;
   return before;
 }
 
-EXPORT int32_t lw_parallel_for(Body body, int64_t begin, int64_t end, void* closure) {
+static int32_t parallel_for(Body body, int64_t begin, int64_t end, void* closure) {
   if (end <= begin) return 0;
   uint64_t length = (uint64_t)end - (uint64_t)begin;
-  int32_t count = inside ? 1 : lw_get_num_threads();
+  int32_t count = inside ? 1 : get_num_threads();
   if ((uint64_t)count > length) count = (int32_t)length;
   if (count <= 1 || atomic_flag_test_and_set_explicit(&taken, memory_order_acquire)) return body(begin, end, closure);
   count = grow(count);
@@ -349,6 +349,59 @@ EXPORT int32_t lw_parallel_for(Body body, int64_t begin, int64_t end, void* clos
   }
   atomic_flag_clear_explicit(&taken, memory_order_release);
   return status;
+}
+
+/* ---- One pool per process ---------------------------------------------------------------------------------------
+ *
+ * This file is part of the runtime library and of every exported library that has parallel loops. All copies in one
+ * process use the pool of the copy that was asked first. They find it through one variable, which the dynamic linker
+ * keeps once in a process even for libraries that share nothing else (STB_GNU_UNIQUE; it also keeps the library loaded,
+ * as its threads need). */
+
+typedef struct {
+  int64_t version; /* members are only ever added, at the end */
+  int32_t (*parallel_for)(Body, int64_t, int64_t, void*);
+  int32_t (*get_num_threads)(void);
+  void (*set_num_threads)(int32_t);
+  int32_t (*override_num_threads)(int32_t);
+  void (*set_error_hooks)(void (*)(void**), void (*)(void*), int (*)(void*));
+} Pool;
+
+static const Pool own_pool = {1, parallel_for, get_num_threads, set_num_threads, override_num_threads, set_error_hooks};
+
+#if defined(__GLIBC__) /* defined in assembly: C has no word for this kind of symbol */
+__asm__(
+    ".pushsection .data\n"
+    ".balign 8\n"
+    ".type lw_process_pool, %gnu_unique_object\n"
+    "lw_process_pool:\n"
+    ".zero 8\n"
+    ".size lw_process_pool, 8\n"
+    ".popsection\n");
+extern EXPORT _Atomic(const Pool*) lw_process_pool;
+#else
+EXPORT _Atomic(const Pool*) lw_process_pool = NULL;
+#endif
+
+static const Pool* pool(void) {
+  const Pool* found = atomic_load_explicit(&lw_process_pool, memory_order_acquire);
+  if (found != NULL) return found;
+  atomic_compare_exchange_strong(&lw_process_pool, &found, &own_pool);
+  return found != NULL ? found : &own_pool;
+}
+
+EXPORT int32_t lw_parallel_for(Body body, int64_t begin, int64_t end, void* closure) {
+  return pool()->parallel_for(body, begin, end, closure);
+}
+
+EXPORT int32_t lw_get_num_threads(void) { return pool()->get_num_threads(); }
+
+EXPORT void lw_set_num_threads(int32_t count) { pool()->set_num_threads(count); }
+
+EXPORT int32_t lw_override_num_threads(int32_t count) { return pool()->override_num_threads(count); }
+
+EXPORT void lw_set_error_hooks(void (*take)(void**), void (*put)(void*), int (*drop)(void*)) {
+  pool()->set_error_hooks(take, put, drop);
 }
 
 /* ---- The workspace ------------------------------------------------------------------------------------------- */

@@ -33,6 +33,11 @@ class BadThreadCount(LoopwrightError, ValueError):
 
     It comes from `LOOPWRIGHT_NUM_THREADS`, `set_num_threads` or `threads`. Without any of them it is the number of
     processors this process may use: its affinity, and the CPU quota of its container.
+
+    For example:
+
+        from loopwright.runtime import set_num_threads
+        set_num_threads(0)
     """
 
     code = "LW0106"
@@ -71,6 +76,12 @@ def symbols() -> dict[str, int]:
     native.lw_set_error_hooks(*_error_hooks())
     names = ("lw_parallel_for", "lw_workspace_alloc", "lw_workspace_free")
     return {name: _address(getattr(native, name)) for name in names}
+
+
+def connect_errors(set_error_hooks: Any) -> None:
+    """Tell a pool (`lw_set_error_hooks` of a loaded library) how errors move between threads."""
+    set_error_hooks.argtypes, set_error_hooks.restype = [ctypes.c_void_p] * 3, None
+    set_error_hooks(*_error_hooks())
 
 
 def num_threads() -> int:

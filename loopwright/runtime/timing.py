@@ -27,7 +27,13 @@ _INT, _FLOAT, _TENSOR = 1, 3, 70  # TVMFFITypeIndex
 
 
 class BadTiming(LoopwrightError, ValueError):
-    """An option of time_evaluator that makes no sense, such as fewer than one call."""
+    """An option of time_evaluator that makes no sense, such as fewer than one call.
+
+    For example:
+
+        from loopwright.runtime import time_evaluator
+        time_evaluator(print, number=0)
+    """
 
     code = "LW0123"
 

@@ -24,6 +24,8 @@ CODES = {
     "WorkspaceExhausted": ("LW0121", MemoryError),
     "ReadOnlyArgument": ("LW0122", ValueError),
     "ResultOutOfRange": ("LW0128", OverflowError),
+    "UnregisteredFunction": ("LW0130", ValueError),
+    "PackedResultMismatch": ("LW0131", TypeError),
 }
 
 

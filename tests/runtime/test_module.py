@@ -7,8 +7,7 @@ from native_call import native
 
 from loopwright import nd
 from loopwright.runtime.call_errors import ReadOnlyArgument
-from loopwright.runtime.errors import NotBuilt
-from loopwright.runtime.module import MissingFunction, MissingSource, Module, load_module
+from loopwright.runtime.module import MissingFunction, MissingSource, Module
 
 
 def module(**options: object) -> Module:
@@ -99,12 +98,6 @@ def test_other_buffer_errors_pass_unchanged():
 
     with pytest.raises(BufferError, match="mine"):
         Module({"main": fail})(np.zeros(2))
-
-
-def test_what_is_not_built_says_so():
-    for use in (lambda: module().export_library("x.so"), lambda: load_module("x.so"), lambda: module().save("x")):
-        with pytest.raises(NotBuilt, match="is not built yet"):
-            use()
 
 
 def test_properties():

@@ -1,0 +1,283 @@
+"""export_library: a module and what it imports, written to a file that other programs can use.
+
+    mod.export_library("kernel.so")      linked with the C compiler: for load_module, C programs, anything with dlopen
+    mod.export_library("kernel.o")       one object, for a linker of one's own; also for other machines
+    mod.export_library("kernel.tar")     the objects, their header and the C runtime they use, to be linked elsewhere
+    mod.export_library("kernel.h")       how to call it from C; .c, .ll, .s: its source
+
+A shared library holds everything it needs: the thread pool when there are parallel loops (one pool per process, however
+many libraries there are), temporary memory, and the last error of a C program. tvm-ffi is referenced weakly, so the
+same file links into a program that has none.
+"""
+
+from __future__ import annotations
+
+import os
+import tarfile
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
+from io import BytesIO
+from pathlib import Path
+from typing import Any, Final
+
+from loopwright.runtime.c_header import c_header
+from loopwright.runtime.description import ModuleDescription
+from loopwright.runtime.elf import MAGIC, BadElf, Elf, machine_here
+from loopwright.runtime.errors import LoopwrightError, NotBuilt
+from loopwright.runtime.library_file import seal
+from loopwright.runtime.link import create_object, create_shared, create_staticlib
+from loopwright.runtime.module import Module
+
+_HERE: Final = Path(__file__).parent
+_POOL, _LAST_ERROR = _HERE / "thread_pool.c", _HERE / "last_error.c"
+RUNTIME_SOURCES: Final = (_POOL.name, _LAST_ERROR.name)
+_TEXTS: Final = {"ll": "ll", "s": "asm", "asm": "asm", "c": "c", "h": "h", "json": "json", "cu": "cu", "ptx": "ptx"}
+_LINKED: Final = ("so", "dylib", "dll", "o", "obj", "a", "tar")
+
+
+class NotExportable(LoopwrightError, ValueError):
+    """A module holds no code that could be written to a file: it was made from Python functions.
+
+    For example:
+
+        from loopwright.runtime import Module
+        Module({"main": print}).export_library("main.so")
+    """
+
+    code = "LW0140"
+
+    def __init__(self, module: Module, what: str) -> None:
+        super().__init__(
+            f"{module!r} cannot be written as {what}",
+            why="it holds no compiled code, and no source of that form",
+            hint="build it with loopwright.build(…); a module loaded from a library can be written as .so again",
+        )
+
+
+class UnknownExportForm(LoopwrightError, ValueError):
+    """The name of a file to be written does not say what to write; its ending does that.
+
+    For example:
+
+        import loopwright
+        from loopwright.script import tir as T
+
+        @T.prim_func
+        def f(A: T.Buffer((4,), "float32")):
+            A[0] = T.float32(1)
+
+        loopwright.build(f).export_library("f.xyz")
+    """
+
+    code = "LW0141"
+
+    def __init__(self, file_name: str) -> None:
+        forms = ", ".join(f".{form}" for form in (*_LINKED, *_TEXTS))
+        super().__init__(
+            f"nothing is known about files named like {os.path.basename(file_name)!r}",
+            hint=f"the forms are {forms}; with fcompile= any name will do",
+            fields={"file": file_name},
+        )
+
+
+class FunctionsClash(LoopwrightError, ValueError):
+    """A module and one that it imports define a function of the same name, so they cannot be linked into one library.
+
+    For example:
+
+        import loopwright
+        from loopwright.script import tir as T
+
+        @T.prim_func
+        def f(A: T.Buffer((4,), "float32")):
+            A[0] = T.float32(1)
+
+        module = loopwright.build(f)
+        module.import_module(loopwright.build(f))
+        module.export_library("f.o")
+    """
+
+    code = "LW0142"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"two of the modules to be linked define the function {name!r}",
+            hint='rename one before building: function.with_attr("global_symbol", "other_name")',
+            fields={"function": name},
+        )
+
+
+def save(module: Module, file_name: str, fmt: str = "") -> str:
+    """Write the module's own code, without imports, in the form `fmt`, or as the file's name says."""
+    form = (fmt or Path(file_name).suffix).removeprefix(".")
+    if form in ("o", "obj", "a"):
+        if module.object_code is None:
+            raise NotExportable(module, f".{form}")
+        return _write(file_name, module.object_code())
+    if form in _TEXTS or form in module.source_forms:
+        return _write(file_name, source_of(module, _TEXTS.get(form, form), Path(file_name).stem).encode())
+    if form in ("so", "dylib"):
+        return export_library(module, file_name)
+    raise UnknownExportForm(file_name if not fmt else f"{file_name} (as {fmt})")
+
+
+def export_library(
+    module: Module,
+    file_name: str,
+    *,
+    fcompile: Callable[..., Any] | None = None,
+    fpack_imports: Callable[..., Any] | None = None,
+    addons: Iterable[str] | None = None,
+    workspace_dir: str | None = None,
+    **options: Any,
+) -> str:
+    """Write the module and everything it imports to `file_name`, and give its path.
+
+    `fcompile(file_name, files, **options)` links in our place. `addons` are more files to link. `options=[…]` are more
+    arguments of the compiler, `cc=` names it. The files that are linked stay in `workspace_dir`, if given.
+    """
+    if fpack_imports is not None:
+        raise NotBuilt("packing imported device code with fpack_imports", "leave it out: imports are linked")
+    form = Path(file_name).suffix.removeprefix(".")
+    if fcompile is None and form in _TEXTS:
+        return save(module, file_name)
+    if fcompile is None and form not in _LINKED:
+        raise UnknownExportForm(file_name)
+    if module.library_file is not None and form in ("so", "dylib"):
+        return _write(file_name, module.library_file)
+    modules = [module, *module._all_imports()]
+    _require_distinct(modules)
+    with ExitStack() as stack:
+        folder = Path(workspace_dir or stack.enter_context(tempfile.TemporaryDirectory(prefix="loopwright-")))
+        folder.mkdir(parents=True, exist_ok=True)
+        files = _write_parts(modules, folder, form)
+        if form == "tar" and fcompile is None:
+            extra = [str(addon) for addon in addons or ()]
+            return _write(file_name, _archive(module, [*files, *extra, *_runtime_sources(files)], Path(file_name).stem))
+        files += [str(addon) for addon in addons or ()]
+        if fcompile is None:
+            _link(module, file_name, form, files, options)
+        else:
+            with_runtime = [] if form in ("o", "obj", "a") else _runtime_sources(files)
+            fcompile(file_name, [*files, *with_runtime], **options)
+        if form in ("so", "dylib") and os.path.exists(file_name):
+            seal(file_name)
+    return file_name
+
+
+def source_of(module: Module, form: str, name: str = "loopwright_module") -> str:
+    """A source of the module as text; the header of a module of objects has a guard named after the file."""
+    if form == "h" and module.description is not None and module.object_code is not None:
+        return c_header(module.description, name)
+    return module.get_source(form)
+
+
+def needs_pool(image: bytes) -> bool:
+    """Whether the object calls the thread pool or takes temporary memory."""
+    try:
+        return any(symbol.name.startswith("lw_") and not symbol.home for symbol in Elf(image).symbols())
+    except BadElf:
+        return b"lw_" in image
+
+
+def _write_parts(modules: Sequence[Module], folder: Path, form: str) -> list[str]:
+    """The code of each module as a file to link, in order: descriptions follow each other in that order too."""
+    files = []
+    for number, module in enumerate(modules):
+        if module.object_code is not None:
+            name, data = f"lib{number}{module.object_suffix}", module.object_code()
+        elif "c" in module.source_forms:
+            name, data = f"lib{number}.c", module.get_source("c").encode()
+        else:
+            raise NotExportable(module, f".{form}")
+        (folder / name).write_bytes(data)
+        files.append(str(folder / name))
+        for position, extra in enumerate(module.extra_objects() if module.extra_objects is not None else ()):
+            path = folder / f"lib{number}_{position}.o"
+            path.write_bytes(extra)
+            files.append(str(path))
+    return files
+
+
+def _runtime_sources(files: Iterable[str]) -> list[str]:
+    """The C files of the runtime that a shared library of these objects contains."""
+    objects = [file for file in files if file.endswith((".o", ".a"))]
+    sources = [str(_LAST_ERROR)] if objects else []
+    return [*sources, str(_POOL)] if any(needs_pool(Path(file).read_bytes()) for file in objects) else sources
+
+
+def _link(
+    module: Module,
+    file_name: str,
+    form: str,
+    files: list[str],
+    options: dict[str, Any],
+) -> None:
+    triple = "" if _is_for_here(files) else _triple(module)
+    if form in ("o", "obj"):
+        if len(files) == 1 and files[0].endswith(".o"):
+            _write(file_name, Path(files[0]).read_bytes())
+        else:
+            create_object(file_name, files, options.get("cc"), triple)
+    elif form == "a":
+        create_staticlib(file_name, files)
+    else:
+        create_shared(file_name, [*files, *_runtime_sources(files)], triple=triple, **options)
+
+
+def _is_for_here(files: Sequence[str]) -> bool:
+    for file in files:
+        head = Path(file).read_bytes()[:64] if file.endswith(".o") else b""
+        if head[:4] == MAGIC and Elf(head).machine != (machine_here() or Elf(head).machine):
+            return False
+    return True
+
+
+def _triple(module: Module) -> str:
+    return module.description.triple if isinstance(module.description, ModuleDescription) else ""
+
+
+def _archive(module: Module, files: Sequence[str], name: str) -> bytes:
+    """A .tar of the files, the header and the description; equal modules give equal bytes."""
+    contents = {Path(file).name: Path(file).read_bytes() for file in files}
+    if module.description is not None:
+        contents[f"{name}.h"] = source_of(module, "h", name).encode()
+        contents["metadata.json"] = module.description.to_json().encode()
+    stream = BytesIO()
+    with tarfile.open(fileobj=stream, mode="w", format=tarfile.USTAR_FORMAT) as archive:
+        for entry, data in contents.items():
+            info = tarfile.TarInfo(entry)
+            info.size = len(data)
+            archive.addfile(info, BytesIO(data))
+    return stream.getvalue()
+
+
+def _require_distinct(modules: Sequence[Module]) -> None:
+    seen: set[str] = set()
+    for module in modules:
+        for name in module.function_names:
+            if name in seen:
+                raise FunctionsClash(name)
+            seen.add(name)
+
+
+def _write(file_name: str, data: bytes) -> str:
+    """Write the file whole or not at all."""
+    target = Path(file_name).absolute()
+    descriptor, temporary = tempfile.mkstemp(prefix=f".{target.name}-", dir=target.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+        os.chmod(temporary, 0o666 & ~_umask())
+        os.replace(temporary, target)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+    return file_name
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

@@ -1,0 +1,234 @@
+"""Library files under suspicion: what a file is, whether it is whole, and whether this machine can run it.
+
+A shared library that is cut off, or damaged in the right place, ends the process inside `dlopen`, where no error can be
+caught. So the file is checked first: against its own headers, against the checksum that `seal` puts behind libraries
+exported here, and against this machine. Everything that is wrong has an error of its own.
+"""
+
+from __future__ import annotations
+
+import struct
+import sys
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from loopwright.runtime.description import FORMAT, SECTION, ModuleDescription
+from loopwright.runtime.elf import LIBRARY, MACHINES, BadElf, Elf, machine_here
+from loopwright.runtime.errors import LoopwrightError
+from loopwright.runtime.host_features import missing_features
+
+_SEAL: Final = b"LWSEAL01"  # then the checksum and the length of everything before
+_SEAL_FORM: Final = "<8sIQ"
+_SEAL_BYTES: Final = struct.calcsize(_SEAL_FORM)
+
+
+class LibraryNotFound(LoopwrightError, ValueError):
+    """There is no file of that name to load, or it cannot be read.
+
+    For example:
+
+        from loopwright.runtime import load_module
+        load_module("no_such_library.so")
+    """
+
+    code = "LW0132"
+
+    def __init__(self, path: str, why: str) -> None:
+        super().__init__(f"there is no library {path!r} to load", why=why, fields={"path": path})
+
+
+class NotALibrary(LoopwrightError, ValueError):
+    """A file is neither a shared library, nor an object, nor an archive of objects.
+
+    `load_module` takes what `export_library` writes: `.so`, `.o`, `.a` and `.tar` files.
+
+    For example:
+
+        import tempfile
+        from loopwright.runtime import load_module
+
+        with tempfile.NamedTemporaryFile(suffix=".so") as file:
+            file.write(b"this is a text" * 100)
+            file.flush()
+            load_module(file.name)
+    """
+
+    code = "LW0133"
+
+    def __init__(self, path: str, why: str) -> None:
+        hint = "give a file that export_library wrote: .so, .o, .a or .tar"
+        super().__init__(f"{path!r} is no library", why=why, hint=hint, fields={"path": path})
+
+
+class DamagedLibrary(LoopwrightError, ValueError):
+    """A library is not as it was written: cut off, or changed since. It was not loaded.
+
+    Usually a copy was interrupted. Loading such a file could end the process.
+
+    For example:
+
+        import tempfile
+        import loopwright
+        from loopwright.runtime import load_module
+        from loopwright.script import tir as T
+
+        @T.prim_func
+        def f(A: T.Buffer((4,), "float32")):
+            A[0] = T.float32(1)
+
+        with tempfile.TemporaryDirectory() as folder:
+            path = loopwright.build(f).export_library(folder + "/f.o")
+            with open(path, "r+b") as file:
+                file.truncate(200)
+            load_module(path)
+    """
+
+    code = "LW0134"
+
+    def __init__(self, path: str, why: str) -> None:
+        hint = "export it again, or copy it again and compare the sizes"
+        super().__init__(f"the library {path!r} is damaged", why=why, hint=hint, fields={"path": path})
+
+
+class ForeignLibrary(LoopwrightError, ValueError):
+    """A library was compiled for another machine, or for instructions that this processor lacks. It was not loaded.
+
+    Build for the machine that will run it: `Target("llvm -mcpu=…")`, or without `-mcpu` on that machine.
+
+    For example:
+
+        import platform
+        import tempfile
+        import loopwright
+        from loopwright.runtime import load_module
+        from loopwright.script import tir as T
+
+        @T.prim_func
+        def f(A: T.Buffer((4,), "float32")):
+            A[0] = T.float32(1)
+
+        other = "riscv64-unknown-linux-gnu" if platform.machine() != "riscv64" else "aarch64-unknown-linux-gnu"
+        with tempfile.TemporaryDirectory() as folder:
+            path = loopwright.build(f, target=f"llvm -mtriple={other}").export_library(folder + "/f.o")
+            load_module(path)
+    """
+
+    code = "LW0135"
+
+    def __init__(self, path: str, why: str, missing: Sequence[str] = ()) -> None:
+        super().__init__(
+            f"the library {path!r} cannot run on this machine",
+            why=why,
+            hint="export it for this machine, or run it on one that it was made for",
+            fields={"path": path, "missing": list(missing)},
+        )
+
+
+class NotALoopwrightLibrary(LoopwrightError, ValueError):
+    """A library does not say what it holds: Loopwright did not make it, or its description was stripped from it.
+
+    `strip` keeps the description; tools that remove the section table, or the section `.loopwright`, do not. Libraries
+    of C functions are loaded with `load_extern_library`, for `call_extern`.
+
+    For example:
+
+        import _ctypes
+        from loopwright.runtime import load_module
+
+        load_module(_ctypes.__file__)
+    """
+
+    code = "LW0136"
+
+    def __init__(self, path: str, why: str) -> None:
+        super().__init__(
+            f"{path!r} is not a library that Loopwright exported",
+            why=why,
+            hint="load_extern_library loads libraries of C functions; tvm_ffi.load_module other libraries of its kind",
+            fields={"path": path},
+        )
+
+
+def read_file(path: str | Path) -> bytes:
+    """The bytes of a file, or `LibraryNotFound`."""
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise LibraryNotFound(str(path), str(error.strerror or error)) from None
+
+
+def checked_elf(path: str, data: bytes) -> Elf:
+    """The ELF file `data`, complete and for this machine."""
+    try:
+        elf = Elf(data)
+    except BadElf as error:
+        raise NotALibrary(path, str(error)) from None
+    if not elf.is_complete():
+        raise DamagedLibrary(path, f"it has {len(data)} bytes, and its headers speak of more")
+    _check_seal(path, data)
+    here = machine_here()
+    if here is not None and (elf.machine != here or elf.is_64 != (sys.maxsize > 1 << 32)):
+        raise ForeignLibrary(path, f"it holds code for {elf.machine_name}, this machine is {_name_of(here)}")
+    return elf
+
+
+def descriptions(path: str, elf: Elf) -> list[ModuleDescription]:
+    """What the library says it holds; one description for each module linked into it."""
+    try:
+        section = elf.section(SECTION)
+    except BadElf as error:
+        raise DamagedLibrary(path, str(error)) from None
+    if section is None:
+        why = f"it has no section {SECTION}" if elf.sections() else "its section table was stripped"
+        raise NotALoopwrightLibrary(path, why)
+    try:
+        found = [ModuleDescription.from_json(line) for line in section.decode().strip("\0\n").split("\n") if line]
+    except ValueError as error:
+        raise DamagedLibrary(path, f"its description cannot be read: {error}") from None
+    for one in found:
+        if one.format > FORMAT:
+            why = f"its description has format {one.format}, and this version reads {FORMAT}"
+            raise NotALoopwrightLibrary(path, why)
+    return found
+
+
+def require_features(path: str, found: Sequence[ModuleDescription]) -> None:
+    """Raise `ForeignLibrary` where this processor lacks instructions that the code may use."""
+    missing = missing_features({feature for one in found for feature in one.features})
+    if missing:
+        made_for = next(one.cpu or one.triple for one in found)
+        raise ForeignLibrary(path, f"it was compiled for {made_for}; this CPU lacks {', '.join(missing)}", missing)
+
+
+def is_shared_library(data: bytes) -> bool:
+    """Whether the file could be loaded as it is."""
+    try:
+        return Elf(data).kind == LIBRARY
+    except BadElf:
+        return False
+
+
+def seal(path: str) -> None:
+    """Put a checksum behind a finished library: loaders of the system ignore it, ours sees any change."""
+    data = Path(path).read_bytes()
+    if data[:4] == b"\x7fELF" and not _has_seal(data):
+        with open(path, "ab") as file:
+            file.write(struct.pack(_SEAL_FORM, _SEAL, zlib.crc32(data), len(data)))
+
+
+def _has_seal(data: bytes) -> bool:
+    return data[-_SEAL_BYTES:-12] == _SEAL
+
+
+def _check_seal(path: str, data: bytes) -> None:
+    if not _has_seal(data):
+        return  # linked by other means, or stripped since: the headers are all there is to go by
+    _, checksum, length = struct.unpack(_SEAL_FORM, data[-_SEAL_BYTES:])
+    if length != len(data) - _SEAL_BYTES or zlib.crc32(data[:-_SEAL_BYTES]) != checksum:
+        raise DamagedLibrary(path, "its bytes are not those that were written (the checksum differs)")
+
+
+def _name_of(machine: int) -> str:
+    return MACHINES[machine]

@@ -1,0 +1,292 @@
+"""load_module: a library that `export_library` wrote becomes a Module again, without the compiler.
+
+    load_module("model.so")      dlopen, after the checks of `library_file.py`
+    load_module("model.o")       linked first, as are .a and .tar files
+
+Everything the Module knows comes from the description inside the file. Modules that were imported by the exported one
+are linked into the same library, and come back as its imports.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+import sys
+import tarfile
+import tempfile
+import zlib
+from collections.abc import Callable, Sequence
+from io import BytesIO
+from pathlib import Path
+from typing import Any, Final
+
+from loopwright.runtime import ffi, thread_pool
+from loopwright.runtime.c_header import c_header
+from loopwright.runtime.description import ModuleDescription
+from loopwright.runtime.elf import MAGIC, OBJECT, PROGRAM, BadElf, Elf
+from loopwright.runtime.errors import LoopwrightError
+from loopwright.runtime.export import RUNTIME_SOURCES
+from loopwright.runtime.library_file import (
+    DamagedLibrary,
+    NotALibrary,
+    NotALoopwrightLibrary,
+    checked_elf,
+    descriptions,
+    is_shared_library,
+    read_file,
+    require_features,
+)
+from loopwright.runtime.link import create_shared
+from loopwright.runtime.module import Module
+
+ENTRY_PREFIX: Final = "__tvm_ffi_"
+_ARCHIVE: Final = b"!<arch>\n"
+
+
+class LibraryNotLoadable(LoopwrightError, OSError):
+    """The system refused to load a library: usually a function that the code calls is nowhere defined.
+
+    The message names it. A function called with `call_extern` must be linked in when exporting (`addons=["f.o"]`,
+    `options=["-lname"]`), or be loaded first: `load_extern_library(path)`.
+
+    For example:
+
+        # needs a process of its own
+        import tempfile
+        import loopwright
+        from loopwright.runtime import load_module
+        from loopwright.script import tir as T
+
+        @T.prim_func
+        def f(A: T.Buffer((4,), "float32")):
+            A[0] = T.call_extern("float32", "a_function_that_is_nowhere")
+
+        from loopwright.runtime import register_extern
+        register_extern("a_function_that_is_nowhere", 16)
+        with tempfile.TemporaryDirectory() as folder:
+            load_module(loopwright.build(f).export_library(folder + "/f.so"))
+    """
+
+    code = "LW0137"
+
+    def __init__(self, path: str, said: str) -> None:
+        symbol = re.search(r"undefined symbol: (\S+)", said)
+        what = f"nothing defines {symbol[1]}, which it needs" if symbol else "the system refused it"
+        super().__init__(
+            f"the library {path!r} cannot be loaded: {what}",
+            why=said,
+            hint="link it in with addons=[…] or options=['-l…'] when exporting, or call load_extern_library first"
+            if symbol
+            else None,
+            fields={"path": path, "symbol": symbol[1] if symbol else None},
+        )
+
+    __str__ = LoopwrightError.__str__  # OSError's would show the arguments
+
+
+def load_module(path: str | os.PathLike[str], fmt: str = "") -> Module:
+    """The module in a file that `export_library` wrote; `fmt` ("so", "o", "a", "tar") overrides what it looks like.
+
+    A shared library is loaded as it is; objects and archives are linked first, which needs a C compiler.
+    """
+    name = os.fspath(path)
+    data = read_file(name)
+    form = fmt.removeprefix(".") or _form_of(name, data)
+    if form in ("so", "dylib", "dll"):
+        return _load_shared(name, data)
+    if form in ("o", "obj", "a", "tar"):
+        with tempfile.TemporaryDirectory(prefix="loopwright-") as folder:
+            files = _with_runtime(_unpacked(name, data, form, Path(folder)))
+            linked = create_shared(str(Path(folder) / "linked.so"), files)
+            return _load_shared(linked, read_file(linked), shown=name)  # stays mapped when its file is gone
+    raise NotALibrary(name, f"its form {form!r} is none that can be loaded")
+
+
+def system_lib(symbol_prefix: str = "") -> Module:
+    """The modules linked into this very program (an embedded interpreter whose objects were exported as `.o`).
+
+    The program must export its functions (`-rdynamic`). `symbol_prefix` keeps functions whose name begins so.
+    """
+    path = os.path.realpath(sys.executable if not os.path.exists("/proc/self/exe") else "/proc/self/exe")
+    elf = checked_elf(path, read_file(path))
+    found = descriptions(path, elf)
+    kept = [one for one in found if any(f.name.startswith(symbol_prefix) for f in one.functions)]
+    if not kept:
+        raise NotALoopwrightLibrary(path, f"none of its functions begins with {symbol_prefix!r}")
+    return _module_of(path, kept, ctypes.CDLL(None))
+
+
+def _form_of(name: str, data: bytes) -> str:
+    """What the file is: by its contents where they tell, else by its name."""
+    if data[:4] == MAGIC:
+        try:
+            kind = Elf(data).kind
+        except BadElf:
+            raise DamagedLibrary(name, f"it has {len(data)} bytes, fewer than the head of a library") from None
+        return "o" if kind == OBJECT else "so"
+    if data.startswith(_ARCHIVE):
+        return "a"
+    if data[257:262] == b"ustar":
+        return "tar"
+    suffix = Path(name).suffix.removeprefix(".")
+    if suffix in ("so", "o", "a", "tar", "dll", "dylib") and sys.platform.startswith("linux"):
+        if suffix == "tar" or not data:
+            raise DamagedLibrary(name, f"a .{suffix} file of {len(data)} bytes does not begin like one")
+        raise NotALibrary(name, "it does not begin like one")
+    return suffix
+
+
+# --- shared libraries ---------------------------------------------------------------------------------------------
+
+
+def _load_shared(path: str, data: bytes, shown: str | None = None) -> Module:
+    name = shown or path
+    if sys.platform.startswith("linux"):
+        elf = checked_elf(name, data)
+        if elf.kind == PROGRAM:
+            raise NotALibrary(name, "it is a program")
+        found = descriptions(name, elf)
+        require_features(name, found)
+    else:
+        found = _descriptions_in(name, data)
+    ffi.load()  # before dlopen: the library takes the addresses of tvm-ffi's functions as it is loaded
+    try:
+        library = _open(os.path.abspath(path), data)
+    except OSError as error:
+        raise LibraryNotLoadable(name, str(error).replace(os.path.abspath(path), os.path.basename(name))) from None
+    hooks = getattr(library, "lw_set_error_hooks", None)
+    if hooks is not None:
+        thread_pool.connect_errors(hooks)
+    return _module_of(name, found, library, data)
+
+
+_opened: Final[dict[str, int]] = {}  # path → checksum of what was loaded from there
+
+
+def _open(path: str, data: bytes) -> ctypes.CDLL:
+    """Load the library; one that has replaced another at the same path is loaded from a copy.
+
+    The dynamic linker goes by the name: asked for that path again, it would give back the library it has.
+    """
+    checksum = zlib.crc32(data)
+    if _opened.setdefault(path, checksum) == checksum:
+        return ctypes.CDLL(path)
+    with tempfile.TemporaryDirectory(prefix="loopwright-") as folder:
+        copy = Path(folder) / Path(path).name
+        copy.write_bytes(data)
+        return ctypes.CDLL(str(copy))  # stays mapped when its file is gone
+
+
+def _module_of(
+    name: str, found: Sequence[ModuleDescription], library: ctypes.CDLL, data: bytes | None = None
+) -> Module:
+    first, *imported = [_one_module(name, one, library, data) for one in found]
+    for module in imported:
+        first.import_module(module)
+    return first
+
+
+def _one_module(name: str, one: ModuleDescription, library: ctypes.CDLL, data: bytes | None) -> Module:
+    functions: dict[str, Callable[..., Any]] = {}
+    for function in one.functions:
+        try:
+            entry = library[ENTRY_PREFIX + function.name]
+        except AttributeError:
+            raise DamagedLibrary(name, f"it does not define {function.name}, which it says it holds") from None
+        functions[function.name] = ffi.function_from_address(ctypes.cast(entry, ctypes.c_void_p).value or 0, library)
+    return Module(
+        functions,
+        one.entry,
+        {"h": lambda: c_header(one, Path(name).stem), "json": one.to_json},
+        type_key="library",
+        keep_alive=library,
+        description=one,
+        library_file=data,
+    )
+
+
+def _descriptions_in(name: str, data: bytes) -> list[ModuleDescription]:
+    """On systems whose libraries are not ELF files: the lines that look like descriptions."""
+    found = [ModuleDescription.from_json(line.decode()) for line in re.findall(rb'\{"functions":\[.*\}(?=\n)', data)]
+    if not found:
+        raise NotALoopwrightLibrary(name, "no description was found in it")
+    return found
+
+
+# --- objects and archives -----------------------------------------------------------------------------------------
+
+
+def _unpacked(name: str, data: bytes, form: str, folder: Path) -> list[str]:
+    """The files to link, checked; those of a .tar are unpacked into `folder`."""
+    if form in ("o", "obj"):
+        _check_object(name, data)
+        return [_with_suffix(name, data, ".o", folder)]
+    if form == "a":
+        return ["-Wl,--whole-archive", _with_suffix(name, data, ".a", folder), "-Wl,--no-whole-archive"]
+    files = []
+    try:
+        with tarfile.open(fileobj=BytesIO(data)) as archive:
+            for member in archive.getmembers():
+                # Only plain files under plain names: an archive may come from anywhere.
+                if not member.isfile() or Path(member.name).name != member.name:
+                    raise NotALibrary(name, f"its entry {member.name!r} is no plain file")
+                stream = archive.extractfile(member)
+                if stream is None or not member.name.endswith((".o", ".c", ".a")):
+                    continue
+                content = stream.read()
+                if member.name.endswith(".o"):
+                    _check_object(f"{name}/{member.name}", content)
+                (folder / member.name).write_bytes(content)
+                files.append(str(folder / member.name))
+    except (tarfile.TarError, EOFError, OSError) as error:
+        raise DamagedLibrary(name, f"the archive cannot be read: {error}") from None
+    if not files:
+        raise NotALoopwrightLibrary(name, "the archive holds no objects")
+    return files
+
+
+def _with_runtime(files: list[str]) -> list[str]:
+    """The files and the thread pool of this process, which then need not be compiled a second time."""
+    native = thread_pool.library()
+    if native is None:
+        return files  # an archive brings the source of a pool along; a mere object runs its parallel loops serially
+    own = [file for file in files if Path(file).name not in RUNTIME_SOURCES]
+    return [*own, "-Wl,--no-as-needed", str(native._name)]  # the references to it are weak, and do not count as a need
+
+
+def _check_object(name: str, data: bytes) -> None:
+    if not sys.platform.startswith("linux"):
+        return
+    elf = checked_elf(name, data)
+    if elf.kind == OBJECT and elf.section(".symtab") is None:
+        raise NotALoopwrightLibrary(name, "its symbols were stripped")
+
+
+def _with_suffix(name: str, data: bytes, suffix: str, folder: Path) -> str:
+    """The file under a name that the linker takes for what it is."""
+    if name.endswith(suffix):
+        return os.path.abspath(name)
+    renamed = folder / f"given{suffix}"
+    renamed.write_bytes(data)
+    return str(renamed)
+
+
+def load_static_library(path: str | os.PathLike[str], func_names: Sequence[str]) -> Module:
+    """An object or archive as a module that cannot be called, but is linked into what imports it.
+
+    `func_names` are the functions it defines, by their C names, which the importing module calls with `call_extern`.
+    """
+    name = os.fspath(path)
+    data = read_file(name)
+    if is_shared_library(data):
+        raise NotALibrary(name, "a shared library cannot be linked into another; load_extern_library loads it")
+    if data[:4] == MAGIC:
+        defined = {symbol.name for symbol in checked_elf(name, data).symbols() if symbol.home and symbol.binding}
+        absent = [wanted for wanted in func_names if wanted not in defined]
+        if absent:
+            raise NotALibrary(name, f"it does not define {', '.join(absent)}")
+    elif not data.startswith(_ARCHIVE):
+        raise NotALibrary(name, "it is neither an object nor an archive of objects")
+    suffix = ".a" if data.startswith(_ARCHIVE) else ".o"
+    return Module({}, type_key="static_library", object_code=lambda: data, object_suffix=suffix)

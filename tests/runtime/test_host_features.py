@@ -1,0 +1,28 @@
+from __future__ import annotations
+
+import pytest
+
+from loopwright.runtime.host_features import missing_features
+from loopwright.target import describe
+
+
+@pytest.mark.parametrize(
+    ("cpuinfo", "features", "missing"),
+    [
+        ("flags\t\t: fpu pni avx avx2\n", ["avx2", "sse3", "avx512f", "not-in-the-table"], ["avx512f"]),
+        ("Features\t: fp asimd asimddp\n", ["neon", "dotprod", "sve", "fullfp16"], ["fullfp16", "sve"]),
+        ("model name: something\n", ["avx512f"], []),  # the system does not tell
+    ],
+)
+def test_features_by_the_kernels_names(tmp_path, cpuinfo, features, missing):
+    path = tmp_path / "cpuinfo"
+    path.write_text(cpuinfo)
+    assert missing_features(features, path) == missing
+
+
+def test_no_cpuinfo_at_all(tmp_path):
+    assert missing_features(["avx2"], tmp_path / "nothing") == []
+
+
+def test_this_machine_has_what_code_for_it_uses():
+    assert missing_features(describe("llvm").features) == []
