@@ -6,10 +6,27 @@ description, never the architecture's name.
 
 Open `target.py` first (parsing, printing, the current target), then `cpu.py` (the description), `architectures.py` (the
 table of instruction features it is derived from), `host.py` (what this machine is) and `availability.py` (what can be
-built here).
+built here). `boards.py` has targets by name, `generic_functions.py` functions with a body for each kind of target,
+`datatype.py` the user's own number types.
 """
 
 from loopwright.target.availability import TargetNotBuildable, require_buildable
+from loopwright.target.boards import (
+    UnknownBoard,
+    adreno,
+    arm_cpu,
+    bifrost,
+    create,
+    cuda,
+    hexagon,
+    intel_graphics,
+    mali,
+    opencl,
+    rasp,
+    riscv_cpu,
+    rocm,
+    stm32,
+)
 from loopwright.target.cpu import CpuDescription, UnknownCpu, describe, host_description
 from loopwright.target.errors import (
     BadTargetAttribute,
@@ -17,6 +34,14 @@ from loopwright.target.errors import (
     NoCurrentTarget,
     UnknownTargetAttribute,
     UnknownTargetKind,
+)
+from loopwright.target.generic_functions import (
+    GenericBodyExists,
+    GenericFunc,
+    NoBodyForTarget,
+    generic_func,
+    get_native_generic_func,
+    override_native_generic_func,
 )
 from loopwright.target.host import Caches, Host, available_cores, detect_host
 from loopwright.target.kinds import TargetKind, list_kinds
@@ -28,19 +53,39 @@ __all__ = [
     "BadTargetText",
     "Caches",
     "CpuDescription",
+    "GenericBodyExists",
+    "GenericFunc",
     "Host",
+    "NoBodyForTarget",
     "NoCurrentTarget",
     "Target",
     "TargetKind",
     "TargetNotBuildable",
+    "UnknownBoard",
     "UnknownCpu",
     "UnknownTargetAttribute",
     "UnknownTargetKind",
+    "adreno",
+    "arm_cpu",
     "available_cores",
+    "bifrost",
+    "create",
+    "cuda",
     "describe",
     "detect_host",
+    "generic_func",
+    "get_native_generic_func",
+    "hexagon",
     "host_description",
+    "intel_graphics",
     "list_kinds",
     "list_tags",
+    "mali",
+    "opencl",
+    "override_native_generic_func",
+    "rasp",
     "require_buildable",
+    "riscv_cpu",
+    "rocm",
+    "stm32",
 ]

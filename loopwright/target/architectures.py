@@ -2,81 +2,32 @@
 
     x86_64, features {avx2, fma, …}   →   256-bit vectors, 16 registers, FMA, float16 conversion
 
-This is the only place that knows architectures by name. Feature names are LLVM's.
+This file and `small_architectures.py` are the only places that know architectures by name. Feature names are LLVM's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Final
 
+from loopwright.target.architecture import Architecture, Units
+from loopwright.target.small_architectures import ARM, GENERIC, GENERIC_32, RISCV32, RISCV64, WASM32
 
-@dataclass(frozen=True, slots=True)
-class Units:
-    """What the execution units of a CPU can do."""
-
-    float_bits: int = 64  # width of a vector of float32 or float64
-    int_bits: int = 64  # of int32 or int64
-    narrow_int_bits: int = 64  # of int8 or int16
-    registers: int = 16  # vector registers
-    has_fma: bool = False
-    has_native_f16: bool = False  # adds and multiplies float16 vectors
-    has_f16_convert: bool = False  # converts float16 vectors to and from float32
-    has_native_bf16: bool = False  # adds and multiplies bfloat16 vectors; dot products alone are not enough
-    has_bf16_convert: bool = False
-    has_bf16_dot: bool = False
-    has_int8_dot: bool = False
-    has_matrix_unit: bool = False  # AMX, SME, or 8-bit matrix instructions on vectors
-    has_scalable_vectors: bool = False
-
-
-@dataclass(frozen=True)
-class Architecture:
-    """One instruction set: its baseline, what features bring, and the CPUs known by name."""
-
-    name: str
-    pointer_bits: int
-    base: Units
-    brings: Mapping[str, Mapping[str, int]]  # feature → fields of Units; later rows win
-    baseline: frozenset[str] = frozenset()  # features every CPU has
-    implies: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    cpus: Mapping[str, str] = field(default_factory=dict)  # name → features, space-separated; empty: any name will do
-    default_caches: tuple[int, int, int, int] = (32 << 10, 256 << 10, 2 << 20, 64)  # L1d, L2, L3, line
-
-    def closure(self, features: set[str]) -> set[str]:
-        """`features` and all that they imply."""
-        reached: set[str] = set()
-        pending = list(features)
-        while pending:
-            name = pending.pop()
-            if name not in reached:
-                reached.add(name)
-                pending += self.implies.get(name, ())
-        return reached
-
-    def features_of(self, cpu: str) -> set[str]:
-        """The features a CPU name stands for; only the baseline for a name not in the table."""
-        return self.closure({*self.baseline, *self.cpus.get(cpu, "").split()})
-
-    def apply(self, features: set[str], changes: list[str]) -> set[str]:
-        """`features` after `+name` and `-name`, in order; taking one away takes away what needs it."""
-        current = set(features)
-        for change in changes:
-            name = change[1:]
-            if change[0] == "+":
-                current |= self.closure({name})
-            else:
-                current = {other for other in current if name not in self.closure({other})}
-        return current
-
-    def units(self, features: set[str]) -> Units:
-        """What a CPU with `features` can do."""
-        fields: dict[str, int] = {}
-        for feature, brought in self.brings.items():
-            if feature in features:
-                fields.update(brought)
-        return replace(self.base, **fields)  # type: ignore[arg-type]
+__all__ = [
+    "AARCH64",
+    "ARM",
+    "GENERIC",
+    "GENERIC_32",
+    "I386",
+    "RISCV32",
+    "RISCV64",
+    "WASM32",
+    "X86_64",
+    "Architecture",
+    "Units",
+    "architecture_of",
+    "normalized",
+]
 
 
 _V2 = "sse4.2 popcnt cx16"
@@ -151,8 +102,8 @@ X86_64: Final = Architecture(
         **dict.fromkeys(("penryn",), "sse4.1 cx16"),
         **dict.fromkeys(("x86-64-v2", "nehalem", "corei7", "westmere", "silvermont", "goldmont", "goldmont-plus"), _V2),
         **dict.fromkeys(("tremont",), f"{_V2} gfni"),
-        **dict.fromkeys(("sandybridge", "corei7-avx", "btver2"), f"{_V2} avx"),
-        **dict.fromkeys(("ivybridge", "core-avx-i"), f"{_V2} avx f16c"),
+        **dict.fromkeys(("sandybridge", "corei7-avx"), f"{_V2} avx"),
+        **dict.fromkeys(("ivybridge", "core-avx-i", "btver2"), f"{_V2} avx f16c"),
         "bdver1": _BULLDOZER,
         **dict.fromkeys(("bdver2", "bdver3"), f"{_BULLDOZER} fma f16c bmi"),
         "bdver4": f"{_BULLDOZER} fma f16c bmi bmi2 avx2",
@@ -244,57 +195,49 @@ AARCH64: Final = Architecture(
     default_caches=(64 << 10, 1 << 20, 4 << 20, 64),
 )
 
-ARM: Final = Architecture(
-    name="arm",
-    pointer_bits=32,
-    base=Units(registers=16),
-    brings={
-        # 32-bit NEON flushes denormal floats to zero, so float vectors are not used; integer ones are.
-        "neon": {"int_bits": 128, "narrow_int_bits": 128},
-        "vfp4": {"has_fma": True},
-        "fp16": {"has_f16_convert": True},
-        "fullfp16": {"has_native_f16": True},
-        "dotprod": {"has_int8_dot": True},
-    },
-    implies={"fullfp16": ("fp16",), "dotprod": ("neon",)},
+I386: Final = replace(X86_64, name="i386", pointer_bits=32, baseline=frozenset({"x87"}), base=Units(), cpus={})
+
+_SYSTEMS: Final = (
+    *("linux", "none", "darwin", "macos", "ios", "windows", "win32", "freebsd", "netbsd", "openbsd", "wasi", "fuchsia"),
+    *("solaris", "cuda", "amdhsa", "emscripten", "uefi", "rtems", "hermit", "elf", "eabi", "eabihf", "gnu"),
 )
 
-RISCV64: Final = Architecture(
-    name="riscv64",
-    pointer_bits=64,
-    base=Units(registers=32),
-    brings={
-        "d": {"has_fma": True},
-        "f": {"has_fma": True},
-        # The application profile guarantees 128-bit registers; longer ones are used through scalable vectors.
-        "v": {"float_bits": 128, "int_bits": 128, "narrow_int_bits": 128, "has_scalable_vectors": True},
-        "zvfhmin": {"has_f16_convert": True},
-        "zvfh": {"has_native_f16": True, "has_f16_convert": True},
-    },
-    implies={"d": ("f",), "v": ("d",), "zvfh": ("zvfhmin",)},
-)
 
-WASM32: Final = Architecture(
-    name="wasm32",
-    pointer_bits=32,
-    base=Units(),
-    brings={"simd128": {"float_bits": 128, "int_bits": 128, "narrow_int_bits": 128}},
-)
+def normalized(triple: str) -> str:
+    """The triple with all its parts in place: `aarch64-linux-gnu` becomes `aarch64-unknown-linux-gnu`.
 
-GENERIC: Final = Architecture(name="generic", pointer_bits=64, base=Units(), brings={})
+    LLVM goes by position. With the vendor left out, as people write triples, it takes the system for a vendor, and
+    then `gnueabihf` no longer says that floats are passed in float registers.
+    """
+    parts = triple.split("-")
+    if len(parts) > 1 and parts[1].rstrip("0123456789.") in _SYSTEMS:
+        parts.insert(1, "unknown")
+    if len(parts) == 3 and parts[2].startswith("eabi"):  # thumbv7em-unknown-eabi: no system, only its conventions
+        parts.insert(2, "none")
+    return "-".join(parts)
+
+
+# Architectures without a table of their own, known to have 32-bit pointers.
+_OTHERS_OF_32_BITS: Final = ("mips", "mipsel", "powerpc", "ppc", "ppcle", "sparc", "hexagon", "xtensa", "csky", "arc")
 
 
 def architecture_of(triple: str) -> Architecture:
-    """The architecture a triple such as `aarch64-linux-gnu` starts with; `GENERIC` for one not in the table."""
+    """The architecture a triple such as `aarch64-linux-gnu` starts with; a generic one for one without a table."""
     name = triple.partition("-")[0].lower()
     if name in ("x86_64", "amd64", "x86_64h"):
         return X86_64
+    if len(name) == 4 and name[0] == "i" and name.endswith("86"):
+        return I386
+    if name.startswith(("aarch64_32", "arm64_32")):
+        return GENERIC_32
     if name.startswith(("aarch64", "arm64")):
         return AARCH64
     if name.startswith(("arm", "thumb")):
         return ARM
     if name.startswith("riscv64"):
         return RISCV64
+    if name.startswith("riscv32"):
+        return RISCV32
     if name == "wasm32":
         return WASM32
-    return GENERIC
+    return GENERIC_32 if name in _OTHERS_OF_32_BITS else GENERIC

@@ -10,7 +10,7 @@ from typing import Final
 from loopwright.runtime.errors import LoopwrightError
 from loopwright.target.target import Target, as_target
 
-BUILDABLE: Final = ("llvm",)
+BUILDABLE: Final = ("llvm", "c")
 
 # What a device needs from the system: (library to load, device file) per kind.
 _DRIVERS: Final = {
@@ -26,6 +26,12 @@ class TargetNotBuildable(LoopwrightError, ValueError):
     """The target is well formed, but this version of Loopwright has no backend for it, or the machine lacks its driver.
 
     The message lists what was looked for and whether it was found. `loopwright doctor` shows the same for everything.
+
+    For example:
+
+        from loopwright.target import require_buildable
+
+        require_buildable("vulkan")
     """
 
     code = "LW0607"

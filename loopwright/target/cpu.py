@@ -7,12 +7,12 @@ describe(Target("llvm -mcpu=core-avx2")).native_vector_lanes("float32") == 8
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from loopwright.runtime.dtype import DataType
 from loopwright.runtime.errors import LoopwrightError
-from loopwright.target.architectures import Architecture, Units, architecture_of
-from loopwright.target.errors import nearest
+from loopwright.target.architectures import Architecture, Units, architecture_of, normalized
+from loopwright.target.errors import BadTargetAttribute, nearest
 from loopwright.target.host import Caches, Host, detect_host
 from loopwright.target.target import Target
 
@@ -22,6 +22,12 @@ class UnknownCpu(LoopwrightError, ValueError):
 
     LLVM would only warn, and generate code for the oldest CPU of the family. Leave `-mcpu` out to compile for this
     machine; or name a near relative and add features with `-mattr=+name`.
+
+    For example:
+
+        from loopwright.target import describe
+
+        describe("llvm -mtriple=x86_64-linux-gnu -mcpu=haswel")
     """
 
     code = "LW0606"
@@ -50,6 +56,7 @@ class CpuDescription:
     cache_sizes: Caches
     num_cores: int
     pointer_bits: int
+    opt_level: int = 3  # how hard LLVM optimizes, 0 to 3
 
     @property
     def registers(self) -> int:
@@ -117,20 +124,27 @@ def host_description() -> CpuDescription:
 @functools.lru_cache(maxsize=256)
 def _describe(target: Target) -> CpuDescription:
     host = detect_host()
-    triple = str(target.attrs.get("mtriple", "")) or host.triple
+    triple = normalized(str(target.attrs.get("mtriple", "")) or host.triple)
     architecture = architecture_of(triple)
+    triple, float_features = _float_abi(target, triple, architecture)
     is_same_machine = architecture is architecture_of(host.triple) and _system(triple) == _system(host.triple)
     is_host = is_same_machine and not target.mcpu
     if is_host:
         name, features = host.cpu, {feature for feature, has in host.features.items() if has}
         told = [("+" if has else "-") + feature for feature, has in sorted(host.features.items())]
     else:
-        name, told = target.mcpu, []
+        name = target.mcpu
         if name and architecture.cpus and name not in architecture.cpus and name != host.cpu:
-            raise UnknownCpu(name, architecture)
-        features = architecture.features_of(name)
-    features = architecture.apply(features | architecture.baseline, target.mattr)
+            if architecture.lists_every_cpu:
+                raise UnknownCpu(name, architecture)
+        usual = () if name else architecture.system_features.get(_system(triple), ())
+        told = [f"+{feature}" for feature in usual]
+        features = architecture.features_of(name) | architecture.closure(set(usual))
+    told += float_features
+    features = architecture.apply(features | architecture.baseline, [*float_features, *target.mattr])
     units = architecture.units(features)
+    if target.kind == "c":  # C99 has no type for 16-bit floats, whatever the machine can do
+        units = replace(units, has_native_f16=False, has_f16_convert=False, has_native_bf16=False)
     asked_bits = target.attrs.get("vector-width")
     vector_bits = min(units.float_bits, asked_bits) if isinstance(asked_bits, int) else units.float_bits
     asked_cores = target.attrs.get("num-cores")
@@ -146,7 +160,30 @@ def _describe(target: Target) -> CpuDescription:
         cache_sizes=_caches(host, architecture, is_same_machine),
         num_cores=asked_cores if isinstance(asked_cores, int) else (host.num_cores if is_same_machine else 1),
         pointer_bits=architecture.pointer_bits,
+        opt_level=_opt_level(target),
     )
+
+
+def _opt_level(target: Target) -> int:
+    level = target.attrs.get("opt-level", 3)
+    assert isinstance(level, int)
+    if not 0 <= level <= 3:
+        raise BadTargetAttribute(str(target.kind), "opt-level", level, "0, 1, 2 or 3")
+    return level
+
+
+def _float_abi(target: Target, triple: str, architecture: Architecture) -> tuple[str, list[str]]:
+    """The triple and the features that `-mfloat-abi` asks for: who passes floats how, and who computes them."""
+    asked = target.attrs.get("mfloat-abi")
+    if asked is None:
+        return triple, []
+    if asked not in ("soft", "softfp", "hard"):
+        raise BadTargetAttribute(str(target.kind), "mfloat-abi", asked, "soft, softfp or hard")
+    if architecture.name != "arm":
+        raise BadTargetAttribute(str(target.kind), "mfloat-abi", asked, f"for 32-bit Arm, not for {architecture.name}")
+    plain = triple.removesuffix("hf")
+    # softfp: hardware computes, but the calling convention is that of machines without it.
+    return (f"{plain}hf" if asked == "hard" else plain), (["+soft-float"] if asked == "soft" else [])
 
 
 def _preferred_width(architecture: Architecture, vector_bits: int) -> list[str]:

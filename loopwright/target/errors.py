@@ -18,6 +18,12 @@ class UnknownTargetKind(LoopwrightError, ValueError):
     """The first word of a target names what generates the code (`llvm`, `c`, `cuda` …); this word names nothing.
 
     `loopwright.target.list_kinds()` lists the kinds, `list_tags()` the named machines that stand for a whole target.
+
+    For example:
+
+        from loopwright.target import Target
+
+        Target("lvm -mcpu=core-avx2")
     """
 
     code = "LW0601"
@@ -33,8 +39,16 @@ class UnknownTargetKind(LoopwrightError, ValueError):
 
 
 class UnknownTargetAttribute(LoopwrightError, ValueError):
-    """A target has an option that its kind does not know. Options are never ignored: a misspelled `-mcpu` would quietly
-    give slow code."""
+    """A target has an option that its kind does not know.
+
+    Options are never ignored: a misspelled `-mcpu` would quietly give slow code.
+
+    For example:
+
+        from loopwright.target import Target
+
+        Target("llvm -mpcu=core-avx2")
+    """
 
     code = "LW0602"
 
@@ -48,7 +62,14 @@ class UnknownTargetAttribute(LoopwrightError, ValueError):
 
 
 class BadTargetAttribute(LoopwrightError, ValueError):
-    """An option of a target has a value of the wrong type, such as `-num-cores=many`."""
+    """An option of a target has a value of the wrong type, such as `-num-cores=many`.
+
+    For example:
+
+        from loopwright.target import Target
+
+        Target("llvm -num-cores=many")
+    """
 
     code = "LW0603"
 
@@ -65,6 +86,12 @@ class BadTargetText(LoopwrightError, ValueError):
 
     A target is text such as `llvm -mcpu=core-avx2 -mattr=+avx512f,+fma -num-cores=4`, the same as a dict or as JSON
     (`{"kind": "llvm", "mcpu": "core-avx2"}`), or a tag such as `raspberry-pi/4b-aarch64`.
+
+    For example:
+
+        from loopwright.target import Target
+
+        Target("llvm core-avx2")
     """
 
     code = "LW0604"
@@ -78,7 +105,14 @@ class BadTargetText(LoopwrightError, ValueError):
 
 
 class NoCurrentTarget(LoopwrightError, ValueError):
-    """`Target.current(allow_none=False)` was asked outside any `with Target(...):`."""
+    """`Target.current(allow_none=False)` was asked outside any `with Target(...):`.
+
+    For example:
+
+        from loopwright.target import Target
+
+        Target.current(allow_none=False)
+    """
 
     code = "LW0605"
 

@@ -23,21 +23,47 @@ _COMMON: Final[dict[str, ValueType]] = {
     "libs": list,
     "tag": str,
 }
-_CPU: Final[dict[str, ValueType]] = {"mcpu": str, "mtriple": str, "march": str, "num-cores": int}
+_CPU: Final[dict[str, ValueType]] = {"mcpu": str, "mtriple": str, "num-cores": int, "mattr": list}
 _LLVM: Final[dict[str, ValueType]] = {
     **_CPU,
-    "mattr": list,
     "mabi": str,
+    "mfloat-abi": str,  # 32-bit Arm: soft, softfp or hard
     "vector-width": int,  # the widest vectors to use, in bits, when narrower than the machine's
     "opt-level": int,
 }
 _GPU: Final[dict[str, ValueType]] = {
     "max_num_threads": int,
+    "max_block_size_x": int,
+    "max_block_size_y": int,
+    "max_function_args": int,
     "thread_warp_size": int,
     "max_shared_memory_per_block": int,
     "max_threads_per_block": int,
     "registers_per_block": int,
     "l2_cache_size_bytes": int,
+}
+_VULKAN: Final[dict[str, ValueType]] = {
+    **dict.fromkeys(
+        [
+            *(f"supports_{kind}" for kind in "float16 float32 float64 int8 int16 int32 int64".split()),
+            *(f"supports_{size}bit_buffer" for size in (8, 16)),
+            "supports_storage_buffer_storage_class",
+            "supports_push_descriptor",
+            "supports_dedicated_allocation",
+            "supports_integer_dot_product",
+            "supports_cooperative_matrix",
+        ],
+        bool,
+    ),
+    **dict.fromkeys(
+        [
+            *("supported_subgroup_operations", "max_block_size_z", "max_push_constants_size"),
+            *("max_uniform_buffer_range", "max_storage_buffer_range", "max_per_stage_descriptor_storage_buffer"),
+            *("driver_version", "vulkan_api_version", "max_spirv_version"),
+        ],
+        int,
+    ),
+    **dict.fromkeys(["device_type", "device_name", "driver_name"], str),
 }
 
 
@@ -84,7 +110,7 @@ def _define(
 
 
 _define("llvm", ("cpu",), 1, _LLVM)
-_define("c", ("cpu",), 1, {**_CPU, "mattr": list, "constants-byte-alignment": int, "workspace-byte-alignment": int})
+_define("c", ("cpu",), 1, {**_CPU, "march": str, "constants-byte-alignment": int, "workspace-byte-alignment": int})
 _define("cuda", ("cuda", "gpu"), 2, {**_GPU, "arch": str}, {"thread_warp_size": 32, "max_num_threads": 1024})
 _define(
     "nvptx",
@@ -100,15 +126,19 @@ _define(
     {**_GPU, "mcpu": str, "mtriple": str, "mattr": list},
     {"thread_warp_size": 64, "max_num_threads": 256},
 )
-_define("opencl", ("opencl", "gpu"), 4, _GPU, {"thread_warp_size": 1, "max_num_threads": 256})
 _define(
-    "metal", ("metal", "gpu"), 8, {**_GPU, "max_function_args": int}, {"thread_warp_size": 16, "max_num_threads": 256}
+    "opencl",
+    ("opencl", "gpu"),
+    4,
+    {**_GPU, "texture_spatial_limit": int},
+    {"thread_warp_size": 1, "max_num_threads": 256},
 )
+_define("metal", ("metal", "gpu"), 8, _GPU, {"thread_warp_size": 16, "max_num_threads": 256, "max_function_args": 31})
 _define(
     "vulkan",
     ("vulkan", "gpu"),
     7,
-    {**_GPU, "device_name": str, "supports_integer_dot_product": bool},
+    {**_GPU, **_VULKAN},
     {"thread_warp_size": 1, "max_num_threads": 256},
 )
 _define("webgpu", ("webgpu", "gpu"), 15, _GPU, {"max_num_threads": 256})

@@ -16,7 +16,9 @@ import json
 from collections.abc import Mapping
 from contextvars import ContextVar
 from types import MappingProxyType, TracebackType
+from typing import Any
 
+from loopwright.runtime.errors import NotBuilt
 from loopwright.target.errors import (
     BadTargetAttribute,
     BadTargetText,
@@ -24,8 +26,9 @@ from loopwright.target.errors import (
     UnknownTargetAttribute,
     UnknownTargetKind,
 )
+from loopwright.target.features import TargetFeatures
 from loopwright.target.kinds import TargetKind, ValueType, list_kinds
-from loopwright.target.tags import TAGS
+from loopwright.target.tags import TAGS, list_tags
 from loopwright.target.text import first_word, join_text, split_text
 
 # The targets entered by `with`, innermost last; a context variable, so that threads and tasks each have their own.
@@ -47,9 +50,9 @@ class Target:
     tag: str
 
     def __init__(
-        self, spec: str | Mapping[str, object] | Target, host: str | Mapping[str, object] | Target | None = None
+        self, target: str | Mapping[str, object] | Target, host: str | Mapping[str, object] | Target | None = None
     ) -> None:
-        options = _read(spec)
+        options = _read(target)
         kind = TargetKind(_expect(options.pop("kind"), str, "any", "kind"))
         own_host = options.pop("host", None)
         attrs = {name: _value(str(kind), name, value, kind.attributes) for name, value in options.items()}
@@ -78,6 +81,22 @@ class Target:
         """The names of all target kinds."""
         return list_kinds()
 
+    @staticmethod
+    def from_device(device: Any) -> Target:
+        """The target that describes a device of this machine: `Target.from_device("cpu")`, `from_device(cpu(0))`."""
+        from loopwright.runtime.devices import CPU, Device  # loads tvm_ffi
+
+        found = device if isinstance(device, Device) else Device(device)
+        found.require("Target.from_device")
+        if found.device_type != CPU:  # the CPU is the only device that can be used here so far
+            raise NotBuilt(f"Target.from_device for {found}", 'write the target, as in Target("cuda -arch=sm_80")')
+        return Target("llvm")  # which means this machine, down to its features
+
+    @staticmethod
+    def list_tags() -> list[str]:
+        """The names of all tags."""
+        return list_tags()
+
     def with_host(self, host: str | Mapping[str, object] | Target) -> Target:
         """The same target with another host."""
         return Target(self, host=host)
@@ -91,8 +110,8 @@ class Target:
         return exported
 
     def get_kind_attr(self, name: str) -> object:
-        """A fact about the kind itself: `default_keys`, `device_type`."""
-        return getattr(self.kind, name, None)
+        """A fact about the kind itself: `default_keys`, `device_type`; None for one that kinds do not have."""
+        return getattr(self.kind, name, None) if name in ("default_keys", "device_type", "attributes") else None
 
     def get_target_device_type(self) -> int:
         """DLPack's code of the device this target runs on."""
@@ -127,6 +146,64 @@ class Target:
     def device_name(self) -> str:
         """What `-device` says, or the empty text."""
         return str(self.attrs.get("device", ""))
+
+    @property
+    def features(self) -> TargetFeatures:
+        """What the processor can do: `target.features.has_dotprod`; of a device target, that of its host."""
+        from loopwright.target.cpu import describe  # it describes targets, so it comes after them
+
+        return TargetFeatures(describe(self))
+
+    @property
+    def max_num_threads(self) -> int:
+        """The most threads of a block; 1 on processors without blocks."""
+        return self._number("max_num_threads", 1)
+
+    @property
+    def max_block_size_x(self) -> int:
+        """The most threads of a block along x."""
+        return self._number("max_block_size_x", self.max_num_threads)
+
+    @property
+    def max_block_size_y(self) -> int:
+        """The most threads of a block along y."""
+        return self._number("max_block_size_y", self.max_num_threads)
+
+    @property
+    def thread_warp_size(self) -> int:
+        """How many threads run in lockstep."""
+        return self._number("thread_warp_size", 1)
+
+    @property
+    def max_shared_memory_per_block(self) -> int:
+        """Bytes of memory that the threads of a block share."""
+        return self._number("max_shared_memory_per_block", 0)
+
+    @property
+    def max_function_args(self) -> int:
+        """The most arguments a kernel takes; -1 without a limit."""
+        return self._number("max_function_args", -1)
+
+    @property
+    def l2_cache_size_bytes(self) -> int:
+        """The size of the second-level cache; 0 where it was not given."""
+        return self._number("l2_cache_size_bytes", 0)
+
+    @property
+    def vtcm_capacity(self) -> int:
+        """Bytes of Hexagon's tightly coupled memory."""
+        return self._number("vtcm-capacity", 0)
+
+    @property
+    def supports_integer_dot_product(self) -> bool:
+        """Whether it was said to have dot products of 8-bit integers."""
+        said = self.attrs.get("supports_integer_dot_product")
+        arch = self.arch.removeprefix("sm_").rstrip("af")
+        return bool(said) if said is not None else arch.isdecimal() and int(arch) >= 61
+
+    def _number(self, name: str, otherwise: int) -> int:
+        value = self.attrs.get(name)
+        return value if isinstance(value, int) else otherwise
 
     def _texts(self, name: str) -> list[str]:
         value = self.attrs.get(name, [])
@@ -219,6 +296,8 @@ def _value(kind: str, name: str, value: object, attributes: Mapping[str, ValueTy
         value = value in _TRUE
     elif wanted is bool and type(value) is int and value in (0, 1):
         value = bool(value)
+    elif name == "devices" and isinstance(value, (list, tuple)):
+        value = [str(as_target(item)) for item in value]
     elif wanted is list and isinstance(value, (list, tuple)):
         value = [_expect(item, str, kind, name) for item in value]
     checked = _expect(value, wanted, kind, name)
