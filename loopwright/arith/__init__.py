@@ -1,11 +1,18 @@
 """Arithmetic on index expressions: simplification, bounds, remainders, proofs, iteration maps, integer sets.
 
 Start with `analyzer.py` (the questions one can ask), then `simplify.py` (the walk) and `linear.py` (the normal form);
-`divide.py`, `compare.py` and `rules.py` hold the mathematics, `isl.py` the exact sets.
+`divide.py`, `compare.py` and `rules.py` hold the mathematics, `isl.py` the exact sets. What stands on the analyzer:
+`int_set.py` (intervals), `deduce.py` (what a condition says of a variable), `linear_equations.py` and
+`linear_inequalities.py` (systems), `iter_map.py` and `subspace.py` (iteration maps), `regions.py`, `index_map.py` and
+`layout.py`.
 """
 
-from loopwright.arith.analyzer import AlreadyBound, Analyzer, ProofStrength, const_bounds
+from loopwright.arith.analyzer import AlreadyBound, Analyzer, Extension, ProofStrength, RewriteStats, const_bounds
 from loopwright.arith.bounds import ConstIntBound
+from loopwright.arith.common_subexpr import detect_common_subexpr
+from loopwright.arith.deduce import deduce_bound, detect_clip_bound
+from loopwright.arith.int_constraints import IntConstraints, IntConstraintsTransform, IntGroupBounds
+from loopwright.arith.int_set import IntervalSet, IntSet, int_set, neg_inf, pos_inf
 from loopwright.arith.iter_map import (
     IterMapResult,
     detect_iter_map,
@@ -16,5 +23,16 @@ from loopwright.arith.iter_map import (
 )
 from loopwright.arith.iter_nodes import IterMapLevel, IterMark, IterSplitExpr, IterSumExpr
 from loopwright.arith.linear import LinearForm
-from loopwright.arith.loop_bounds import IntervalSet, detect_linear_equation, interval_of, linear_coefficients
+from loopwright.arith.linear_equations import solve_linear_equations
+from loopwright.arith.linear_inequalities import solve_linear_inequalities
+from loopwright.arith.loop_bounds import detect_linear_equation, interval_of, linear_coefficients
 from loopwright.arith.modular import ModularSet
+from loopwright.arith.regions import (
+    estimate_region_lower_bound,
+    estimate_region_strict_bound,
+    estimate_region_upper_bound,
+)
+from loopwright.arith.subspace import subspace_divide
+
+RewriteSimplifierExtension = Extension  # the name that older scripts know
+IterMapExpr = IterSplitExpr | IterSumExpr

@@ -15,14 +15,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from enum import IntEnum
-from typing import Any
+from enum import IntEnum, IntFlag
+from typing import Any, NamedTuple
 
 from loopwright.arith.bounds import ConstIntBound, expr_range, form_range
 from loopwright.arith.compare import decide
 from loopwright.arith.data import is_data
 from loopwright.arith.divide import without_remainders
 from loopwright.arith.facts import Interval
+from loopwright.arith.int_set import IntervalSet, Set, int_set
 from loopwright.arith.learn import is_stable, learn, narrow
 from loopwright.arith.linear import LinearForm, is_index
 from loopwright.arith.modular import ModularSet, expr_modular
@@ -36,6 +37,16 @@ class AlreadyBound(LoopwrightError, ValueError):
 
     An Analyzer takes a binding for a fact, so two different ones contradict each other. Use a new Analyzer, a scope
     (`with analyzer.bound(var, range)`), or `allow_override=True` when the old fact no longer holds.
+
+    For example:
+
+        from loopwright import te
+        from loopwright.arith import Analyzer
+
+        n = te.var("n")
+        analyzer = Analyzer()
+        analyzer.bind(n, 4)
+        analyzer.bind(n, 5)
     """
 
     code = "LW0901"
@@ -55,6 +66,25 @@ class ProofStrength(IntEnum):
     SYMBOLIC_BOUND = 1  # and then exact integer sets, under a budget of operations
 
 
+class Extension(IntFlag):
+    """What scripts may ask the simplifier to try besides; ours uses all it knows always, so these change nothing."""
+
+    NoExtensions = 0
+    TransitivelyProveInequalities = 1
+    ConvertBooleanToAndOfOrs = 2
+    ApplyConstraintsToBooleanBranches = 4
+    ComparisonOfProductAndSum = 8
+
+
+class RewriteStats(NamedTuple):
+    """The work of a simplifier."""
+
+    nodes_visited: int
+    constraints_entered: int
+    rewrites_attempted: int
+    rewrites_performed: int
+
+
 class Analyzer:
     """Facts about variables; simplification, bounds and proofs under them."""
 
@@ -62,6 +92,8 @@ class Analyzer:
         self.engine = Simplifier()
         self._bindings: dict[Var, Range | Expr] = {}
         self._assumed: tuple[Expr, ...] = ()  # conditions, for the exact proof
+        self.enabled_extensions = Extension.NoExtensions
+        self._counted = self._counts()
 
     # --- facts -------------------------------------------------------------------------------------------------
 
@@ -189,6 +221,19 @@ class Analyzer:
     rewrite_simplify = simplify
     canonical_simplify = simplify
 
+    @property
+    def rewrite_simplify_stats(self) -> RewriteStats:
+        """How much work simplification was since the analyzer was made, or since `reset_rewrite_simplify_stats`."""
+        now = self._counts()
+        return RewriteStats(*[count - before for count, before in zip(now, self._counted, strict=True)])
+
+    def reset_rewrite_simplify_stats(self) -> None:
+        self._counted = self._counts()
+
+    def _counts(self) -> tuple[int, int, int, int]:
+        engine = self.engine
+        return engine.visited, engine.scopes, engine.attempted, engine.performed
+
     @deep
     def const_int_bound(self, expr: Expr | int) -> ConstIntBound:
         """The least and greatest value; int64 limits stand for infinity."""
@@ -203,6 +248,14 @@ class Analyzer:
     def modular_set(self, expr: Expr | int) -> ModularSet:
         """(coeff, base): every value is base plus a multiple of coeff; a constant has coeff 0."""
         return ModularSet(*expr_modular(self.engine, as_expr(expr)))
+
+    def int_set(self, expr: Expr | int, dom_map: Mapping[Var, Set] | None = None) -> IntervalSet:
+        """The values of `expr` while each variable stays in its set (an IntervalSet, a Range or a pair of ends)."""
+        return int_set(expr, dom_map or {}, self)
+
+    def const_int_bound_is_bound(self, var: Var) -> bool:
+        """Whether anything was learnt about the interval of `var`."""
+        return var in self.engine.facts.ranges or var in self.engine.facts.values
 
     def can_prove(self, condition: Expr | bool, strength: int | ProofStrength = ProofStrength.DEFAULT) -> bool:
         """Whether `condition` is proved to hold; False says nothing about its truth. Never raises."""

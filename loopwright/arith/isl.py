@@ -57,6 +57,14 @@ class BudgetExceeded(LoopwrightError):
     Exact integer reasoning can take exponential time. Every question therefore runs under a budget; past it the
     question stays open, and whoever asked has to refuse. Smaller constants, fewer variables in one expression or a
     larger budget (`with arith.isl.budget(n)`) help.
+
+    For example:
+
+        from loopwright import ir, te
+        from loopwright.arith.isl import smallest_point
+
+        i, j, n = te.var("i"), te.var("j"), te.var("n")
+        smallest_point({i: ir.Range(0, n), j: ir.Range(0, i)}, [i * 4 + j > 10], limit=20)
     """
 
     code = "LW0902"
@@ -73,6 +81,14 @@ class NotAffine(LoopwrightError, ValueError):
     """An expression that integer sets cannot hold: a product of variables, a division by one, a load, a call.
 
     Sets describe sums of variables times constants, floor divisions and remainders by constants, minima and maxima.
+
+    For example:
+
+        from loopwright import ir, te
+        from loopwright.arith.isl import domain_set
+
+        i, n = te.var("i"), te.var("n")
+        domain_set({i: ir.Range(0, n)}, [i * n < 5])
     """
 
     code = "LW0903"

@@ -46,7 +46,17 @@ from loopwright.runtime.errors import LoopwrightError
 
 
 class NotInvertible(LoopwrightError, ValueError):
-    """inverse_affine_iter_map was given something else than one iterator a result."""
+    """inverse_affine_iter_map was given something else than one iterator a result.
+
+    For example:
+
+        from loopwright import ir, te
+        from loopwright.arith import detect_iter_map, inverse_affine_iter_map
+
+        i = te.var("i")
+        found = detect_iter_map([i], {i: ir.Range(0, 8)})
+        inverse_affine_iter_map(found.indices, [])
+    """
 
     code = "LW0905"
 

@@ -34,7 +34,16 @@ from loopwright.runtime.errors import LoopwrightError
 
 
 class UnknownIterMapLevel(LoopwrightError, ValueError):
-    """detect_iter_map was asked for a check level that does not exist."""
+    """detect_iter_map was asked for a check level that does not exist.
+
+    For example:
+
+        from loopwright import ir, te
+        from loopwright.arith import detect_iter_map
+
+        i = te.var("i")
+        detect_iter_map([i], {i: ir.Range(0, 8)}, True, "most")
+    """
 
     code = "LW0904"
 

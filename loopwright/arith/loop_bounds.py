@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 from loopwright.arith.analyzer import Analyzer
 from loopwright.arith.bounds import at_least, at_most
 from loopwright.arith.divide import floordiv
+from loopwright.arith.int_set import IntervalSet
 from loopwright.arith.linear import LinearForm, TooWide, is_index
 from loopwright.arith.simplify import Simplifier
 from loopwright.ir import Expr, FloorDiv, FloorMod, Max, Min, Range, Var, as_expr, deep, uses_var
 from loopwright.runtime.dtype import DataType
-
-
-class IntervalSet(NamedTuple):
-    """All integers from `min_value` to `max_value`, both included."""
-
-    min_value: Expr
-    max_value: Expr
 
 
 @deep

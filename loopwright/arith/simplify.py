@@ -79,6 +79,7 @@ class Simplifier:
         self.data: dict[Expr, bool] = {}  # expression → whether it may wrap around
         self.data_vars: set[Expr] = set()  # variables that stand for such values
         self.effects = 0  # calls with effects met so far
+        self.visited = self.scopes = self.attempted = self.performed = 0  # how much work it was
         self.forget()
 
     def forget(self) -> None:
@@ -101,6 +102,7 @@ class Simplifier:
             self._quotients,
             self.ranges,
         )
+        self.scopes += 1
         self.forget()
         return saved
 
@@ -122,6 +124,7 @@ class Simplifier:
                 self.effects += 1
                 return found
         before = self.effects
+        self.visited += 1
         dtype = e.dtype
         result = self._simplify_index(e) if dtype is INT32 or dtype is INT64 else self._simplify_other(e)
         if self.effects != before:
@@ -179,10 +182,14 @@ class Simplifier:
         found = fold(e)
         if found is not None:
             return found
+        self.attempted += 1
         found = self.first_rule(e)
         if found is None:
             found = simplify_wrapping(self, e)
-        return e if found is None else self.simplify(found)
+        if found is None:
+            return e
+        self.performed += 1
+        return self.simplify(found)
 
     def first_rule(self, e: Expr) -> Expr | None:
         rewrite = REWRITES.get(type(e))

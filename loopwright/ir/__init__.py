@@ -4,6 +4,9 @@ Start with `node.py` (how classes are made), then `expr/`, `buffer.py`, `stmt.py
 how to walk and rewrite, `operators.py` and `intrinsics.py` how Python code builds expressions.
 """
 
+import importlib
+from typing import Any
+
 from loopwright.ir.buffer import Buffer, BufferLoad, BufferRegion, MatchBufferRegion, WrongIndexCount, decl_buffer
 from loopwright.ir.deep import deep
 from loopwright.ir.expr import (
@@ -56,9 +59,11 @@ from loopwright.ir.expr import (
     pointer,
 )
 from loopwright.ir.function import IRModule, PrimFunc
+from loopwright.ir.intrinsic_rules import register_intrin_lowering, register_intrin_rule
 from loopwright.ir.node import Node, node
 from loopwright.ir.op import CallEffect, Op, register_op, register_op_attr
 from loopwright.ir.operators import cast, logical_and, logical_not, logical_or, match_types
+from loopwright.ir.span import Span
 from loopwright.ir.stmt import (
     Allocate,
     AllocateConst,
@@ -104,3 +109,27 @@ from loopwright.ir.visitor import (
     uses_var,
 )
 from loopwright.runtime.dtype import DataType
+
+PrimExpr = BaseExpr = Expr  # the names users know
+BaseFunc = PrimFunc
+
+# Parts that few programs need load when first asked for.
+_LATER = {
+    "instrument": "",
+    "ir_transform": "functor",
+    "load_json": "json_form",
+    "make_node": "json_form",
+    "register_config": "pass_config",
+    "renew_defs": "functor",
+    "save_json": "json_form",
+    "transform": "",
+    "verify_well_formed": "verifier",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module 'loopwright.ir' has no attribute {name!r}")
+    module = importlib.import_module(f"loopwright.ir.{_LATER[name] or name}")
+    value = globals()[name] = getattr(module, name) if _LATER[name] else module
+    return value

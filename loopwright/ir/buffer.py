@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
-from loopwright.ir.expr import Expr, IntImm, Ramp, Range, StringImm, Var, as_expr, as_exprs, const, pointer
+from loopwright.ir.expr import Call, Expr, IntImm, Ramp, Range, StringImm, Var, as_expr, as_exprs, const, pointer
 from loopwright.ir.node import Node, base_node, derived, node
+from loopwright.ir.op import CallEffect, register_op
 from loopwright.ir.types import PointerType
 from loopwright.runtime.dtype import BOOL, DataType
 from loopwright.runtime.errors import LoopwrightError
@@ -15,7 +16,15 @@ DEFAULT_ALIGNMENT = 64  # bytes: what our own allocations keep, and one cache li
 
 
 class WrongIndexCount(LoopwrightError, ValueError):
-    """A buffer or tensor was indexed with too few or too many indices."""
+    """A buffer or tensor was indexed with too few or too many indices.
+
+    For example:
+
+        from loopwright import te
+
+        A = te.placeholder((4, 5), name="A")
+        te.compute((4,), lambda i: A[i, 0, 0], name="B")
+    """
 
     code = "LW0505"
 
@@ -29,7 +38,15 @@ class WrongIndexCount(LoopwrightError, ValueError):
 
 
 class BufferNotASequence(LoopwrightError, TypeError):
-    """A buffer was iterated over; its elements have no values before the program runs, so a loop names them."""
+    """A buffer was iterated over; its elements have no values before the program runs, so a loop names them.
+
+    For example:
+
+        from loopwright import tir
+
+        A = tir.decl_buffer((4,), name="A")
+        list(A)
+    """
 
     code = "LW0514"
 
@@ -42,7 +59,14 @@ class BufferNotASequence(LoopwrightError, TypeError):
 
 
 class BadBufferShape(LoopwrightError, ValueError):
-    """A buffer's shape is not made of sizes: integers that are not negative, or integer expressions."""
+    """A buffer's shape is not made of sizes: integers that are not negative, or integer expressions.
+
+    For example:
+
+        from loopwright import tir
+
+        tir.decl_buffer((4, -1), name="A")
+    """
 
     code = "LW0515"
 
@@ -171,14 +195,88 @@ class Buffer(Node):
         """A vector of `dtype` read from consecutive elements of the last dimension."""
         return BufferLoad(self, _vector_indices(self, begin, DataType(dtype or self.dtype)))
 
+    def vstore(self, begin: Any, value: Any) -> Node:
+        """A statement that stores a vector to consecutive elements of the last dimension."""
+        stored = as_expr(value)
+        return store_statement[0](self, stored, _vector_indices(self, begin, stored.dtype))
+
+    def access_ptr(
+        self,
+        access_mask: int | str,
+        ptr_type: str | DataType = "handle",
+        content_lanes: int = 1,
+        offset: Any = 0,
+        extent: Any = None,
+    ) -> Expr:
+        """A pointer to the buffer's memory, `offset` elements in, to hand to a call.
+
+        `access_mask` says what the call does with it: "r" reads, "w" writes, "rw" both (or the bits 1 and 2). With
+        `content_lanes` it points to vectors, and offsets count them. `extent` is how many elements the call may touch.
+        """
+        mask = _access_mask(self.name, access_mask)
+        start = self.elem_offset + as_expr(offset)
+        size = _element_count(self) - as_expr(offset) if extent is None else as_expr(extent)
+        if content_lanes > 1:
+            start, size = start // content_lanes, size // content_lanes if extent is None else size
+        element = self.dtype.with_lanes(self.dtype.lanes * content_lanes)
+        kind = Call(element, _TYPE_ANNOTATION, ())
+        return Call(DataType(ptr_type), _ACCESS_PTR, (kind, self.data, start, size, const(mask)))
+
     def get_flattened_buffer(self) -> Buffer:
-        """The same memory as one dimension, in row-major order."""
-        size: Expr = const(1)
-        for extent in self.shape:
-            size = size * extent
-        if self.strides and self.shape:
-            size = self.strides[0] * self.shape[0]
-        return self.with_(shape=(size,), strides=(), axis_separators=())
+        """The same memory as one dimension in row-major order; with axis separators, one for each group of axes."""
+        if self.strides and self.shape and not self.axis_separators:
+            return self.with_(shape=(self.strides[0] * self.shape[0],), strides=(), axis_separators=())
+        ends = [*self.axis_separators, self.ndim]
+        sizes: list[Expr] = []
+        begin = 0
+        for end in ends:
+            size: Expr = const(1, self.shape[0].dtype if self.shape else None)
+            for extent in self.shape[begin:end]:
+                size = size * extent
+            sizes.append(size)
+            begin = end
+        return self.with_(shape=tuple(sizes), strides=(), axis_separators=tuple(range(1, len(sizes))))
+
+
+class BadAccessMask(LoopwrightError, ValueError):
+    """`access_ptr` was told neither to read nor to write, or something else than that.
+
+    For example:
+
+        from loopwright import tir
+
+        tir.decl_buffer((4,), name="A").access_ptr("x")
+    """
+
+    code = "LW0540"
+
+    def __init__(self, name: str, mask: object) -> None:
+        super().__init__(
+            f"{name}.access_ptr: {mask!r} does not say what the pointer is for",
+            hint='use "r", "w" or "rw", or the sum of 1 (reads) and 2 (writes)',
+        )
+
+
+def _access_mask(name: str, mask: int | str) -> int:
+    if isinstance(mask, str) and mask and set(mask) <= {"r", "w"}:
+        return ("r" in mask) + 2 * ("w" in mask)
+    if isinstance(mask, int) and 0 < mask < 4:
+        return mask
+    raise BadAccessMask(name, mask)
+
+
+def _element_count(buffer: Buffer) -> Expr:
+    if buffer.strides and buffer.shape:
+        return buffer.strides[0] * buffer.shape[0]
+    size: Expr = const(1, buffer.shape[0].dtype if buffer.shape else None)
+    for extent in buffer.shape:
+        size = size * extent
+    return size
+
+
+_ACCESS_PTR: Final = register_op("tir.tvm_access_ptr", CallEffect.READ_STATE)
+_TYPE_ANNOTATION: Final = register_op("tir.type_annotation", CallEffect.PURE)
+store_statement: Final[list[Any]] = []  # how to make a store: statements come after buffers, and put it here
 
 
 def _vector_indices(buffer: Buffer, begin: Any, dtype: DataType) -> tuple[Expr, ...]:

@@ -4,18 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, Final
 
 from loopwright.ir.buffer import Buffer
 from loopwright.ir.expr import GlobalVar, Var
-from loopwright.ir.node import Node, node
+from loopwright.ir.node import Node, _when_used, dump_node, load_node, node
+from loopwright.ir.sharing import bind_large
 from loopwright.ir.stmt import Stmt
 from loopwright.ir.types import PointerType, PrimType, TupleType, Type
 from loopwright.runtime.errors import LoopwrightError
 
 
 class NoSuchFunction(LoopwrightError, ValueError):
-    """A module was asked for a function it does not hold."""
+    """A module was asked for a function it does not hold.
+
+    For example:
+
+        from loopwright import ir, tir
+
+        module = ir.IRModule({"main": tir.PrimFunc([], tir.Evaluate(0))})
+        module["mian"]
+    """
 
     code = "LW0506"
 
@@ -25,6 +34,44 @@ class NoSuchFunction(LoopwrightError, ValueError):
             f"the module has no function {name!r}; it has {', '.join(sorted(names)) or 'none'}",
             hint=f"did you mean {near[0]!r}?" if near else None,
             fields={"name": name, "candidates": sorted(names)},
+        )
+
+
+class FunctionExists(LoopwrightError, ValueError):
+    """A function was added to a module that has one of that name.
+
+    For example:
+
+        from loopwright import ir, tir
+
+        module = ir.IRModule({"main": tir.PrimFunc([], tir.Evaluate(0))})
+        module.add("main", tir.PrimFunc([], tir.Evaluate(1)))
+    """
+
+    code = "LW0541"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"the module has a function {name!r} already", hint="pass update=True to replace it, or use another name"
+        )
+
+
+class NotAFunction(LoopwrightError, TypeError):
+    """Something else than a function was put into a module.
+
+    For example:
+
+        from loopwright import ir
+
+        ir.IRModule({"main": "print(1)"})
+    """
+
+    code = "LW0542"
+
+    def __init__(self, name: str, given: object) -> None:
+        super().__init__(
+            f"a module holds functions, but {name!r} is {type(given).__name__} {given!r}",
+            hint="give a PrimFunc: @T.prim_func makes one, and so does te.create_prim_func",
         )
 
 
@@ -61,7 +108,7 @@ class PrimFunc(Node):
                 variables.append(param)
         set_field = object.__setattr__
         set_field(self, "params", tuple(variables))
-        set_field(self, "body", body)
+        set_field(self, "body", bind_large(body) if isinstance(body, Stmt) else body)
         set_field(self, "ret_type", ret_type if ret_type is not None else TupleType(()))
         set_field(self, "buffer_map", buffers)
         set_field(self, "attrs", dict(attrs or {}))
@@ -84,9 +131,22 @@ class PrimFunc(Node):
         added = {key: value} if isinstance(key, str) else dict(key)
         return self.with_(attrs={**self.attrs, **added})
 
+    def with_attrs(self, attrs: Mapping[str, object]) -> PrimFunc:
+        """A copy with these attributes set, beside the ones it has."""
+        return self.with_attr(attrs)
+
     def without_attr(self, key: str) -> PrimFunc:
         """A copy without that attribute."""
         return self.with_(attrs={name: value for name, value in self.attrs.items() if name != key})
+
+    def specialize(self, param_map: Mapping[Var, object]) -> PrimFunc:
+        """A copy for known arguments: {parameter: a Buffer for a handle, a value for a scalar}; see `specialize.py`."""
+        specialized: PrimFunc = specialize[0](self, param_map)
+        return specialized
+
+
+# What functions use and what itself uses functions or walks them.
+specialize: Final[list[Callable[..., PrimFunc]]] = [_when_used("loopwright.ir.specialize", "specialize")]
 
 
 class IRModule:
@@ -103,6 +163,13 @@ class IRModule:
         self.attrs: dict[str, object] = dict(attrs or {})
         for key, function in (functions or {}).items():
             self[key] = function
+
+    # Copies share functions, which never change, and nothing else.
+    def __copy__(self) -> IRModule:
+        return self.copy()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return load_node[0], (dump_node[0](self),)
 
     @staticmethod
     def from_expr(function: PrimFunc) -> IRModule:
@@ -125,14 +192,44 @@ class IRModule:
 
     def __setitem__(self, key: str | GlobalVar, function: PrimFunc) -> None:
         name = key if isinstance(key, str) else key.name
+        if not isinstance(function, Node):
+            raise NotAFunction(name, function)
         if isinstance(key, GlobalVar):
             self._vars[name] = key
         else:
             self._vars.setdefault(name, GlobalVar(name))
         self._functions[name] = function
 
+    def __delitem__(self, key: str | GlobalVar) -> None:
+        name = key if isinstance(key, str) else key.name
+        if name not in self._functions:
+            raise NoSuchFunction(name, list(self._functions))
+        del self._functions[name], self._vars[name]
+
     def __contains__(self, key: object) -> bool:
         return (key.name if isinstance(key, GlobalVar) else key) in self._functions
+
+    def __iter__(self) -> Iterator[GlobalVar]:
+        return iter([self._vars[name] for name in self._functions])
+
+    def keys(self) -> list[GlobalVar]:
+        return list(self)
+
+    def values(self) -> list[PrimFunc]:
+        return list(self._functions.values())
+
+    def items(self) -> list[tuple[GlobalVar, PrimFunc]]:
+        return list(self.functions.items())
+
+    def get(self, key: str | GlobalVar, default: PrimFunc | None = None) -> PrimFunc | None:
+        """The function of that name, or `default`."""
+        return self._functions.get(key if isinstance(key, str) else key.name, default)
+
+    def add(self, key: str | GlobalVar, function: PrimFunc, update: bool = False) -> None:
+        """Add a function; one of that name must not be there, unless `update` says to replace it."""
+        if key in self and not update:
+            raise FunctionExists(key if isinstance(key, str) else key.name)
+        self[key] = function
 
     def __len__(self) -> int:
         return len(self._functions)
@@ -159,8 +256,18 @@ class IRModule:
 
     def with_attr(self, key: str, value: object) -> IRModule:
         """A copy with one attribute set."""
+        return self.with_attrs({key: value})
+
+    def with_attrs(self, attrs: Mapping[str, object]) -> IRModule:
+        """A copy with these attributes set, beside the ones it has."""
         copy = self.copy()
-        copy.attrs[key] = value
+        copy.attrs.update(attrs)
+        return copy
+
+    def without_attr(self, key: str) -> IRModule:
+        """A copy without that attribute."""
+        copy = self.copy()
+        copy.attrs.pop(key, None)
         return copy
 
     def copy(self) -> IRModule:
@@ -178,8 +285,11 @@ class IRModule:
 
     # Modules print as nodes do, through the hooks the script layer installs.
     __repr__ = Node.__repr__
+    astext: Callable[..., str] = Node.astext
+    same_as: Callable[..., bool] = Node.same_as
     script: Callable[..., str] = Node.script
     show: Callable[..., None] = Node.show
+    _repr_html_: Callable[..., str] = Node._repr_html_
 
 
 def element_type(var: Var) -> PrimType | None:

@@ -14,10 +14,11 @@ from __future__ import annotations
 import difflib
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from loopwright.ir.function import IRModule
+from loopwright.ir.pass_names import own_name
 
 if TYPE_CHECKING:
     from loopwright.ir.passes import PassInfo
@@ -107,6 +108,36 @@ class PassTimingInstrument(PassInstrument):
         for entry in self._root.parts:
             add(entry, 0)
         return "\n".join(lines)
+
+
+class PrintBeforeAll(PassInstrument):
+    """Print the program before each pass."""
+
+    def run_before_pass(self, mod: IRModule, info: PassInfo) -> None:
+        sys.stdout.write(f"# before {info.name}\n{mod.script()}\n\n")
+
+
+class PrintAfterAll(PassInstrument):
+    """Print the program after each pass, changed or not."""
+
+    def run_after_pass(self, mod: IRModule, info: PassInfo) -> None:
+        sys.stdout.write(f"# after {info.name}\n{mod.script()}\n\n")
+
+
+class PassPrintingInstrument(PassInstrument):
+    """Print the program before and after the passes that are named."""
+
+    def __init__(self, print_before_pass_names: Sequence[str] = (), print_after_pass_names: Sequence[str] = ()) -> None:
+        self.before = frozenset([own_name(name) for name in print_before_pass_names])
+        self.after = frozenset([own_name(name) for name in print_after_pass_names])
+
+    def run_before_pass(self, mod: IRModule, info: PassInfo) -> None:
+        if info.name in self.before:
+            sys.stdout.write(f"# before {info.name}\n{mod.script()}\n\n")
+
+    def run_after_pass(self, mod: IRModule, info: PassInfo) -> None:
+        if info.name in self.after:
+            sys.stdout.write(f"# after {info.name}\n{mod.script()}\n\n")
 
 
 class ShowAfterEach(PassInstrument):

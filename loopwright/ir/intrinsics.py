@@ -5,10 +5,10 @@ The tables below are the list of them; adding one adds a row (and a rule where i
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from loopwright.ir.buffer import BufferLoad
+from loopwright.ir.buffer import Buffer, BufferLoad
 from loopwright.ir.expr import (
     Call,
     Callee,
@@ -38,6 +38,7 @@ from loopwright.ir.operators import (
     minimum,
 )
 from loopwright.runtime.dtype import BOOL, DataType
+from loopwright.target.datatype import least_value
 
 # One float operand; integers are converted to float32 first.
 UNARY_FLOAT: Final = (
@@ -53,7 +54,7 @@ PREDICATES: Final = "isnan isinf isfinite".split()
 _PURE_OTHERS: Final = (
     "abs fma clz popcount likely if_then_else reinterpret ldexp q_multiply_shift q_multiply_shift_per_axis "
     "call_pure_extern call_llvm_pure_intrin vectorlow vectorhigh vectorcombine undef large_uint_imm "
-    "shift_left shift_right bitwise_and bitwise_or bitwise_xor bitwise_not"
+    "tvm_thread_invariant shift_left shift_right bitwise_and bitwise_or bitwise_xor bitwise_not"
 ).split()
 _READS: Final = "address_of tvm_access_ptr tvm_struct_get isnullptr lookup_param".split()
 _OPAQUE: Final = (
@@ -61,7 +62,7 @@ _OPAQUE: Final = (
     "tvm_struct_set tvm_stack_alloca tvm_stack_make_shape tvm_stack_make_array tvm_tuple tvm_throw_last_error "
     "tvm_check_return tvm_storage_sync tvm_thread_allreduce tvm_warp_shuffle tvm_warp_shuffle_up "
     "tvm_warp_shuffle_down tvm_warp_activemask start_profile_intrinsic end_profile_intrinsic prefetch "
-    "call_packed_lowered call_cpacked_lowered call_tir"
+    "call_packed_lowered call_cpacked_lowered call_tir tvm_call_trace_packed"
 ).split()
 
 for _name in (*UNARY_FLOAT, *ROUNDING, *BINARY_FLOAT, *PREDICATES, *_PURE_OTHERS):
@@ -91,7 +92,7 @@ def _unary_float(name: str) -> Callable[[Any], Expr]:
 
     def build(x: Any) -> Expr:
         value = _number(name, as_expr(x))
-        if not value.dtype.is_float:
+        if not (value.dtype.is_float or value.dtype.custom):
             value = cast(value, DataType("float32").with_lanes(value.dtype.lanes))
         return Call(value.dtype, op, (value,))
 
@@ -113,7 +114,7 @@ def _binary_float(name: str) -> Callable[[Any, Any], Expr]:
 
     def build(x: Any, y: Any) -> Expr:
         a, b = match_types(x, y)
-        if not _number(name, a).dtype.is_float:
+        if not (_number(name, a).dtype.is_float or a.dtype.custom):
             common = DataType("float32").with_lanes(a.dtype.lanes)
             a, b = cast(a, common), cast(b, common)
         return Call(a.dtype, op, (a, b))
@@ -197,15 +198,23 @@ def likely(cond: Any) -> Expr:
     return condition if isinstance(condition, IntImm) else Call(condition.dtype, Op.get("tir.likely"), (condition,))
 
 
+def _bits_of(name: str, value: Expr) -> Expr:
+    if not value.dtype.is_int:
+        raise BadOperand(
+            name, value, None, "it counts the bits of integers", "convert with .astype or reinterpret first"
+        )
+    return value
+
+
 def clz(x: Any) -> Expr:
     """How many leading bits are zero, as int32."""
-    value = as_expr(x)
+    value = _bits_of("clz", as_expr(x))
     return Call(DataType("int32").with_lanes(value.dtype.lanes), Op.get("tir.clz"), (value,))
 
 
 def popcount(x: Any) -> Expr:
     """How many bits are set."""
-    value = as_expr(x)
+    value = _bits_of("popcount", as_expr(x))
     return Call(value.dtype, Op.get("tir.popcount"), (value,))
 
 
@@ -230,7 +239,10 @@ def ceildiv(a: Any, b: Any) -> Expr:
 
 
 def min_value(dtype: str | DataType) -> Expr:
-    """The least finite value of a type."""
+    """The least finite value of a type; of a custom one, what the user registered."""
+    if DataType(dtype).custom:
+        least = least_value(DataType(dtype))
+        return least if isinstance(least, Expr) else call_pure_extern(dtype, least[0])
     return const(DataType(dtype).min_value(), dtype)
 
 
@@ -286,8 +298,31 @@ def call_llvm_pure_intrin(dtype: str | DataType, name: str, *args: Any) -> Expr:
 
 
 def call_packed(name: str, *args: Any) -> Expr:
-    """A call of a registered packed function."""
-    return Call(DataType("int32"), Op.get("tir.call_packed"), (StringImm(name), *as_exprs(args)))
+    """A call of a registered packed function; buffers are passed as arrays."""
+    given = as_exprs([as_array(arg) for arg in args])
+    return Call(DataType("int32"), Op.get("tir.call_packed"), (StringImm(name), *given))
+
+
+def as_array(arg: Any) -> Any:
+    """A buffer as the array structure that packed functions take; anything else as it is."""
+    if not isinstance(arg, Buffer):
+        return arg
+    handle, make_shape = DataType("handle"), Op.get("tir.tvm_stack_make_shape")
+    strides: Expr = Call(handle, make_shape, arg.strides) if arg.strides else const(0)
+    fields = (arg.data, Call(handle, make_shape, arg.shape), strides, const(arg.ndim), const(0, arg.dtype))
+    return Call(handle, Op.get("tir.tvm_stack_make_array"), (*fields, arg.elem_offset))
+
+
+def trace(args: Sequence[Any], trace_action: str = "tvm.default_trace_action") -> Expr:
+    """A call, when the program runs, of the packed function `trace_action`, which returns the value to go on with."""
+    given = as_exprs(args)
+    return Call(given[-1].dtype, Op.get("tir.tvm_call_trace_packed"), (StringImm(trace_action), *given))
+
+
+def tvm_thread_invariant(cond: Any) -> Expr:
+    """`cond`, with the promise that all threads agree on it."""
+    condition = as_expr(cond)
+    return Call(condition.dtype, Op.get("tir.tvm_thread_invariant"), (condition,))
 
 
 def call_tir(function: GlobalVar, *args: Any) -> Expr:
@@ -332,4 +367,6 @@ __all__ = [
     "reinterpret",
     "ret",
     "select",
+    "trace",
+    "tvm_thread_invariant",
 ]

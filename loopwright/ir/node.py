@@ -92,13 +92,31 @@ class Node:
     def __repr__(self) -> str:
         return render[0](self)
 
+    # Nodes never change, so a copy would only be a second variable or buffer of the same name.
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return load_node[0], (dump_node[0](self),)
+
+    def astext(self, show_meta_data: bool = True) -> str:
+        """The script, under the name that older programs call."""
+        return self.script(show_meta=show_meta_data)
+
     def script(self, **options: Any) -> str:
         """This node as Python text that parses back to it."""
         return script_text[0](self, **options)
 
     def show(self, style: str | None = None, black_format: bool | None = None, **options: Any) -> None:
         """Print the script, highlighted when the terminal or notebook can show colours."""
-        script_show[0](self, style, **options)
+        script_show[0](self, style, black_format, **options)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the script in colours."""
+        return script_html[0](self)
 
 
 def _when_used(module: str, name: str) -> Callable[..., Any]:
@@ -113,10 +131,21 @@ def _when_used(module: str, name: str) -> Callable[..., Any]:
     return call
 
 
+# How nodes become JSON, which is also how they travel between processes.
+dump_node: Final[list[Callable[[Any], str]]] = [_when_used("loopwright.ir.json_form", "save_json")]
+
+
+def _load_node(text: str) -> Any:
+    return _load_json(text)
+
+
+_load_json: Final = _when_used("loopwright.ir.json_form", "load_json")
+load_node: Final = [_load_node]  # a function of this module, which pickle finds by its name
 # How nodes reach the printer of the script layer.
 render: Final[list[Callable[[Any], str]]] = [_when_used("loopwright.script.printer", "render")]
 script_text: Final[list[Callable[..., str]]] = [_when_used("loopwright.script.printer", "script_text")]
 script_show: Final[list[Callable[..., None]]] = [_when_used("loopwright.script.highlight", "script_show")]
+script_html: Final[list[Callable[[Any], str]]] = [_when_used("loopwright.script.highlight", "script_html")]
 errors.render_node[:] = [_when_used("loopwright.script.printer", "render_node")]
 
 
@@ -138,6 +167,7 @@ CONVERSIONS: Final[dict[str, tuple[str, str]]] = {
     "DataType": ("type({x}) is not DataType", "DataType({x})"),
 }
 _NODE_CLASSES: Final[set[str]] = {"Node"}
+NODE_TYPES: Final[dict[str, type[Node]]] = {}  # every class made by `@node`, by name
 _CONVERTED_TUPLES: Final[dict[str, str]] = {}
 _helpers: Final[dict[str, object]] = {}
 
@@ -202,6 +232,7 @@ def _build_class(cls: type[Node], binds: tuple[str, ...]) -> type[Node]:
 
     scope = _globals_for(sys.modules[cls.__module__].__dict__, made)
     _generate(scope, made, fields, texts, computed, {k: v for k, v in defaults.items() if k not in computed})
+    NODE_TYPES.setdefault(made.__name__, made)
     return made
 
 

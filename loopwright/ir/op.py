@@ -1,23 +1,32 @@
 """The operator registry: every intrinsic a Call may name, with the attributes layers attach to it.
 
 An operator says how its calls behave (`effect`); later layers hang their own rules on it (`set_attr`): printing,
-lowering, code generation. Adding an intrinsic adds one row to `intrinsics.py`.
+lowering, code generation. Adding an intrinsic adds one row to `intrinsics.py`; users add operators of their own by
+naming an attribute of them (`register_op_attr`), or with `register_op`. `intrinsic_rules.py` says how calls of an
+operator become something else for a target.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from difflib import get_close_matches
 from enum import IntEnum
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from loopwright.ir.expr import Callee
+from loopwright.ir.expr.calls import op_named
 from loopwright.ir.node import node
 from loopwright.runtime.errors import LoopwrightError
 
 
 class UnknownOp(LoopwrightError, AttributeError, ValueError):
-    """A call names an operator that is not registered."""
+    """A call names an operator that is not registered.
+
+    For example:
+
+        from loopwright import ir
+
+        ir.Op.get("tir.expp")
+    """
 
     code = "LW0507"
 
@@ -31,7 +40,7 @@ class UnknownOp(LoopwrightError, AttributeError, ValueError):
 
 
 class CallEffect(IntEnum):
-    """What a call may do besides returning a value; the numbers are those users' scripts know."""
+    """What a call may do besides returning a value; the numbers and the second spelling are those scripts know."""
 
     EXPR_ANNOTATION = 0
     PURE = 1
@@ -41,6 +50,18 @@ class CallEffect(IntEnum):
     SPECIAL_CALL_ARG = 5
     EMBED_INFO = 6
     CONTROL_JUMP = 7
+
+    ExprAnnotation = 0
+    Pure = 1
+    ReadState = 2
+    UpdateState = 3
+    Opaque = 4
+    SpecialCallArg = 5
+    EmbedInfo = 6
+    ControlJump = 7
+
+
+EFFECT_KEY: Final = "TCallEffectKind"  # the attribute under which scripts set the effect of an operator
 
 
 @node
@@ -52,6 +73,7 @@ class Op(Callee):
 
     registry: ClassVar[dict[str, Op]] = {}
     attributes: ClassVar[dict[str, dict[str, tuple[int, Any]]]] = {}
+    of_users: ClassVar[set[str]] = set()  # the names of operators that Loopwright itself gives no meaning
 
     @staticmethod
     def get(name: str) -> Op:
@@ -67,20 +89,30 @@ class Op(Callee):
 
     def get_attr(self, key: str) -> Any:
         """What was registered under `key`, or None."""
+        if key == EFFECT_KEY:
+            return self.effect
         found = Op.attributes.get(key, {}).get(self.name)
         return None if found is None else found[1]
 
     def has_attr(self, key: str) -> bool:
-        return self.name in Op.attributes.get(key, {})
+        return key == EFFECT_KEY or self.name in Op.attributes.get(key, {})
 
     def set_attr(self, key: str, value: object, level: int = 10) -> None:
-        """Register `value` under `key`; a higher level replaces a lower one."""
+        """Register `value` under `key`; a higher level replaces a lower one, and the later one an equal one.
+
+        The key `TCallEffectKind` sets the operator's effect.
+        """
         table = Op.attributes.setdefault(key, {})
         if self.name not in table or level >= table[self.name][0]:
+            if key == EFFECT_KEY:
+                # An operator is one object a name for the whole process, also while nodes are frozen.
+                object.__setattr__(self, "effect", CallEffect(value))  # type: ignore[arg-type]
             table[self.name] = (level, value)
 
     def reset_attr(self, key: str) -> None:
-        Op.attributes.get(key, {}).pop(self.name, None)
+        """Forget what was registered under `key`; of `TCallEffectKind`, so that calls may do anything again."""
+        if Op.attributes.get(key, {}).pop(self.name, None) is not None and key == EFFECT_KEY:
+            object.__setattr__(self, "effect", CallEffect.OPAQUE)
 
     @property
     def is_pure(self) -> bool:
@@ -88,7 +120,10 @@ class Op(Callee):
         return self.effect <= CallEffect.PURE
 
 
-def register_op(name: str, effect: CallEffect) -> Op:
+op_named.append(Op.get)
+
+
+def register_op(name: str, effect: CallEffect = CallEffect.OPAQUE) -> Op:
     """Make an operator known; the same name again gives the same object."""
     found = Op.registry.get(name)
     if found is None:
@@ -96,11 +131,21 @@ def register_op(name: str, effect: CallEffect) -> Op:
     return found
 
 
-def register_op_attr(name: str, key: str, value: Any = None, level: int = 10) -> Any:
-    """Attach `value` to an operator, also as a decorator: `@register_op_attr("tir.exp", "my.rule")`."""
+def user_op(name: str, effect: CallEffect = CallEffect.OPAQUE) -> Op:
+    """The operator of that name; a new one is the user's own, and means what its intrinsic rules say."""
+    if name not in Op.registry:
+        Op.of_users.add(name)
+    return register_op(name, effect)
 
-    def attach(attached: Callable[..., Any]) -> Callable[..., Any]:
-        register_op(name, CallEffect.OPAQUE).set_attr(key, attached, level)
+
+def register_op_attr(op_name: str, attr_key: str, value: Any = None, level: int = 10) -> Any:
+    """Attach `value` to an operator, also as a decorator: `@register_op_attr("tir.exp", "my.rule")`.
+
+    An operator that does not exist yet is made.
+    """
+
+    def attach(attached: Any) -> Any:
+        user_op(op_name).set_attr(attr_key, attached, level)
         return attached
 
     return attach(value) if value is not None else attach

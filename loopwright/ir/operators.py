@@ -36,6 +36,7 @@ from loopwright.ir.expr import (
     Mul,
     Not,
     Or,
+    StringImm,
     Sub,
     as_expr,
     binary_operators,
@@ -49,18 +50,34 @@ from loopwright.runtime.errors import LoopwrightError
 
 
 class BadOperand(LoopwrightError, TypeError):
-    """An operator was applied to types it is not defined for."""
+    """An operator was applied to types it is not defined for.
+
+    For example:
+
+        from loopwright import te
+
+        n = te.var("n")
+        n / 2  # n // 2 says how to round
+    """
 
     code = "LW0508"
 
     def __init__(self, sign: str, a: Expr, b: Expr | None, why: str, hint: str) -> None:
         types = f"{a.dtype}" if b is None else f"{a.dtype} and {b.dtype}"
-        what = sign if sign.isidentifier() else f"operator {sign}"
+        what = "arithmetic" if not sign else sign if sign.isidentifier() else f"operator {sign}"
         super().__init__(f"{what} is not defined for {types}", why=why, hint=hint)
 
 
 class NotACondition(LoopwrightError, TypeError):
-    """Something that is no truth value stands where a condition is needed: in and, or, not, if_then_else."""
+    """Something that is no truth value stands where a condition is needed: in and, or, not, if_then_else.
+
+    For example:
+
+        from loopwright import te, tir
+
+        n = te.var("n", "float32")
+        tir.if_then_else(n, 1, 2)  # n > 0 is a condition
+    """
 
     code = "LW0513"
 
@@ -72,7 +89,14 @@ class NotACondition(LoopwrightError, TypeError):
 
 
 class DivisionByZero(LoopwrightError, ZeroDivisionError):
-    """A division or remainder by the literal 0."""
+    """A division or remainder by the literal 0.
+
+    For example:
+
+        from loopwright import te
+
+        te.var("n") // 0
+    """
 
     code = "LW0509"
 
@@ -103,7 +127,7 @@ def _number_as(value: object, other: object) -> Expr:
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         dtype = getattr(other, "dtype", None)
         if isinstance(dtype, DataType) and dtype.kind not in ("bool", "handle", "void"):
-            if dtype.is_float:
+            if dtype.is_float or dtype.custom:
                 return const(float(value), dtype.element)
             if isinstance(value, int) and dtype.min_value() <= value <= dtype.max_value():
                 return const(value, dtype.element)
@@ -113,7 +137,13 @@ def _number_as(value: object, other: object) -> Expr:
 def _common_type(a: Expr, b: Expr) -> DataType:
     left, right = a.dtype.element, b.dtype.element
     if left.kind in ("handle", "void") or right.kind in ("handle", "void"):
+        if isinstance(a, StringImm) or isinstance(b, StringImm):
+            raise BadOperand("", a, b, "one of them is a text", "write numbers without quotes, or convert with int(…)")
         raise BadOperand("", a, b, "pointers take no part in arithmetic", "use address_of or an index instead")
+    if left.custom or right.custom:
+        if left.custom and right.custom:
+            raise BadOperand("", a, b, "they are two types of the user's own", "cast one to the other with .astype")
+        return left if left.custom else right
     if left.is_float != right.is_float:
         return left if left.is_float else right
     if left.is_float:
@@ -133,7 +163,7 @@ def cast(value: Expr, dtype: DataType) -> Expr:
         return Broadcast(cast(value, dtype.element), dtype.lanes)
     if isinstance(value, IntImm) and (dtype.is_int or dtype.is_bool):
         return const(_wrap(value.value, dtype) if dtype.is_int else int(value.value != 0), dtype)
-    if isinstance(value, (IntImm, FloatImm)) and dtype.is_float:
+    if isinstance(value, (IntImm, FloatImm)) and dtype.is_float and not value.dtype.custom:
         rounded = _as_float(value, dtype)
         return const(rounded, dtype) if rounded is not None else Cast(dtype, value)
     if isinstance(value, Broadcast):
@@ -200,7 +230,7 @@ def _build(cls: type[Any], a: Expr, b: Expr) -> Expr:
         if cls in _FOLD_INT and not (b.value == 0 and cls in (Div, Mod, FloorDiv, FloorMod)):
             value = _FOLD_INT[cls](a.value, b.value)
             return const(value, BOOL) if isinstance(value, bool) else const(_wrap(value, a.dtype), a.dtype)
-    elif type(a) is FloatImm and type(b) is FloatImm and cls in _FOLD_FLOAT and a.dtype.bits >= 32:
+    elif type(a) is FloatImm and type(b) is FloatImm and cls in _FOLD_FLOAT and a.dtype.bits >= 32 and a.dtype.is_float:
         number = a.dtype.numpy().type
         with np.errstate(all="ignore"):
             result = _FOLD_FLOAT[cls](number(a.value), number(b.value))
@@ -246,7 +276,7 @@ maximum = _arithmetic(Max, "max")
 def true_divide(a: Any, b: Any) -> Expr:
     """a / b on floats; the division of two integers must say how it rounds."""
     a, b = match_types(a, b)
-    if not a.dtype.is_float:
+    if not (a.dtype.is_float or a.dtype.custom):
         raise BadOperand(
             "/",
             a,
@@ -338,10 +368,26 @@ def _as_condition(value: object) -> Expr:
     raise NotACondition(condition)
 
 
+class NoConditions(LoopwrightError, ValueError):
+    """`all` or `any` of no conditions.
+
+    For example:
+
+        from loopwright import tir
+
+        tir.all()
+    """
+
+    code = "LW0549"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"{name}: give at least one condition", hint=f"write tir.{name}(i < n, j < m)")
+
+
 def logical_and(*conditions: object) -> Expr:
     """All conditions, left to right; later ones are evaluated only when the earlier hold."""
     if not conditions:
-        raise LoopwrightError("all: give at least one condition")
+        raise NoConditions("all")
     result = _as_condition(conditions[0])
     for condition in conditions[1:]:
         result = _build_logic(And, result, _as_condition(condition))
@@ -351,7 +397,7 @@ def logical_and(*conditions: object) -> Expr:
 def logical_or(*conditions: object) -> Expr:
     """Any condition, left to right; later ones are evaluated only when the earlier fail."""
     if not conditions:
-        raise LoopwrightError("any: give at least one condition")
+        raise NoConditions("any")
     result = _as_condition(conditions[0])
     for condition in conditions[1:]:
         result = _build_logic(Or, result, _as_condition(condition))

@@ -17,21 +17,36 @@ from loopwright.runtime.errors import LoopwrightError
 
 
 class UnknownConfig(LoopwrightError, AttributeError):
-    """A PassContext was given a setting that no pass reads."""
+    """A PassContext was given a setting that no pass reads.
+
+    For example:
+
+        from loopwright import PassContext
+
+        PassContext(config={"tir.disable_vectorise": True})
+    """
 
     code = "LW0520"
 
     def __init__(self, key: str, known: Mapping[str, object]) -> None:
         near = get_close_matches(key, known, 3, 0.5)
         super().__init__(
-            f"PassContext: no setting is called {key!r}; the settings are {', '.join(sorted(known))}",
+            f"PassContext: no setting is called {key!r}",
+            why=f"the settings are {', '.join(sorted(known))}",
             hint=f"did you mean {', '.join(near)}?" if near else "PassContext.list_configs() describes them all",
             fields={"key": key, "candidates": sorted(known)},
         )
 
 
 class BadConfigValue(LoopwrightError, AttributeError):
-    """A setting of a PassContext has a value of the wrong type."""
+    """A setting of a PassContext has a value of the wrong type.
+
+    For example:
+
+        from loopwright import PassContext
+
+        PassContext(config={"tir.disable_vectorize": "yes"})
+    """
 
     code = "LW0521"
 
@@ -61,6 +76,59 @@ class UnrollLoopConfig:
     unroll_local_access: bool = False
 
 
+@dataclasses.dataclass(frozen=True)
+class LoopPartitionConfig:
+    """Which loops are cut where a guard changes."""
+
+    partition_const_loop: bool = False
+    no_unroll_loop_with_extent_one: bool = False
+    unroll_loop_with_partition_hint_no_interval: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class InjectDoubleBufferConfig:
+    """How a double-buffered loop is written."""
+
+    split_loop: int = 1
+
+
+@dataclasses.dataclass(frozen=True)
+class SimplifyConfig:
+    """How hard the simplifier tries. Ours always uses what conditions say; the rest is here for scripts that ask."""
+
+    transitively_prove_inequalities: bool = False
+    propagate_knowns_to_prove_conditional: bool = False
+    propagate_knowns_to_simplify_expressions: bool = False
+    convert_boolean_to_and_of_ors: bool = False
+    apply_constraints_to_boolean_branches: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class RemoveNoOpConfig:
+    """How dead statements are found."""
+
+    use_dataflow_analysis: bool = False
+    max_simplification_steps: int = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class HoistIfThenElseConfig:
+    """Which branches are moved out of loops."""
+
+    support_block_scope_hosting: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class HoistExpressionConfig:
+    """Which conditions and lets are moved out of loops: sums of 1 if-statements, 2 if-expressions, 4 booleans …"""
+
+    hoisted_conditionals: int = 15
+    hoisted_let_bindings: int = 7
+    conditional_types: int = 15
+
+
+_OFF: Final = "scripts may switch it; no pass of ours reads it yet"
+
 CONFIG_KEYS: Final[dict[str, ConfigKey]] = {
     "tir.noalias": ConfigKey(bool, True, "argument buffers do not overlap"),
     "tir.disable_vectorize": ConfigKey(bool, False, "run vectorized loops one iteration at a time"),
@@ -69,6 +137,22 @@ CONFIG_KEYS: Final[dict[str, ConfigKey]] = {
     "tir.debug_keep_trivial_loop": ConfigKey(bool, False, "keep loops of one iteration"),
     "tir.add_lower_pass": ConfigKey(list, [], "(phase, pass) pairs to run between the phases of lowering"),
     "tir.UnrollLoop": ConfigKey(UnrollLoopConfig, UnrollLoopConfig(), "which loops the explicit unroller writes out"),
+    "tir.LoopPartition": ConfigKey(LoopPartitionConfig, LoopPartitionConfig(), _OFF),
+    "tir.InjectDoubleBuffer": ConfigKey(InjectDoubleBufferConfig, InjectDoubleBufferConfig(), _OFF),
+    "tir.Simplify": ConfigKey(SimplifyConfig, SimplifyConfig(), _OFF),
+    "tir.RemoveNoOp": ConfigKey(RemoveNoOpConfig, RemoveNoOpConfig(), _OFF),
+    "tir.HoistIfThenElse": ConfigKey(HoistIfThenElseConfig, HoistIfThenElseConfig(), _OFF),
+    "tir.HoistExpression": ConfigKey(HoistExpressionConfig, HoistExpressionConfig(), _OFF),
+    "tir.vtcm_capacity": ConfigKey(int, 0, _OFF),
+    "te.keep_schedule_record": ConfigKey(bool, False, _OFF),
+    "cuda.kernels_output_dir": ConfigKey(str, "", _OFF),
+    **{
+        f"tir.{name}": ConfigKey(bool, False, _OFF)
+        for name in (
+            "disable_storage_rewrite disable_cse_tir enable_equiv_terms_in_cse_tir detect_global_barrier enable_debug "
+            "use_async_copy ptx_ldg32 is_entry_func instrument_lwp merge_static_smem"
+        ).split()
+    },
 }
 
 

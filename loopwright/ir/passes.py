@@ -16,8 +16,12 @@ Instruments (`instrument.py`) may still say no.
 from __future__ import annotations
 
 import functools
+import re
+import sys
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar, Token
+from difflib import get_close_matches
 from types import TracebackType
 from typing import Any, NamedTuple, overload
 
@@ -25,11 +29,21 @@ from loopwright.ir.expr import GlobalVar
 from loopwright.ir.function import IRModule, PrimFunc
 from loopwright.ir.instrument import PassInstrument
 from loopwright.ir.pass_config import CONFIG_KEYS, checked_config, register_config
+from loopwright.ir.pass_names import PEER_PASSES, is_peer_name, own_name
 from loopwright.runtime.errors import LoopwrightError
 
 
 class NoOptLevel(LoopwrightError, ValueError):
-    """A pass decorator was used without the level from which on the pass runs."""
+    """A pass decorator was used without the level from which on the pass runs.
+
+    For example:
+
+        from loopwright.tir.transform import prim_func_pass
+
+        @prim_func_pass
+        def tidy(func, mod, ctx):
+            return func
+    """
 
     code = "LW0522"
 
@@ -42,7 +56,14 @@ class NoOptLevel(LoopwrightError, ValueError):
 
 
 class NotAModule(LoopwrightError, TypeError):
-    """A pass was called on something that is neither a module nor a function."""
+    """A pass was called on something that is neither a module nor a function.
+
+    For example:
+
+        from loopwright import te, tir
+
+        tir.transform.Simplify()(te.placeholder((4,)))
+    """
 
     code = "LW0523"
 
@@ -51,7 +72,18 @@ class NotAModule(LoopwrightError, TypeError):
 
 
 class BadPassResult(LoopwrightError, TypeError):
-    """A pass returned something else than the program it has to return."""
+    """A pass returned something else than the program it has to return.
+
+    For example:
+
+        from loopwright import ir, tir
+
+        @tir.transform.prim_func_pass(opt_level=0)
+        def without_return(func, mod, ctx):
+            print(func.attrs)
+
+        without_return(ir.IRModule({"main": tir.PrimFunc([], tir.Evaluate(0))}))
+    """
 
     code = "LW0524"
 
@@ -60,6 +92,78 @@ class BadPassResult(LoopwrightError, TypeError):
             f"pass {name} returned {type(result).__name__}, not a {wanted}",
             hint="return the given object itself when there is nothing to change" if result is None else None,
         )
+
+
+class NoSuchPass(LoopwrightError, ValueError):
+    """A pass requires another by a name that no pass has. A pass is known by name once it has been made.
+
+    For example:
+
+        from loopwright.ir import IRModule
+        from loopwright.ir.transform import Sequential, module_pass
+
+        @module_pass(opt_level=0, required=["unheard_of"])
+        def mine(mod, ctx):
+            return mod
+
+        Sequential([mine])(IRModule())
+    """
+
+    code = "LW0525"
+
+    def __init__(self, name: str, wanted_by: str) -> None:
+        near = get_close_matches(name, registered_passes, 3)
+        super().__init__(
+            f"pass {wanted_by} requires pass {name!r}, which does not exist",
+            hint=f"did you mean {', '.join(near)}?" if near else "a pass is known by name once it has been made",
+            fields={"name": name, "wanted_by": wanted_by},
+        )
+
+
+class BadPassNames(LoopwrightError, TypeError):
+    """The passes to require or to disable were not given as a list of names.
+
+    For example:
+
+        from loopwright import PassContext
+
+        PassContext(disabled_pass="simplify")
+    """
+
+    code = "LW0526"
+
+    def __init__(self, field: str, names: object) -> None:
+        super().__init__(
+            f"PassContext: {field} is a list of pass names, got {names!r}",
+            hint=f"write {field}=[{names!r}]" if isinstance(names, str) else None,
+        )
+
+
+class NotAPassClass(LoopwrightError, TypeError):
+    """A class under a pass decorator lacks the method that does the work.
+
+    For example:
+
+        from loopwright.ir.transform import module_pass
+
+        @module_pass(opt_level=0)
+        class Tidy:
+            def run(self, mod, ctx):
+                return mod
+    """
+
+    code = "LW0527"
+
+    def __init__(self, decorator: str, cls: type, method: str) -> None:
+        near = get_close_matches(method, [name for name in dir(cls) if not name.startswith("__")], 1)
+        super().__init__(
+            f"{decorator}: class {cls.__name__} has no method {method}",
+            hint=f"rename {near[0]} to {method}" if near else f"give it a method {method}",
+        )
+
+
+class UnknownPassWarning(UserWarning):
+    """A PassContext requires or disables a pass that does not exist: it was perhaps meant by another name."""
 
 
 class PassInfo(NamedTuple):
@@ -88,6 +192,9 @@ class PassContext:
         self.disabled_pass = _names("disabled_pass", disabled_pass)
         self.instruments = list(instruments or ())
         self.config: dict[str, Any] = checked_config(config)
+        self._disabled = frozenset([own_name(name) for name in self.disabled_pass])
+        self._required = frozenset([own_name(name) for name in self.required_pass])
+        self._names_checked = not (self.disabled_pass or self.required_pass)
         self._tokens: list[Token[PassContext | None]] = []
 
     @staticmethod
@@ -115,9 +222,26 @@ class PassContext:
 
     def pass_enabled(self, info: PassInfo) -> bool:
         """Whether a Sequential runs the pass in this context."""
-        if info.name in self.disabled_pass:
+        if info.name in self._disabled:
             return False
-        return info.name in self.required_pass or info.opt_level <= self.opt_level
+        return info.name in self._required or info.opt_level <= self.opt_level
+
+    def check_names(self, present: Sequence[Pass]) -> None:
+        """Warn of names that are no pass's: a misspelt one would change nothing, in silence.
+
+        Asked when passes first run, since users' passes may be made after the context.
+        """
+        if self._names_checked:
+            return
+        self._names_checked = True
+        known = {*registered_passes, *[each.info.name for each in present]}
+        for field in ("disabled_pass", "required_pass"):
+            for name in getattr(self, field):
+                if own_name(name) not in known and not is_peer_name(name):
+                    near = get_close_matches(name, [*known, *PEER_PASSES], 3)
+                    hint = f"; did you mean {', '.join(near)}?" if near else ""
+                    message = f"PassContext: {field} names {name!r}, but no pass is called that{hint}"
+                    warnings.warn(message, UnknownPassWarning, stacklevel=_stack_level())
 
     def __enter__(self) -> PassContext:
         self._tokens.append(_current.set(self))
@@ -157,9 +281,19 @@ _current: ContextVar[PassContext | None] = ContextVar("loopwright_pass_context",
 
 
 def _names(field: str, names: Sequence[str] | None) -> tuple[str, ...]:
-    if isinstance(names, str) or not all(isinstance(name, str) for name in names or ()):
-        raise LoopwrightError(f"PassContext: {field} is a list of pass names, got {names!r}")
+    if names is not None and not isinstance(names, (list, tuple, set, frozenset)):
+        raise BadPassNames(field, names)
+    if not all(isinstance(name, str) for name in names or ()):
+        raise BadPassNames(field, names)
     return tuple(names or ())
+
+
+def _stack_level() -> int:
+    """How many frames up the user's own call stands."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("loopwright"):
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 class Pass:
@@ -261,6 +395,7 @@ class Sequential(Pass):
         self.passes = list(passes or ())
 
     def transform(self, mod: IRModule, context: PassContext) -> IRModule:
+        context.check_names(self.passes)
         for each in self.passes:
             if not context.pass_enabled(each.info):
                 continue
@@ -271,26 +406,33 @@ class Sequential(Pass):
 
 
 def _required(each: Pass, name: str) -> Pass:
-    if name not in registered_passes:
-        raise LoopwrightError(
-            f"pass {each.info.name} requires pass {name!r}, which does not exist",
-            hint="a pass is known by name once it has been made",
-        )
-    return registered_passes[name]
+    if own_name(name) not in registered_passes:
+        raise NoSuchPass(name, each.info.name)
+    return registered_passes[own_name(name)]
 
 
 def module_pass(
-    pass_func: Any = None, opt_level: int | None = None, name: str | None = None, required: Sequence[str] | None = None
+    pass_func: Any = None,
+    opt_level: int | None = None,
+    name: str | None = None,
+    required: Sequence[str] | None = None,
+    traceable: bool = False,
 ) -> Any:
     """Decorator: a function `(mod, ctx)`, or a class with `transform_module(self, mod, ctx)`, becomes a pass."""
-    return _decorate("module_pass", ModulePass, "transform_module", pass_func, opt_level, name, required)
+    return _decorate("module_pass", ModulePass, "transform_module", pass_func, opt_level, name, required, traceable)
 
 
 def prim_func_pass(
-    pass_func: Any = None, opt_level: int | None = None, name: str | None = None, required: Sequence[str] | None = None
+    pass_func: Any = None,
+    opt_level: int | None = None,
+    name: str | None = None,
+    required: Sequence[str] | None = None,
+    traceable: bool = False,
 ) -> Any:
     """Decorator: a function `(func, mod, ctx)`, or a class with `transform_function(self, …)`, becomes a pass."""
-    return _decorate("prim_func_pass", PrimFuncPass, "transform_function", pass_func, opt_level, name, required)
+    return _decorate(
+        "prim_func_pass", PrimFuncPass, "transform_function", pass_func, opt_level, name, required, traceable
+    )
 
 
 def _decorate(
@@ -301,17 +443,18 @@ def _decorate(
     opt_level: int | None,
     name: str | None,
     required: Sequence[str] | None,
+    traceable: bool,
 ) -> Any:
     if opt_level is None:
         raise NoOptLevel(decorator)
     level = opt_level
 
     def decorate(body: Any) -> Any:
-        info = PassInfo(level, name or body.__name__, tuple(required or ()))
+        info = PassInfo(level, name or body.__name__, tuple(required or ()), traceable)
         if not isinstance(body, type):
             return kind(body, info)
         if not hasattr(body, method):
-            raise LoopwrightError(f"{decorator}: class {body.__name__} has no method {method}")
+            raise NotAPassClass(decorator, body, method)
 
         class Made(kind):
             """Making one runs the class's own constructor; calling it runs its method."""
@@ -357,17 +500,66 @@ def PrintIR(header: str = "", show_meta_data: bool = False) -> Pass:
     return ModulePass(change, PassInfo(0, "PrintIR"))
 
 
+class NoFunctionMatches(LoopwrightError, ValueError):
+    """ApplyPassToFunction was given a pattern that no function of the module has as its name.
+
+    For example:
+
+        from loopwright.ir import IRModule
+        from loopwright.ir.transform import ApplyPassToFunction, PrintIR
+
+        ApplyPassToFunction(PrintIR(), "mian", error_if_no_function_matches_regex=True)(IRModule())
+    """
+
+    code = "LW0528"
+
+    def __init__(self, pattern: str, names: Sequence[str]) -> None:
+        near = get_close_matches(pattern, names, 1)
+        super().__init__(
+            f"no function matches {pattern!r}; the module has {', '.join(sorted(names)) or 'none'}",
+            hint=f"did you mean {near[0]!r}?" if near else None,
+        )
+
+
+def ApplyPassToFunction(
+    transform: Pass, func_name_regex: str, error_if_no_function_matches_regex: bool = False
+) -> Pass:
+    """A pass that runs `transform` on those functions whose whole name matches the pattern, and keeps the others."""
+    pattern = re.compile(func_name_regex)
+
+    def change(mod: IRModule, context: PassContext) -> IRModule:
+        matching = {name: func for name, func in mod.functions_items() if pattern.fullmatch(name)}
+        if not matching:
+            if error_if_no_function_matches_regex:
+                raise NoFunctionMatches(func_name_regex, [name for name, _ in mod.functions_items()])
+            return mod
+        part = IRModule({mod.get_global_var(name): func for name, func in matching.items()}, attrs=mod.attrs)
+        changed = transform(part)
+        if changed is part:
+            return mod
+        result = IRModule(attrs=changed.attrs)
+        result.update({var: func for var, func in mod.functions.items() if var.name not in matching})
+        result.update(changed)
+        return result
+
+    return ModulePass(change, PassInfo(0, f"ApplyPassTo_{func_name_regex}"))
+
+
 Apply = apply
 Filter = filter_functions
 
 __all__ = [
     "Apply",
+    "ApplyPassToFunction",
     "Filter",
+    "ModulePass",
     "Pass",
     "PassContext",
     "PassInfo",
+    "PrimFuncPass",
     "PrintIR",
     "Sequential",
+    "UnknownPassWarning",
     "function_pass",
     "module_pass",
     "prim_func_pass",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
 
-from loopwright.ir.buffer import Buffer, BufferRegion, MatchBufferRegion, loaded_dtype
+from loopwright.ir.buffer import Buffer, BufferRegion, MatchBufferRegion, loaded_dtype, store_statement
 from loopwright.ir.expr import Expr, IntImm, IterVar, OperandMismatch, Producer, Range, Var, as_expr, as_exprs, const
 from loopwright.ir.node import Node, base_node, node
 from loopwright.runtime.dtype import DataType
@@ -39,6 +39,30 @@ class For(Stmt):
     body: Stmt
     thread_binding: IterVar | None = None
     annotations: Mapping[str, object] = {}
+
+    def __init__(
+        self,
+        loop_var: Var,
+        min: object,
+        extent: object,
+        kind: int | ForKind,
+        body: Stmt,
+        thread_binding: IterVar | None = None,
+        annotations: Mapping[str, object] | None = None,
+        span: object = None,
+    ) -> None:
+        # Python numbers take the type of the loop variable; bounds of another type are the verifier's to refuse.
+        low = const(min, loop_var.dtype) if type(min) is int else as_expr(min)
+        count = const(extent, loop_var.dtype) if type(extent) is int else as_expr(extent)
+        set_field = object.__setattr__
+        set_field(self, "loop_var", loop_var)
+        set_field(self, "min", low)
+        set_field(self, "extent", count)
+        set_field(self, "kind", ForKind(kind))
+        set_field(self, "body", body)
+        set_field(self, "thread_binding", thread_binding)
+        set_field(self, "annotations", annotations or {})
+        set_field(self, "span", span)
 
 
 @node
@@ -97,6 +121,9 @@ class BufferStore(Stmt):
         set_field(self, "span", span)
 
 
+store_statement.append(BufferStore)
+
+
 @node
 class BufferRealize(Stmt):
     """Run `body` with the region `bounds` of `buffer` stored, if `condition` holds."""
@@ -149,6 +176,11 @@ class AllocateConst(Stmt):
     data: object
     body: Stmt
     annotations: Mapping[str, object] = {}
+
+    @property
+    def irmod_storage_idx(self) -> None:
+        """Where the module keeps the values: nowhere, the node holds them itself."""
+        return None
 
 
 @node

@@ -37,6 +37,7 @@ class _Comparison:
         self.forward: dict[Any, Any] = {}
         self.backward: dict[Any, Any] = {}
         self.undo: list[tuple[dict[Any, Any], Any, Any]] = []
+        self.equal: dict[Any, Any] = {}  # expressions found equal under the pairs of now: objects may stand many times
         self.path: list[str] = []
         self.values: tuple[object, object] = (None, None)  # what differs
         self.shown: tuple[Node, Node] | None = None  # the nodes to show for it
@@ -56,6 +57,8 @@ class _Comparison:
             return True
         if isinstance(a, Producer):
             return a is b or self.differ(a, b)
+        if self.equal.get(a) is b:
+            return True
         depth = len(self.undo)
         for name, compare in _COMPARE_PLANS[cls]:
             if not compare(self, getattr(a, name), getattr(b, name)):
@@ -66,10 +69,14 @@ class _Comparison:
                 return False
         if cls in SCOPES:
             self.restore(depth)
+        if isinstance(a, Expr):
+            self.equal[a] = b
         return True
 
     def restore(self, depth: int) -> None:
         undo = self.undo
+        if len(undo) > depth:
+            self.equal.clear()
         while len(undo) > depth:
             table, key, old = undo.pop()
             if old is None:
@@ -129,6 +136,7 @@ class _Comparison:
 
     def pair(self, a: Any, b: Any) -> None:
         """From here on, `a` and `b` are the same variable or buffer."""
+        self.equal.clear()
         self.undo.append((self.forward, a, self.forward.get(a)))
         self.undo.append((self.backward, b, self.backward.get(b)))
         self.forward[a], self.backward[b] = b, a
@@ -281,6 +289,13 @@ class StructuralMismatch(LoopwrightError, AssertionError, ValueError):
     The message names the way from the root to the first difference, field by field, with both values, and shows the
     text of both programs around it. Names of variables are no difference; names of blocks, annotations, attributes,
     data types and the order of statements are.
+
+    For example:
+
+        from loopwright import ir, te
+
+        n = te.var("n")
+        ir.assert_structural_equal(n + 1, n + 2)
     """
 
     code = "LW0510"

@@ -15,11 +15,13 @@ import numpy as np
 
 from loopwright.ir.buffer import Buffer
 from loopwright.ir.deep import deep
-from loopwright.ir.expr import Callee, Producer, Var
+from loopwright.ir.expr import Callee, Expr, Producer, Var
 from loopwright.ir.function import IRModule, PrimFunc
 from loopwright.ir.node import Node
+from loopwright.ir.sharing import tree_size
 from loopwright.ir.structural_plan import PLANS, SCOPES, ByClass, Role, float_bits, plain_value
 from loopwright.ir.types import PrimType
+from loopwright.ir.visitor import has_children, post_order_visit
 from loopwright.runtime.dtype import DataType
 
 
@@ -226,9 +228,47 @@ _WRITE_CLASS: Final = ByClass(
 )
 
 
+class _ByObject(_Serialization):
+    """The same for an expression that repeats its objects so often that no text can hold it: digests of digests.
+
+    Equal expressions have equal tree sizes, so they are all written this way, however much each of them shares.
+    """
+
+    def __init__(self, map_free_vars: bool, root: Expr) -> None:
+        super().__init__(map_free_vars)
+        self.digests: dict[Node, str] = {}
+        if map_free_vars:
+            # Whether a variable is met for the first time must not depend on the place it is met in.
+            post_order_visit(root, lambda node: self.bind(node) if isinstance(node, Var) else None)
+
+    def node(self, node: Any) -> None:
+        if not isinstance(node, Expr) or not has_children(type(node)):
+            super().node(node)
+            return
+        known = self.digests.get(node)
+        if known is None:
+            outer, self.parts = self.parts, [type(node).__name__]
+            depth = len(self.undo)
+            for name, write in _WRITE_PLANS[type(node)]:
+                value = getattr(node, name)
+                if write is _Serialization.node:
+                    self.node(value)
+                else:
+                    write(self, value)
+            self.restore(depth)
+            known = self.digests[node] = self.digest(16).hex()
+            self.parts = outer
+        self.parts.append(known)
+
+
+_WRITTEN_OUT: Final = 200_000  # places of an expression beyond which it is not written out
+
+
 @deep
 def _digest(root: Any, map_free_vars: bool, size: int) -> bytes:
     serialization = _Serialization(map_free_vars)
+    if isinstance(root, Expr) and has_children(type(root)) and tree_size(root) > _WRITTEN_OUT:
+        serialization = _ByObject(map_free_vars, root)
     if isinstance(root, (Node, IRModule)):
         serialization.node(root)
     else:

@@ -22,6 +22,7 @@ from loopwright.ir.stmt import (
     AttrStmt,
     Block,
     BlockRealize,
+    BufferRealize,
     BufferStore,
     DeclBuffer,
     For,
@@ -31,7 +32,7 @@ from loopwright.ir.stmt import (
     While,
 )
 from loopwright.ir.types import PointerType
-from loopwright.ir.visitor import Visitor
+from loopwright.ir.visitor import Visitor, pre_order_visit
 from loopwright.runtime.dtype import HANDLE
 from loopwright.runtime.errors import LoopwrightError
 
@@ -41,6 +42,14 @@ class NotWellFormed(LoopwrightError, ValueError):
 
     Programs written in script or te keep them by themselves. A function built by hand, or returned by a pass, may not:
     the message names the rule and shows the place.
+
+    For example:
+
+        from loopwright import te, tir
+        from loopwright.ir.verifier import verify
+
+        n = te.var("n")
+        verify(tir.PrimFunc([], tir.Evaluate(n + 1)))  # nothing gives n a value
     """
 
     code = "LW0511"
@@ -109,12 +118,18 @@ class _Verifier(Visitor):
         self.defined.difference_update(variables)
 
     def _declare_argument(self, buffer: Buffer) -> None:
-        """An argument brings its memory and the symbols of its shape with it."""
+        """An argument brings its memory and the symbols of its shape with it, also those inside expressions.
+
+        Whether a call can find out their values is the question of `argument_sizes.py`.
+        """
         self.buffers.add(buffer)
         for expr in (buffer.data, *buffer.shape, *buffer.strides, buffer.elem_offset):
-            if isinstance(expr, Var):
-                self.defined.add(expr)
-                self.ever.add(expr)
+            pre_order_visit(expr, self._bring)
+
+    def _bring(self, node: Node) -> None:
+        if isinstance(node, Var):
+            self.defined.add(node)
+            self.ever.add(node)
 
     @contextmanager
     def _with_buffers(self, buffers: Sequence[Buffer]) -> Iterator[None]:
@@ -276,6 +291,11 @@ class _Verifier(Visitor):
     def visit_DeclBuffer(self, statement: DeclBuffer) -> None:
         with self._with_buffers([statement.buffer]):
             self.visit(statement.body)
+
+    def visit_BufferRealize(self, statement: BufferRealize) -> None:
+        self.place = statement
+        with self._with_buffers([statement.buffer]):
+            self.visit_children(statement)
 
     def visit_BlockRealize(self, realize: BlockRealize) -> None:
         self.place = realize

@@ -8,18 +8,23 @@
 
 A method `visit_X` handles class X and its subclasses; classes without one are walked through. Dispatch is one lookup
 by class. Variables and buffers are leaves: a walk meets a buffer where it is used and where it is declared, but does
-not enter its shape; `Substitute` shows how to rewrite buffers consistently.
+not enter its shape; `BufferRewriter` shows how to rewrite buffers consistently.
+
+An expression may hold one object many times: `x = x * x + 1`, twenty times over, is 40 objects and a million places.
+`class _Mine(Rewriter, memo=True)` visits each expression object once and remembers what came of it. That is right
+whenever the result depends on the object alone and not on where it stands; then sharing is kept, too. Programs whose
+shared expressions are large are turned into trees of lets before lowering (`sharing.py`), so passes need no care.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Final, Self, TypeVar
 
 from loopwright.ir.buffer import Buffer
 from loopwright.ir.deep import deep
 from loopwright.ir.expr import Expr, Var, as_expr
-from loopwright.ir.node import Node, rewrite_tuple
+from loopwright.ir.node import FieldKind, Node, rewrite_tuple
 
 N = TypeVar("N", bound=Node)
 
@@ -27,9 +32,9 @@ N = TypeVar("N", bound=Node)
 class _Table(dict[type, Callable[[Any, Any], Any]]):
     """Node class → method, filled on first use, nearest base class first."""
 
-    def __init__(self, owner: type, default: str) -> None:
+    def __init__(self, owner: type, default: str, memo: bool) -> None:
         super().__init__()
-        self.owner, self.default = owner, default
+        self.owner, self.default, self.memo = owner, default, memo
 
     def __missing__(self, cls: type) -> Callable[[Any, Any], Any]:
         for base in cls.__mro__:
@@ -38,37 +43,79 @@ class _Table(dict[type, Callable[[Any, Any], Any]]):
                 break
         else:
             method = getattr(self.owner, self.default)
+        if self.memo and issubclass(cls, Expr) and has_children(cls):
+            method = _remembering(method)
         self[cls] = method
         return method
 
 
-class Visitor:
-    """Walk a tree; `visit_X` methods look at nodes of class X and decide whether to go on into their children."""
+_UNSEEN: Final = object()
+
+
+def _remembering(method: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """`method`, run once a node: nodes hash by identity, and as keys they stay alive."""
+
+    def once(self: Any, node: Any) -> Any:
+        memo = self._memo
+        found = memo.get(node, _UNSEEN)
+        if found is _UNSEEN:
+            found = memo[node] = method(self, node)
+        return found
+
+    return once
+
+
+def has_children(cls: type[Node]) -> bool:
+    """Whether nodes of the class hold other nodes that walks enter."""
+    found = _HAS_CHILDREN.get(cls)
+    if found is None:
+        found = _HAS_CHILDREN[cls] = any(
+            [field.kind is not FieldKind.DATA and not field.binds for field in cls.node_fields]
+        )
+    return found
+
+
+_HAS_CHILDREN: Final[dict[type[Node], bool]] = {}
+
+
+class _Walk:
+    """What visitors and rewriters share: the table of methods, and the memory of those that have one."""
+
+    __slots__ = ("_memo",)  # a slot: an instance dictionary in use would make every look-up of the table slower
 
     _table: ClassVar[_Table]
+    _default: ClassVar[str]
+    _memo: dict[Node, Any]
 
-    def __init_subclass__(cls, **kwargs: object) -> None:
+    def __init_subclass__(cls, memo: bool | None = None, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
-        cls._table = _Table(cls, "visit_children")
+        inherited = getattr(cls, "_table", None)
+        remembers = memo if memo is not None else inherited is not None and inherited.memo
+        cls._table = _Table(cls, cls._default, remembers)
 
-    def visit(self, node: Node) -> Any:
+    def __new__(cls, *args: object, **kwargs: object) -> Self:
+        self = super().__new__(cls)
+        if cls._table.memo:
+            self._memo = {}
+        return self
+
+    def visit(self, node: Any) -> Any:
         return self._table[type(node)](self, node)
+
+
+class Visitor(_Walk):
+    """Walk a tree; `visit_X` methods look at nodes of class X and decide whether to go on into their children."""
+
+    _default = "visit_children"
 
     def visit_children(self, node: Node) -> Any:
         node.each_child(self.visit)
 
 
-class Rewriter:
+class Rewriter(_Walk):
     """Rebuild a tree; `visit_X` returns what replaces a node of class X. Unchanged subtrees stay the same object."""
 
-    _table: ClassVar[_Table]
-
-    def __init_subclass__(cls, **kwargs: object) -> None:
-        super().__init_subclass__(**kwargs)
-        cls._table = _Table(cls, "rebuild")
-
-    def visit(self, node: Any) -> Any:
-        return self._table[type(node)](self, node)
+    _default = "rebuild"
 
     def rebuild(self, node: Any) -> Any:
         """`node` with its children rewritten."""
@@ -95,7 +142,7 @@ class BufferRewriter(Rewriter):
         return new
 
 
-class _Substitute(BufferRewriter):
+class _Substitute(BufferRewriter, memo=True):
     def __init__(self, values: Mapping[Var, Expr], buffers: Mapping[Buffer, Buffer]) -> None:
         super().__init__()
         self.values = values
@@ -135,6 +182,21 @@ class _PostOrder(Visitor):
             self.look(node)
 
 
+class _Uses(Visitor, memo=True):
+    """Stops at the first variable that passes the test."""
+
+    def __init__(self, test: Callable[[Var], bool]) -> None:
+        self.test = test
+
+    def visit_Var(self, var: Var) -> None:
+        if self.test(var):
+            raise _Found
+
+
+class _Found(Exception):
+    pass
+
+
 class _PreOrder(Visitor):
     def __init__(self, look: Callable[[Any], object]) -> None:
         self.look = look
@@ -156,15 +218,11 @@ def pre_order_visit(root: Node, look: Callable[[Any], object]) -> None:
     _PreOrder(look).visit(root)
 
 
+@deep
 def uses_var(root: Node, test: Callable[[Var], bool]) -> bool:
     """Whether any variable that passes `test` is used in `root` (buffer shapes not entered)."""
-    found = False
-
-    def look(node: Node) -> bool:
-        nonlocal found
-        if isinstance(node, Var) and test(node):
-            found = True
-        return not found
-
-    pre_order_visit(root, look)
-    return found
+    try:
+        _Uses(test).visit(root)
+    except _Found:
+        return True
+    return False

@@ -3,12 +3,38 @@
 from __future__ import annotations
 
 import itertools
+import operator
 
 import pytest
 
 from loopwright.arith import Analyzer
-from loopwright.arith.rules import LITERALS, RULES, Rule
-from loopwright.ir import Add, Call, Expr, Max, Min, Not, Select, Var, const, decl_buffer, post_order_visit, substitute
+from loopwright.arith.rules import LITERALS, REWRITES, RULES, Rule
+from loopwright.ir import (
+    EQ,
+    GE,
+    GT,
+    LE,
+    LT,
+    NE,
+    Add,
+    And,
+    Call,
+    Expr,
+    FloorDiv,
+    IntImm,
+    Max,
+    Min,
+    Mul,
+    Not,
+    Or,
+    Select,
+    Sub,
+    Var,
+    const,
+    decl_buffer,
+    post_order_visit,
+    substitute,
+)
 from loopwright.ir.intrinsics import call_extern
 from tests.arith.integers import as_python
 
@@ -123,3 +149,68 @@ def test_data_wraps_around_where_indices_do_not() -> None:
     x = Var("x")
     with analyzer.bound(x, wide, inline=False):
         assert not analyzer.can_prove(x + 1 > x)
+
+
+def _wrapped(e: Expr, point: dict[Var, int], bits: int, signed: bool) -> int:
+    """The value of `e` in integers of a few bits that wrap around."""
+    if isinstance(e, Var):
+        return point[e]
+    if isinstance(e, IntImm):
+        return e.value
+    parts = [_wrapped(getattr(e, field.name), point, bits, signed) for field in e.node_fields]
+    if isinstance(e, Select):
+        return parts[1] if parts[0] else parts[2]
+    if isinstance(e, Not):
+        return 1 - parts[0]
+    a, b = parts
+    if isinstance(e, FloorDiv) and b == 0:
+        raise ZeroDivisionError
+    value = int(WRAPPED[type(e)](a, b))
+    if e.dtype.is_bool or isinstance(e, (Min, Max)):
+        return value
+    value &= (1 << bits) - 1
+    return value - (1 << bits) if signed and value >> (bits - 1) else value
+
+
+WRAPPED = {
+    Add: operator.add,
+    Sub: operator.sub,
+    Mul: operator.mul,
+    FloorDiv: operator.floordiv,
+    Min: min,
+    Max: max,
+    And: operator.and_,
+    Or: operator.or_,
+    EQ: operator.eq,
+    NE: operator.ne,
+    LT: operator.lt,
+    LE: operator.le,
+    GT: operator.gt,
+    GE: operator.ge,
+}
+EVERY_TYPE = [row for row in RULES if not row.unbounded]
+
+
+@pytest.mark.parametrize("signed", [True, False], ids=["signed", "unsigned"])
+@pytest.mark.parametrize("bits", [1, 2, 3])
+@pytest.mark.parametrize("row", EVERY_TYPE, ids=_show)
+def test_rows_for_all_integers_hold_in_every_small_type(row: Rule, bits: int, signed: bool) -> None:
+    """Rows that are not only for indices serve every integer type: tried on every value of the types of 1 to 3 bits."""
+    low = -(1 << (bits - 1)) if signed else 0
+    values = range(low, low + (1 << bits))
+    variables = _variables(row.left, row.right, row.when)
+    tried = 0
+    for numbers in itertools.product(*(range(2) if var.dtype.is_bool else values for var in variables)):
+        point = dict(zip(variables, numbers, strict=True))
+        # Conditions and computed literals are computed on Python's integers, whatever the type.
+        if row.when is not None and not as_python(row.when, variables)(*numbers):
+            continue
+        assert _wrapped(row.left, point, bits, signed) == _wrapped(row.right, point, bits, signed), point
+        tried += 1
+    assert tried or bits == 1
+
+
+def test_the_rows_are_all_there() -> None:
+    assert len(EVERY_TYPE) + len([row for row in RULES if row.unbounded]) == len(RULES) >= 70
+    roots = {type(row.left) for row in RULES}
+    assert roots == set(REWRITES)

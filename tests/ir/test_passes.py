@@ -80,7 +80,7 @@ def test_settings_have_defaults():
 
 def test_an_unknown_setting_names_the_candidates():
     with pytest.raises(
-        UnknownConfig, match=r"no setting is called 'tir.disable_vectorise'; the settings are .*tir.noalias"
+        UnknownConfig, match=r"no setting is called 'tir.disable_vectorise' [\s\S]*the settings are .*tir.noalias"
     ):
         PassContext(config={"tir.disable_vectorise": True})
     with pytest.raises(AttributeError, match=r"did you mean tir\.disable_vectorize"):
@@ -329,3 +329,72 @@ def test_show_after_each_can_show_differences(monkeypatch):
     with PassContext(instruments=[ShowAfterEach(diff=True, write=shown.append)]):
         marking("a")(module())
     assert "+a" in shown[0].splitlines()
+
+
+def test_a_misspelt_name_in_the_context_is_a_warning_with_what_comes_near():
+    from loopwright.ir.passes import UnknownPassWarning
+
+    @prim_func_pass(opt_level=0, name="tidy_up")
+    def tidy(func, mod, ctx):
+        return func
+
+    for field in ("disabled_pass", "required_pass"):
+        with pytest.warns(UnknownPassWarning, match=f"{field} names 'tidy_upp', but no pass .* did you mean tidy_up"):
+            with PassContext(**{field: ["tidy_upp"]}):
+                Sequential([tidy])(IRModule())
+
+
+def test_names_that_scripts_know_disable_our_passes(recwarn):
+    import loopwright.transform as transform
+
+    seen = []
+
+    @pass_instrument
+    class Watch:
+        def run_before_pass(self, mod, info):
+            seen.append(info.name)
+
+    names = ["tir.LoopPartition", "Simplify", "tir.StorageRewrite"]  # the last is not built: nothing to leave out
+    with PassContext(disabled_pass=names, instruments=[Watch()]):
+        Sequential([transform.partition_loops, transform.simplify, transform.form_fma])(IRModule())
+    assert seen == ["sequential", "form_fma"] and not recwarn.list
+
+
+def test_peer_passes_are_ours_or_say_that_they_are_not_built():
+    from loopwright import tir, transform
+    from loopwright.ir.pass_names import PEER_PASSES
+    from loopwright.runtime.errors import NotBuilt
+
+    assert tir.transform.LoopPartition() is transform.partition_loops
+    for name, ours in PEER_PASSES.items():
+        make = getattr(tir.transform, name)
+        if ours:
+            assert make() is getattr(transform, ours)
+        else:
+            with pytest.raises(NotBuilt, match=f"the pass tir.transform.{name} is not built yet"):
+                make()
+
+
+def test_a_pass_on_some_functions():
+    from loopwright.ir.passes import ApplyPassToFunction, NoFunctionMatches
+
+    @prim_func_pass(opt_level=0)
+    def mark(func, mod, ctx):
+        return func.with_attr("seen", len(mod))
+
+    mod = module("conv_1", "conv_2", "dense")
+    new = ApplyPassToFunction(mark, "conv_.*")(mod)
+    assert [func.attrs.get("seen") for name, func in sorted(new.functions_items())] == [2, 2, None]
+    assert ApplyPassToFunction(mark, "con")(mod) is mod
+    with pytest.raises(NoFunctionMatches, match="no function matches 'con'; the module has conv_1, conv_2, dense"):
+        ApplyPassToFunction(mark, "con", error_if_no_function_matches_regex=True)(mod)
+
+
+def test_traceable_and_required_travel_with_the_pass():
+    @module_pass(opt_level=3, required=["tir.Simplify"], traceable=True)
+    def mine(mod, ctx):
+        return mod
+
+    assert mine.info.traceable and mine.info.opt_level == 3 and mine.info.required == ("tir.Simplify",)
+    with PassContext(opt_level=3):
+        Sequential([mine])(IRModule())  # what it requires is found by either name

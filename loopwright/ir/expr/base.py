@@ -17,6 +17,12 @@ class OperandMismatch(LoopwrightError, TypeError):
 
     Constructors such as `tir.Add(a, b)` take operands of one type. Python's operators (`a + b`) convert first; to
     convert by hand, use `a.astype("float32")`.
+
+    For example:
+
+        from loopwright import tir
+
+        tir.Add(tir.IntImm("int32", 1), tir.FloatImm("float32", 1.5))
     """
 
     code = "LW0501"
@@ -30,7 +36,14 @@ class OperandMismatch(LoopwrightError, TypeError):
 
 
 class ImmediateOutOfRange(LoopwrightError, ValueError):
-    """A literal that its data type cannot hold."""
+    """A literal that its data type cannot hold.
+
+    For example:
+
+        from loopwright import tir
+
+        tir.IntImm("int8", 300)
+    """
 
     code = "LW0502"
 
@@ -43,7 +56,14 @@ class ImmediateOutOfRange(LoopwrightError, ValueError):
 
 
 class NotAnExpression(LoopwrightError, TypeError):
-    """A Python value where an expression is needed, and no expression can be made from it."""
+    """A Python value where an expression is needed, and no expression can be made from it.
+
+    For example:
+
+        from loopwright import te
+
+        te.var("n") + [1]
+    """
 
     code = "LW0503"
 
@@ -55,7 +75,14 @@ class NotAnExpression(LoopwrightError, TypeError):
 
 
 class NotALiteral(LoopwrightError, TypeError):
-    """A literal was to be made from something that is not a number."""
+    """A literal was to be made from something that is not a number.
+
+    For example:
+
+        from loopwright import tir
+
+        tir.const("one", "int32")
+    """
 
     code = "LW0512"
 
@@ -67,7 +94,15 @@ class NotALiteral(LoopwrightError, TypeError):
 
 
 class NoTruthValue(LoopwrightError, ValueError):
-    """A symbolic expression was used where Python needs True or False."""
+    """A symbolic expression was used where Python needs True or False.
+
+    For example:
+
+        from loopwright import te
+
+        n = te.var("n")
+        largest = n if n > 4 else 4  # te.max(n, 4) is an expression
+    """
 
     code = "LW0504"
 

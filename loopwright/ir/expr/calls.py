@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Final
+
 from loopwright.ir.expr.base import Expr
 from loopwright.ir.expr.iteration import IterVar
-from loopwright.ir.expr.literals import Var
-from loopwright.ir.node import Node, derived, node
-from loopwright.runtime.dtype import INT32, DataType
+from loopwright.ir.expr.literals import Var, as_exprs
+from loopwright.ir.node import CONVERSIONS, Node, derived, node
+from loopwright.runtime.dtype import INT32, VOID, DataType
 
 
 class Callee(Node):
@@ -15,6 +18,11 @@ class Callee(Node):
     __slots__ = ("name",)
 
     name: str
+
+
+# Constructors take the name of an operator, "tir.exp", for the operator; the registry comes later and puts itself here.
+op_named: Final[list[Callable[[str], Callee]]] = []
+CONVERSIONS["Callee"] = ("type({x}) is str", "op_named[0]({x})")
 
 
 @node
@@ -26,6 +34,10 @@ class GlobalVar(Callee):
     @property
     def name_hint(self) -> str:
         return self.name
+
+    def __call__(self, *args: object) -> Expr:
+        """A call of the function."""
+        return Call(VOID, self, as_exprs(args))
 
 
 @node

@@ -90,7 +90,10 @@ class IntImm(Expr):
 
     def __init__(self, dtype: str | DataType, value: int, span: object = None) -> None:
         dtype = DataType(dtype)
-        value = int(value)
+        try:
+            value = int(value)
+        except (TypeError, ValueError):
+            raise NotALiteral(dtype, value) from None
         if not (dtype.is_int or dtype.is_bool) or dtype.lanes != 1:
             raise LoopwrightError(f"IntImm: {dtype} is not a scalar integer type")
         if not dtype.lowest <= value <= dtype.highest:
@@ -122,10 +125,13 @@ class FloatImm(Expr):
 
     def __init__(self, dtype: str | DataType, value: float, span: object = None) -> None:
         dtype = DataType(dtype)
-        value = float(value)
-        if not dtype.is_float or dtype.lanes != 1:
+        try:
+            value = float(value)
+        except (TypeError, ValueError):
+            raise NotALiteral(dtype, value) from None
+        if not (dtype.is_float or dtype.custom) or dtype.lanes != 1:
             raise LoopwrightError(f"FloatImm: {dtype} is not a scalar floating-point type")
-        rounded = round_to(dtype, value)
+        rounded = value if dtype.custom else round_to(dtype, value)  # only the user knows how a custom type rounds
         if math.isfinite(value) and not math.isfinite(rounded):
             raise ImmediateOutOfRange(dtype, value)
         set_field = object.__setattr__
@@ -168,13 +174,39 @@ class StringImm(Expr):
     dtype: DataType = derived("HANDLE")
 
 
+class BadLanes(LoopwrightError, ValueError):
+    """A vector is made of a scalar and has at least one lane.
+
+    For example:
+
+        from loopwright import tir
+
+        tir.Broadcast(tir.Broadcast(1.0, 4), 2)
+    """
+
+    code = "LW0550"
+
+    def __init__(self, name: str, value: Expr, lanes: object) -> None:
+        super().__init__(
+            f"{name}: {lanes!r} lanes of {value.dtype}",
+            why="its operands are scalars" if value.dtype.lanes > 1 else "a lane count is a positive integer",
+        )
+
+
+def vector_dtype(name: str, value: Expr, lanes: int) -> DataType:
+    """The type of `lanes` values like `value`."""
+    if value.dtype.lanes != 1 or not isinstance(lanes, int) or lanes < 1:
+        raise BadLanes(name, value, lanes)
+    return value.dtype.with_lanes(lanes)
+
+
 @node
 class Broadcast(Expr):
     """`lanes` copies of `value`."""
 
     value: Expr
     lanes: int
-    dtype: DataType = derived("value.dtype.with_lanes(lanes)")
+    dtype: DataType = derived("vector_dtype('Broadcast', value, lanes)")
 
 
 def const(value: Any, dtype: str | DataType | None = None) -> Expr:
@@ -191,7 +223,7 @@ def const(value: Any, dtype: str | DataType | None = None) -> Expr:
         return Broadcast(const(value, element), dtype.lanes)
     if isinstance(value, (str, bytes)) or not (hasattr(value, "__int__") or hasattr(value, "__float__")):
         raise NotALiteral(element, value)
-    if element.is_float:
+    if element.is_float or element.custom:
         return FloatImm(element, float(value))
     if isinstance(value, float) and not value.is_integer():
         raise ImmediateOutOfRange(element, value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from loopwright.ir.expr.base import Expr, OperandMismatch
+from loopwright.ir.expr.literals import vector_dtype
 from loopwright.ir.node import derived, node
 from loopwright.runtime.dtype import DataType
 
@@ -10,7 +11,7 @@ from loopwright.runtime.dtype import DataType
 def _ramp_dtype(base: Expr, stride: Expr, lanes: int) -> DataType:
     if base.dtype is not stride.dtype:
         raise OperandMismatch("Ramp", base, stride)
-    return base.dtype.with_lanes(lanes)
+    return vector_dtype("Ramp", base, lanes)
 
 
 @node

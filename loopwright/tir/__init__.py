@@ -1,4 +1,7 @@
-"""`tir`: the program's nodes and the functions that build them, under the names users know. No logic lives here."""
+"""`tir`: the program's nodes and the functions that build them, under the names users know. No logic lives here.
+
+Its modules (`tir.transform`, `tir.stmt_functor`, `tir.op` …) load when first asked for.
+"""
 
 from __future__ import annotations
 
@@ -80,80 +83,20 @@ from loopwright.ir import (
     substitute,
 )
 from loopwright.ir import Any_ as Any
+from loopwright.ir import BinaryExpr as BinaryOpExpr
 from loopwright.ir import CallEffect as CallEffectKind
 from loopwright.ir import CompareExpr as CmpExpr
 from loopwright.ir import Expr as PrimExpr
-from loopwright.ir.intrinsics import (
-    abs,
-    acos,
-    acosh,
-    address_of,
-    all,
-    any,
-    asin,
-    asinh,
-    assume,
-    atan,
-    atan2,
-    atanh,
-    call_extern,
-    call_intrin,
-    call_llvm_intrin,
-    call_llvm_pure_intrin,
-    call_packed,
-    call_pure_extern,
-    call_tir,
-    ceil,
-    ceildiv,
-    clz,
-    copysign,
-    cos,
-    cosh,
-    erf,
-    exp,
-    exp2,
-    exp10,
-    fabs,
-    floor,
-    fma,
-    fmod,
-    hypot,
-    if_then_else,
-    infinity,
-    isfinite,
-    isinf,
-    isnan,
-    ldexp,
-    likely,
-    log,
-    log1p,
-    log2,
-    log10,
-    max_value,
-    min_value,
-    nearbyint,
-    nextafter,
-    popcount,
-    pow,
-    power,
-    reinterpret,
-    ret,
-    round,
-    rsqrt,
-    sigmoid,
-    sin,
-    sinh,
-    sqrt,
-    tan,
-    tanh,
-    trunc,
-)
+from loopwright.ir import Producer as DataProducer
+from loopwright.ir.intrinsics import *  # noqa: F403
+from loopwright.ir.machine_intrinsics import *  # noqa: F403
 from loopwright.ir.operators import (
     add,
     bitwise_and,
     bitwise_not,
     bitwise_or,
     bitwise_xor,
+    div,
     floordiv,
     floormod,
     shift_left,
@@ -168,23 +111,38 @@ from loopwright.ir.operators import mul as multiply
 from loopwright.ir.operators import sub as subtract
 
 ExprOp = PrimExpr
-div = indexdiv = floordiv
+indexdiv = floordiv
 indexmod = floormod
 
 # Parts that stand above ir and load when first asked for.
-_MODULES = {
-    "analysis": "loopwright.analysis",
-    "schedule": "loopwright.schedule",
-    "transform": "loopwright.transform",
+_MODULES = (
+    "analysis buffer data_layout expr function generic ir_builder op schedule stmt stmt_functor transform".split()
+)
+_NAMES = {
+    "BijectiveLayout": "loopwright.arith.layout",
+    "BlockRV": "loopwright.schedule.handles",
+    "IndexMap": "loopwright.arith.index_map",
+    "Layout": "loopwright.arith.layout",
+    "LoopRV": "loopwright.schedule.handles",
+    "Schedule": "loopwright.schedule",
+    "ScheduleError": "loopwright.schedule",
+    "bijective_layout": "loopwright.arith.layout",
+    "comm_reducer": "loopwright.te",
+    "ir_transform": "loopwright.ir.functor",
+    "layout": "loopwright.arith.layout",
+    "renew_defs": "loopwright.ir.functor",
+    "sum": "loopwright.te",
 }
-_NAMES = {"Schedule": "loopwright.schedule", "ScheduleError": "loopwright.schedule"}
 
 
 def __getattr__(name: str) -> _Anything:
     if name in _MODULES:
-        value = globals()[name] = importlib.import_module(_MODULES[name])
-        return value
+        return importlib.import_module(f"loopwright.tir.{name}")
     if name in _NAMES:
         value = globals()[name] = getattr(importlib.import_module(_NAMES[name]), name)
         return value
     raise AttributeError(f"module 'loopwright.tir' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_MODULES, *_NAMES])

@@ -1,0 +1,335 @@
+"""IndexMap: a layout as a function from indices to indices, and its inverse.
+
+blocked = IndexMap.from_func(lambda i, j: (i // 4, j, i % 4))
+blocked.map_shape([16, 8])              (4, 8, 4)
+blocked.inverse([16, 8])                lambda io, j, ii: (io * 4 + ii, j)
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from math import lcm
+from typing import Any, ClassVar, Final
+
+import numpy as np
+
+from loopwright.arith.analyzer import Analyzer
+from loopwright.arith.iter_map import detect_iter_map, inverse_affine_iter_map
+from loopwright.arith.iter_nodes import IterMapLevel
+from loopwright.arith.linear import imm
+from loopwright.arith.loop_bounds import interval_of
+from loopwright.ir import (
+    Add,
+    BinaryExpr,
+    Cast,
+    Expr,
+    FloorDiv,
+    FloorMod,
+    IntImm,
+    Max,
+    Min,
+    Mul,
+    Node,
+    Range,
+    Sub,
+    Var,
+    as_expr,
+    const,
+    logical_or,
+    node,
+    post_order_visit,
+    substitute,
+)
+from loopwright.runtime.dtype import DataType
+from loopwright.runtime.errors import LoopwrightError, NotBuilt
+
+AXIS_SEPARATOR: Final = "axis_separator"
+
+
+class BadIndexMap(LoopwrightError, ValueError, TypeError):
+    """A function that does not map indices to indices, or a map used with the wrong number of them.
+
+    For example:
+
+        from loopwright import tir
+
+        tir.IndexMap.from_func(lambda i, j: (j, i)).map_indices([1, 2, 3])
+    """
+
+    code = "LW0906"
+
+    def __init__(self, problem: str, hint: str | None = "write lambda i, j: (j, i)") -> None:
+        super().__init__(f"index map: {problem}", hint=hint)
+
+
+class NotBijective(LoopwrightError, ValueError):
+    """The inverse of an index map was asked for, and two indices share an image, or some index has none.
+
+    For example:
+
+        from loopwright import tir
+
+        tir.IndexMap.from_func(lambda i: (i // 4,)).inverse([16])
+    """
+
+    code = "LW0907"
+
+    def __init__(self, index_map: IndexMap, shape: Sequence[object], reasons: Sequence[str]) -> None:
+        super().__init__(
+            lambda: f"{index_map!r} has no inverse on the shape {tuple(shape)}",
+            why="; ".join(reasons) or None,
+            hint="use every digit of every index once; non_surjective_inverse allows a last block that is not full",
+        )
+
+
+@node(binds="initial_indices")
+class IndexMap(Node):
+    """`final_indices` in terms of `initial_indices`."""
+
+    initial_indices: tuple[Var, ...]
+    final_indices: tuple[Expr, ...]
+    inverse_index_map: IndexMap | None = None
+
+    AXIS_SEPARATOR: ClassVar[str] = AXIS_SEPARATOR
+
+    @staticmethod
+    def from_func(
+        mapping_function: Callable[..., Any],
+        ndim: int | None = None,
+        inverse_index_map: Callable[..., Any] | IndexMap | None = None,
+        *,
+        index_dtype: str | DataType = "int64",
+    ) -> IndexMap:
+        """The map that a function of Python, called once on symbolic indices, computes."""
+        made, separators = IndexMap.from_func_with_separators(
+            mapping_function, ndim, inverse_index_map, index_dtype=index_dtype
+        )
+        if separators:
+            raise BadIndexMap("the function returned an axis separator", "use from_func_with_separators")
+        return made
+
+    @staticmethod
+    def from_func_with_separators(
+        mapping_function: Callable[..., Any],
+        ndim: int | None = None,
+        inverse_index_map: Callable[..., Any] | IndexMap | None = None,
+        *,
+        index_dtype: str | DataType = "int64",
+    ) -> tuple[IndexMap, list[int]]:
+        """The map, and before which results the function put `IndexMap.AXIS_SEPARATOR`."""
+        inputs = _inputs(mapping_function, ndim, DataType(index_dtype))
+        named = {var.name: var for var in inputs[1]}
+        value = mapping_function(*inputs[0], **named)
+        results: list[Expr] = []
+        separators: list[int] = []
+        for item in value if isinstance(value, (list, tuple)) else [value]:
+            if isinstance(item, str) and item == AXIS_SEPARATOR:
+                separators.append(len(results))
+            else:
+                results.append(_index(item, DataType(index_dtype)))
+        inverse = inverse_index_map
+        if inverse is not None and not isinstance(inverse, IndexMap):
+            inverse = IndexMap.from_func(inverse, len(results), index_dtype=index_dtype)
+        return IndexMap((*inputs[0], *inputs[1]), tuple(results), inverse), separators
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        """So that whoever looks at the map as a function sees how many indices it takes."""
+        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        return inspect.Signature([inspect.Parameter(var.name, kind) for var in self.initial_indices])
+
+    def __call__(self, *indices: Any) -> list[Expr]:
+        return self.map_indices(indices)
+
+    def __repr__(self) -> str:
+        results = ", ".join([repr(result) for result in self.final_indices])
+        comma = "," if len(self.final_indices) == 1 else ""
+        return f"lambda {', '.join(var.name for var in self.initial_indices)}: ({results}{comma})"
+
+    def map_indices(self, indices: Sequence[Any]) -> list[Expr]:
+        """The new indices of the element at `indices`."""
+        self._check_rank(indices, "indices")
+        pairs = zip(self.initial_indices, indices, strict=True)
+        values = {var: as_expr(index).astype(var.dtype) for var, index in pairs}
+        facts = Analyzer()
+        return [facts.simplify(substitute(result, values)) for result in self.final_indices]
+
+    def map_shape(self, shape: Sequence[Any]) -> list[Expr]:
+        """The shape that holds every new index, the old ones running from 0 to `shape`."""
+        domains = self._domains(shape)
+        facts = Analyzer()
+        for var, domain in domains.items():
+            facts.bind(var, domain)
+        sizes: list[Expr] = []
+        for result in self.final_indices:
+            low, high = facts.interval(result)
+            if low < 0:
+                raise BadIndexMap(f"index {result!r} goes down to {low}", "new indices start at 0")
+            if high < int(result.dtype.max_value()):
+                sizes.append(imm(high + 1, result.dtype))
+                continue
+            ends = interval_of(result, domains)
+            if ends is None:
+                raise BadIndexMap(f"index {result!r} has no bound", None)
+            sizes.append(facts.simplify(ends.max_value + 1))
+        return sizes
+
+    def map_ndarray(self, arr_src: Any) -> Any:
+        """The array with its elements where the map puts them; gaps are 0. A tensor comes back as a tensor."""
+        source = arr_src if isinstance(arr_src, np.ndarray) else np.asarray(arr_src.numpy())
+        self._check_rank(source.shape, "dimensions")
+        shape = [int(size) for size in self.map_shape(source.shape)]  # type: ignore[call-overload]
+        grids = np.indices(source.shape, dtype=np.int64)
+        values = dict(zip(self.initial_indices, grids, strict=True))
+        target = np.zeros(shape, source.dtype)
+        target[tuple([_computed(result, values) for result in self.final_indices])] = source
+        if arr_src is source:
+            return target
+        from loopwright.runtime.tensor import array  # loads tvm_ffi
+
+        return array(target)
+
+    def inverse(self, shape: Sequence[Any]) -> IndexMap:
+        """The map back, for indices that run from 0 to `shape` (or over Ranges)."""
+        if self.inverse_index_map is not None:
+            return self.inverse_index_map
+        return self._inverse(self._domains(shape), shape)
+
+    def non_surjective_inverse(self, shape: Sequence[Any]) -> tuple[IndexMap, Expr]:
+        """The map back, and where it leads outside `shape`: the new indices that are only padding."""
+        domains = self._domains(shape)
+        padded = {var: _padded(var, domain, self.final_indices) for var, domain in domains.items()}
+        back = self._inverse(padded, shape)
+        facts = Analyzer()
+        for var, size in zip(back.initial_indices, self._padded_sizes(padded), strict=True):
+            facts.bind(var, Range.from_min_extent(const(0, var.dtype), size.astype(var.dtype)))
+        outside: Expr = const(False)
+        for result, (var, domain) in zip(back.final_indices, domains.items(), strict=True):
+            if padded[var] is not domain:
+                outside = logical_or(outside, result >= domain.min + domain.extent)
+        return back, facts.simplify(outside)
+
+    def is_equivalent_to(self, other_map: IndexMap) -> bool:
+        """Whether both maps are proved to give the same indices."""
+        if len(self.initial_indices) != len(other_map.initial_indices):
+            return False
+        mine, others = self.final_indices, other_map.map_indices(self.initial_indices)
+        if len(mine) != len(others):
+            return False
+        facts = Analyzer()
+        return all(facts.can_prove_equal(a, b.astype(a.dtype)) for a, b in zip(mine, others, strict=True))
+
+    def _check_rank(self, given: Sequence[Any], what: str) -> None:
+        if len(given) != len(self.initial_indices):
+            raise BadIndexMap(f"{self!r} takes {len(self.initial_indices)} {what}, got {len(given)}", None)
+
+    def _domains(self, shape: Sequence[Any]) -> dict[Var, Range]:
+        self._check_rank(shape, "dimensions")
+        domains = {}
+        for var, size in zip(self.initial_indices, shape, strict=True):
+            if not isinstance(size, Range):
+                size = Range.from_min_extent(const(0, var.dtype), as_expr(size).astype(var.dtype))
+            domains[var] = Range.from_min_extent(size.min.astype(var.dtype), size.extent.astype(var.dtype))
+        return domains
+
+    def _padded_sizes(self, padded: Mapping[Var, Range]) -> list[Expr]:
+        return self.map_shape([domain.min + domain.extent for domain in padded.values()])
+
+    def _inverse(self, domains: Mapping[Var, Range], shape: Sequence[Any]) -> IndexMap:
+        found = detect_iter_map(self.final_indices, domains, check_level=IterMapLevel.Bijective)
+        if len(found.indices) != len(self.final_indices):
+            raise NotBijective(self, shape, found.errors)
+        taken = {var.name for var in self.initial_indices}
+        outputs = []
+        for place, result in enumerate(self.final_indices):
+            # An index that only moves keeps its name.
+            name = result.name if isinstance(result, Var) else f"axis{place}"
+            outputs.append(Var(name if isinstance(result, Var) or name not in taken else f"{name}_", result.dtype))
+        values = inverse_affine_iter_map(found.indices, outputs)
+        back = []
+        for var, domain in domains.items():
+            # A loop of one iteration has no digits: it stays at its start.
+            back.append(values.get(var, domain.min))
+        return IndexMap(tuple(outputs), tuple(back))
+
+
+def _inputs(function: Callable[..., Any], ndim: int | None, dtype: DataType) -> tuple[list[Var], list[Var]]:
+    """The symbolic indices to call the function with: by position, and by keyword."""
+    positional: list[Var] = []
+    keyword: list[Var] = []
+    variadic = None
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):
+            positional.append(Var(parameter.name, dtype))
+        elif parameter.kind is parameter.VAR_POSITIONAL:
+            variadic = parameter.name
+        elif parameter.kind is parameter.KEYWORD_ONLY:
+            keyword.append(Var(parameter.name, dtype))
+        else:
+            raise BadIndexMap("the function takes any keywords", "name its indices")
+    if variadic is not None:
+        if ndim is None:
+            raise BadIndexMap("the function takes any number of indices", "say how many with ndim=")
+        missing = ndim - len(positional) - len(keyword)
+        positional += [Var(f"{variadic}_{k}", dtype) for k in range(missing)]
+    count = len(positional) + len(keyword)
+    if ndim is not None and count != ndim:
+        raise BadIndexMap(f"the function takes {count} indices, ndim is {ndim}", None)
+    return positional, keyword
+
+
+def _index(item: object, dtype: DataType) -> Expr:
+    try:
+        value = as_expr(item)
+    except LoopwrightError:
+        raise BadIndexMap(f"the function returned {type(item).__name__} {item!r}, which is no index") from None
+    if not value.dtype.is_int:
+        raise BadIndexMap(f"the function returned {value!r} of type {value.dtype}, which is no index")
+    return imm(value.value, dtype) if isinstance(value, IntImm) else value
+
+
+def _padded(var: Var, domain: Range, results: Sequence[Expr]) -> Range:
+    """The domain, lengthened to whole blocks of every divisor that meets the variable."""
+    divisors = []
+
+    def look(e: Node) -> None:
+        if isinstance(e, (FloorDiv, FloorMod)) and isinstance(e.b, IntImm) and e.b.value > 0:
+            used: list[Var] = []
+            post_order_visit(e.a, lambda inner: used.append(inner) if isinstance(inner, Var) else None)
+            if var in used:
+                divisors.append(e.b.value)
+
+    for result in results:
+        post_order_visit(result, look)
+    block = lcm(*divisors) if divisors else 1
+    if block == 1:
+        return domain
+    facts = Analyzer()
+    extent = facts.simplify((domain.extent + (block - 1)) // block * block)
+    if facts.can_prove_equal(extent, domain.extent):
+        return domain
+    return Range.from_min_extent(domain.min, extent)
+
+
+_NUMPY: Final[dict[type[Expr], Callable[[Any, Any], Any]]] = {
+    Add: lambda a, b: a + b,
+    Sub: lambda a, b: a - b,
+    Mul: lambda a, b: a * b,
+    FloorDiv: lambda a, b: a // b,
+    FloorMod: lambda a, b: a % b,
+    Min: np.minimum,
+    Max: np.maximum,
+}
+
+
+def _computed(e: Expr, values: Mapping[Var, Any]) -> Any:
+    if isinstance(e, Var) and e in values:
+        return values[e]
+    if isinstance(e, IntImm):
+        return e.value
+    if isinstance(e, Cast):
+        return _computed(e.value, values)
+    if isinstance(e, BinaryExpr) and type(e) in _NUMPY:
+        return _NUMPY[type(e)](_computed(e.a, values), _computed(e.b, values))
+    raise NotBuilt(f"map_ndarray with an index that uses {type(e).__name__}", "use + - * // % min max")

@@ -1,0 +1,235 @@
+"""IR as JSON and back: `save_json`, `load_json`; pickling uses the same form.
+
+    {"loopwright": 1, "root": 2, "nodes": [["Var", {"name": "i", …}], ["IntImm", …], ["Add", {"a": {"@": 0}, …}]]}
+
+Every node is one row, after those it holds, so sharing survives and depth costs no recursion when reading. A value is a
+JSON value, or an object with one marker: `@` a row, `list`, `tuple`, `dict`, `dtype`, `enum`, `float`, `array`,
+`target`.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+from collections.abc import Callable, Mapping
+from difflib import get_close_matches
+from enum import Enum
+from typing import Any, Final
+
+import numpy as np
+
+from loopwright.ir.buffer import Buffer
+from loopwright.ir.deep import deep
+from loopwright.ir.expr import IterType, Range, SizeVar, Var
+from loopwright.ir.function import IRModule, PrimFunc
+from loopwright.ir.node import NODE_TYPES, Node
+from loopwright.ir.op import Op, user_op
+from loopwright.ir.stmt import ForKind
+from loopwright.runtime.dtype import DataType
+from loopwright.runtime.errors import LoopwrightError
+from loopwright.target import Target
+
+VERSION: Final = 1
+_ENUMS: Final[dict[str, type[Enum]]] = {cls.__name__: cls for cls in (ForKind, IterType)}
+
+
+class NotSaved(LoopwrightError, TypeError):
+    """Something in a program has no JSON form: an attribute or annotation holds an object only this process knows.
+
+    For example:
+
+        from loopwright import ir, tir
+
+        ir.save_json(tir.PrimFunc([], tir.Evaluate(0), attrs={"hook": print}))
+    """
+
+    code = "LW0544"
+
+    def __init__(self, value: object) -> None:
+        super().__init__(
+            f"save_json: {type(value).__name__} {value!r} has no JSON form",
+            hint="keep numbers, texts, lists, dicts and nodes in attributes and annotations",
+        )
+
+
+class BadJson(LoopwrightError, ValueError):
+    """A text that `load_json` cannot read: not JSON, or not a program saved by `save_json`.
+
+    For example:
+
+        from loopwright import ir
+
+        ir.load_json("{}")
+    """
+
+    code = "LW0545"
+
+    def __init__(self, why: str) -> None:
+        super().__init__(f"load_json: {why}", hint="give the text that ir.save_json wrote")
+
+
+class _Writer:
+    def __init__(self) -> None:
+        self.rows: list[list[Any]] = []
+        self.places: dict[int, int] = {}
+        self.kept: list[Any] = []  # so that no id is used twice
+
+    def node(self, node: Any) -> dict[str, int]:
+        place = self.places.get(id(node))
+        if place is None:
+            fields = self._fields(node)
+            place = self.places[id(node)] = len(self.rows)
+            self.kept.append(node)
+            self.rows.append([type(node).__name__, fields])
+        return {"@": place}
+
+    def _fields(self, node: Any) -> dict[str, Any]:
+        if isinstance(node, Op):
+            return {"name": node.name}
+        if isinstance(node, IRModule):
+            functions = [[self.node(var), self.node(func)] for var, func in node.functions.items()]
+            return {"functions": functions, "attrs": self.value(node.attrs)}
+        if isinstance(node, Buffer):
+            return {name: self.value(getattr(node, name)) for name in Buffer.__slots__}
+        if isinstance(node, PrimFunc):
+            pairs = [[self.node(var), self.node(buffer)] for var, buffer in node.buffer_map.items()]
+            plain = {name: self.value(getattr(node, name)) for name in ("params", "body", "ret_type", "attrs")}
+            return {**plain, "buffer_map": pairs}
+        if type(node).__name__ not in NODE_TYPES and type(node) is not SizeVar:
+            raise NotSaved(node)
+        return {field.name: self.value(getattr(node, field.name)) for field in node.node_fields}
+
+    def value(self, value: Any) -> Any:
+        if value is None or type(value) in (bool, int, str):
+            return value
+        if isinstance(value, (Node, IRModule)):
+            return self.node(value)
+        if isinstance(value, DataType):
+            return {"dtype": str(value)}
+        if isinstance(value, Enum) and type(value).__name__ in _ENUMS:
+            return {"enum": [type(value).__name__, value.value]}
+        if isinstance(value, (int, np.integer)):
+            return int(value)
+        if isinstance(value, (float, np.floating)):
+            number = float(value)
+            return number if math.isfinite(number) else {"float": repr(number)}
+        if isinstance(value, str):
+            return str(value)
+        if isinstance(value, (list, tuple)):
+            kind = "list" if isinstance(value, list) else "tuple"
+            return {kind: [self.value(item) for item in value]}
+        if isinstance(value, Mapping):
+            return {"dict": [[self.value(key), self.value(item)] for key, item in value.items()]}
+        if isinstance(value, Target):
+            return {"target": value.export()}
+        array = value if isinstance(value, np.ndarray) else value.numpy() if hasattr(value, "numpy") else None
+        if isinstance(array, np.ndarray) and not array.dtype.hasobject:
+            data = base64.b64encode(np.ascontiguousarray(array).tobytes()).decode("ascii")
+            return {"array": [str(DataType(array.dtype)), list(array.shape), data]}
+        raise NotSaved(value)
+
+
+def _array(parts: list[Any]) -> np.ndarray:
+    dtype, shape, data = parts
+    return np.frombuffer(base64.b64decode(data), DataType(dtype).numpy()).reshape(shape).copy()
+
+
+class _Reader:
+    def __init__(self, rows: list[Any]) -> None:
+        self.made: list[Any] = []
+        self.marked: dict[str, Callable[[Any], Any]] = {
+            "@": self.made.__getitem__,
+            "dtype": DataType,
+            "float": float,
+            "list": lambda items: [self.value(item) for item in items],
+            "tuple": lambda items: tuple([self.value(item) for item in items]),
+            "dict": lambda items: {self.value(key): self.value(item) for key, item in items},
+            "enum": lambda parts: _ENUMS[parts[0]](parts[1]),
+            "array": _array,
+            "target": Target,
+        }
+        for name, fields in rows:
+            self.made.append(self._node(name, fields))
+
+    def value(self, value: Any) -> Any:
+        if not isinstance(value, dict):
+            return value
+        ((marker, content),) = value.items()
+        return self.marked[marker](content)
+
+    def _node(self, name: str, fields: dict[str, Any]) -> Any:
+        if name == "Op":
+            return user_op(fields["name"])
+        if name == "IRModule":
+            functions = {self.value(var): self.value(func) for var, func in fields["functions"]}
+            return IRModule(functions, attrs=self.value(fields["attrs"]))
+        if name == "PrimFunc":
+            buffers = {self.value(var): self.value(buffer) for var, buffer in fields["buffer_map"]}
+            params, body, ret_type, attrs = [self.value(fields[key]) for key in ("params", "body", "ret_type", "attrs")]
+            return PrimFunc(params, body, ret_type, buffers, attrs)
+        values = {key: self.value(item) for key, item in fields.items()}
+        if name in ("Var", "SizeVar"):
+            return {"Var": Var, "SizeVar": SizeVar}[name](values["name"], values["type_annotation"])
+        if name == "Buffer":
+            return Buffer(**values)
+        cls = NODE_TYPES[name]
+        return cls._make(*[values[field.name] for field in cls.node_fields])
+
+
+@deep
+def save_json(node: Any) -> str:
+    """The program, or any node, module, list or dict of them, as JSON text."""
+    writer = _Writer()
+    root = writer.value(node)
+    return json.dumps({"loopwright": VERSION, "root": root, "nodes": writer.rows}, separators=(",", ":"))
+
+
+@deep
+def load_json(json_str: str) -> Any:
+    """What `save_json` wrote, with variables and buffers of its own."""
+    try:
+        document = json.loads(json_str)
+    except (TypeError, json.JSONDecodeError) as error:
+        raise BadJson(f"the text is no JSON ({error})") from None
+    if not isinstance(document, dict) or "loopwright" not in document:
+        raise BadJson("the JSON is no program")
+    if document["loopwright"] != VERSION:
+        raise BadJson(f"the program has format {document['loopwright']}, this version reads {VERSION}")
+    try:
+        reader = _Reader(document["nodes"])
+        return reader.value(document["root"])
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
+        if isinstance(error, LoopwrightError):
+            raise
+        raise BadJson(f"the program is damaged ({type(error).__name__}: {error})") from None
+
+
+class NoSuchNode(LoopwrightError, ValueError):
+    """`make_node` was asked for a node class that does not exist.
+
+    For example:
+
+        from loopwright import ir
+
+        ir.make_node("tir.IntIm", dtype="int32", value=1)
+    """
+
+    code = "LW0546"
+
+    def __init__(self, type_key: str) -> None:
+        near = get_close_matches(type_key.rpartition(".")[2], NODE_TYPES, 3)
+        super().__init__(f"no node is called {type_key!r}", hint=f"did you mean {', '.join(near)}?" if near else None)
+
+
+def make_node(type_key: str, **kwargs: Any) -> Node:
+    """A node from the name of its class (`"IntImm"`, `"tir.For"`, `"Range"`) and its fields."""
+    cls = NODE_TYPES.get(type_key.rpartition(".")[2])
+    if cls is None:
+        raise NoSuchNode(type_key)
+    if cls.__name__ == "Range" and "extent" in kwargs:
+        return Range.from_min_extent(**kwargs)
+    return cls(**kwargs)
+
+
+__all__ = ["BadJson", "NotSaved", "load_json", "make_node", "save_json"]

@@ -1,0 +1,4 @@
+"""`tir.schedule`: schedules of programs with blocks."""
+
+from loopwright.schedule import *  # noqa: F403
+from loopwright.schedule import Schedule, ScheduleError

@@ -1,0 +1,87 @@
+"""`tir.transform`: passes under the names scripts know, as functions that return a pass.
+
+    mod = tir.transform.Sequential([tir.transform.LoopPartition(), tir.transform.Simplify()])(mod)
+
+The table of names is `ir/pass_names.py`; a pass that is not built raises an error that says so. Everything of
+`loopwright.transform` (our own names, contexts, decorators) is here as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import IntFlag
+from typing import Any
+
+from loopwright import transform as _own
+from loopwright.ir.functor import renew_defs
+from loopwright.ir.pass_names import PEER_PASSES
+from loopwright.ir.passes import Apply, ModulePass, Pass, PassContext, PassInfo, PrimFuncPass
+from loopwright.runtime.errors import NotBuilt
+from loopwright.transform import *  # noqa: F403
+
+
+def VectorizeLoop(enable_vectorize: bool = True) -> Pass:
+    """Vectorized loops become vector statements; without `enable_vectorize`, serial loops."""
+    if enable_vectorize:
+        return _own.vectorize_loops
+
+    def change(mod: Any, context: PassContext) -> Any:
+        settings = {**context.config, "tir.disable_vectorize": True}
+        with PassContext(context.opt_level, instruments=context.instruments, config=settings):
+            return _own.vectorize_loops(mod)
+
+    return ModulePass(change, PassInfo(0, "VectorizeLoop"))
+
+
+def RenewDefs() -> Pass:
+    """Every function gets variables and buffers of its own."""
+    return Apply(renew_defs)
+
+
+class HoistedConditionals(IntFlag):
+    """Which conditions HoistExpression moves; the numbers are those scripts know."""
+
+    Never = 0
+    IfElseStmt = 1
+    IfElseExpr = 2
+    BooleanExpression = 4
+    UsingBlockVar = 8
+    All = 15
+
+
+class HoistedLetBindings(IntFlag):
+    """Which lets HoistExpression moves; the numbers are those scripts know."""
+
+    Never = 0
+    RequiredByConditional = 1
+    LetStmt = 2
+    LetExpr = 4
+    All = 7
+
+
+def _factory(name: str) -> Callable[[], Pass]:
+    def make() -> Pass:
+        found: Pass = getattr(_own, PEER_PASSES[name])
+        return found
+
+    make.__name__ = make.__qualname__ = name
+    make.__doc__ = f"The pass {PEER_PASSES[name]}."
+    return make
+
+
+def _missing(name: str) -> Callable[..., Pass]:
+    def make(*_: object, **__: object) -> Pass:
+        raise NotBuilt(f"the pass tir.transform.{name}", "loopwright.lower runs the passes there are, in their order")
+
+    make.__name__ = make.__qualname__ = name
+    make.__doc__ = f"{name}, which is not built yet."
+    return make
+
+
+for _name, _ours in PEER_PASSES.items():
+    if _name not in globals():
+        globals()[_name] = _factory(_name) if _ours and hasattr(_own, _ours) else _missing(_name)
+
+
+def __getattr__(name: str) -> Any:
+    return getattr(_own, name)
