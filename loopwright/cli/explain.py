@@ -1,4 +1,4 @@
-"""explain: the page of an error, which is the docstring of its class.
+"""explain: the page of an error, which is the docstring of its class, and the program at its end that raises it.
 
 Codes are found by reading the sources, so that only the module that defines the one asked for is imported.
 """
@@ -11,17 +11,29 @@ import functools
 import importlib
 import inspect
 import re
+import subprocess
+import sys
+import tempfile
+import textwrap
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from loopwright.runtime.errors import LoopwrightError, with_article
 
 _PACKAGE: Final = Path(__file__).resolve().parent.parent
+_EXAMPLE: Final = "For example:\n\n"
 _MENTIONS_CODE: Final = re.compile(r'^ +code\b[^=\n]*= "LW\d{4}"', re.MULTILINE)
 
 
 class UnknownErrorCode(LoopwrightError, ValueError):
-    """`loopwright explain` was asked for a code that no error has. `loopwright explain` alone lists them all."""
+    """`loopwright explain` was asked for a code that no error has. `loopwright explain` alone lists them all.
+
+    For example:
+
+        from loopwright.cli.explain import page
+
+        page("LW9999")
+    """
 
     code = "LW0020"
 
@@ -40,6 +52,11 @@ class Entry(NamedTuple):
     name: str
     module: str
     page: str
+
+    @property
+    def example(self) -> str:
+        """The program at the end of the page that raises the error; empty when the page has none."""
+        return textwrap.dedent(self.page.rpartition(_EXAMPLE)[2]) + "\n" if _EXAMPLE in self.page else ""
 
 
 @functools.cache
@@ -64,16 +81,39 @@ def catalogue() -> dict[str, Entry]:
     return {entry.code: entry for entry in sorted(definitions())}
 
 
-def page(asked: str) -> str:
-    """The page of the error with code `asked` (`LW0113`, `lw113` and `113` are the same)."""
+def find(asked: str) -> Entry:
+    """The error with code `asked` (`LW0113`, `lw113` and `113` are the same)."""
     digits = re.fullmatch(r"(?:LW)?(\d{1,4})", asked.strip().upper())
     code = f"LW{int(digits[1]):04d}" if digits else asked
     entry = catalogue().get(code)
     if entry is None:
         raise UnknownErrorCode(code, nearest_codes(code))
+    return entry
+
+
+def page(asked: str, coloured: bool = False) -> str:
+    """The page of the error with code `asked`; `coloured` for a terminal that shows colours."""
+    entry = find(asked)
     kind = _python_kind(entry)
     also = f" ({with_article(kind)})" if kind else ""
-    return f"{entry.name} [{entry.code}]{also}\n\n{entry.page}\n\nfrom {entry.module} import {entry.name}"
+    text = entry.page
+    if coloured and entry.example:
+        from loopwright.script.highlight import highlight
+
+        # Line by line, so that an empty line stays empty and none carries a colour into the next.
+        lines = [highlight(line).rstrip("\n") if line else "" for line in entry.example.splitlines()]
+        text = text.rpartition(_EXAMPLE)[0] + _EXAMPLE + textwrap.indent("\n".join(lines), "    ")
+    return f"{entry.name} [{entry.code}]{also}\n\n{text}\n\nfrom {entry.module} import {entry.name}"
+
+
+def run_example(asked: str) -> str:
+    """What the example of a page ends with: the message of its error, as `loopwright run` shows it."""
+    entry = find(asked)
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "example.py").write_text(entry.example, encoding="utf-8")
+        command = [sys.executable, "-m", "loopwright", "run", "--script", "example.py"]
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    return (done.stdout + done.stderr).rstrip("\n")
 
 
 def listing() -> str:

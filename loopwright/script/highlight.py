@@ -1,4 +1,8 @@
-"""`show()`: the script in colours where the screen has them, plain text elsewhere."""
+"""`show()`: the script in colours where the screen has them, plain text elsewhere; HTML for notebooks and files.
+
+Two environment variables choose defaults for `show()`: LOOPWRIGHT_STYLE (light, dark, ansi or a Pygments style) and
+LOOPWRIGHT_BLACK_FORMAT (1: lines are broken by the formatter `black`). `script()` depends on neither.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +10,23 @@ import os
 import sys
 from typing import Any, Final
 
+from loopwright.ir import IRModule, PrimFunc
 from loopwright.runtime.errors import LoopwrightError
-from loopwright.script.printer import script_text
+from loopwright.script.printer import render, script_text
 
 # Our style names → Pygments' own. "ansi" keeps to the sixteen colours that every terminal has.
 STYLES: Final = {"light": "default", "dark": "monokai", "ansi": "bw"}
 
 
 class UnknownStyle(LoopwrightError, ValueError):
-    """A style for `show()` that neither Loopwright nor Pygments knows."""
+    """A style for `show()` that neither Loopwright nor Pygments knows.
+
+    For example:
+
+        from loopwright.script import from_source
+
+        from_source("@T.prim_func\\ndef f(n: T.int32):\\n    T.evaluate(n)").show("neon")
+    """
 
     code = "LW0390"
 
@@ -26,20 +38,59 @@ class UnknownStyle(LoopwrightError, ValueError):
         )
 
 
-def script_show(obj: Any, style: str | None = None, **options: Any) -> None:
+class NoFormatter(LoopwrightError, ImportError):
+    """`show(black_format=True)` needs the formatter `black`, which is not installed.
+
+    For example:
+
+        # needs a process of its own
+        import sys
+        from loopwright.script.highlight import black_formatted
+
+        sys.modules["black"] = None  # as if it were not installed
+        black_formatted("x=1")
+    """
+
+    code = "LW0328"
+
+    def __init__(self) -> None:
+        super().__init__("show: black_format needs the package black", hint="pip install black, or leave it out")
+
+
+def script_show(obj: Any, style: str | None = None, black_format: bool | None = None, **options: Any) -> None:
     """Write the script of `obj` to the screen."""
-    show_text(script_text(obj, **options), style)
+    text = script_text(obj, **options)
+    if black_format is None:
+        black_format = os.environ.get("LOOPWRIGHT_BLACK_FORMAT", "0") not in ("", "0")
+    show_text(black_formatted(text) if black_format else text, style)
+
+
+def black_formatted(text: str) -> str:
+    """`text` with its lines broken by the formatter `black`."""
+    try:
+        import black  # type: ignore[import-not-found,unused-ignore]
+    except ImportError:
+        raise NoFormatter from None
+    formatted: str = black.format_str(text, mode=black.Mode())
+    return formatted.rstrip("\n")
+
+
+def script_html(obj: Any) -> str:
+    """The script of `obj` as HTML; a part of a program shows as it does in `repr`."""
+    text = script_text(obj) if isinstance(obj, (PrimFunc, IRModule)) else render(obj)
+    return highlight(text, os.environ.get("LOOPWRIGHT_STYLE") or "light", html=True)
 
 
 def show_text(text: str, style: str | None = None) -> None:
     """Write Python text to the screen: HTML in a notebook, colours in a terminal, else plain text."""
+    usual = os.environ.get("LOOPWRIGHT_STYLE")
     display = _notebook_display()
     if display is not None:
-        display(highlight(text, style or "light", html=True))
+        display(highlight(text, style or usual or "light", html=True))
         return
     # NO_COLOR: https://no-color.org
     coloured = style is not None or (sys.stdout.isatty() and "NO_COLOR" not in os.environ)
-    sys.stdout.write(highlight(text, style or "ansi") if coloured else text + "\n")
+    sys.stdout.write(highlight(text, style or usual or "ansi") if coloured else text + "\n")
 
 
 def highlight(text: str, style: str = "ansi", html: bool = False) -> str:

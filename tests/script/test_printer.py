@@ -9,8 +9,10 @@ import pytest
 
 from loopwright import ir
 from loopwright.ir import Op, const, intrinsics
-from loopwright.runtime.errors import LoopwrightError, NotBuilt
+from loopwright.runtime.errors import LoopwrightError
 from loopwright.script.printer import render_node, script_text
+from loopwright.script.printer.options import UnknownOption
+from loopwright.script.printer.paths import NoSuchPart
 
 i, j, n = ir.Var("i"), ir.Var("j"), ir.SizeVar("n")
 l, x, p = ir.Var("l", "int64"), ir.Var("x", "float32"), ir.Var("p", "bool")
@@ -62,8 +64,8 @@ EXPRESSIONS = [
     (ir.LT(i, j), "i < j"),
     (ir.LT(ir.Cast("int32", ir.LT(i, j)), j), 'T.Cast("int32", i < j) < j'),
     (ir.EQ(ir.LT(i, j), p), "(i < j) == p"),
-    # Python would turn these around: 5 < i to i > 5, and i < n because a SizeVar is a Var.
-    (ir.LT(const(5), i), "T.LT(5, i)"),
+    # Python would turn these around; the parser keeps 5 < i, but not i < n, because a SizeVar is a Var.
+    (ir.LT(const(5), i), "5 < i"),
     (ir.LT(i, n), "T.LT(i, n)"),
     (ir.And(ir.And(p, i < j), p), "p and i < j and p"),
     (ir.And(p, ir.And(p, p)), "p and (p and p)"),
@@ -448,8 +450,25 @@ def test_options():
     loop = ir.For(i, 0, 4, ir.ForKind.SERIAL, NOP)
     assert loop.script(indent_spaces=2) == "for i in range(4):\n  T.evaluate(0)"
     assert loop.script(print_line_numbers=True) == "1 for i in range(4):\n2     T.evaluate(0)"
-    with pytest.raises(NotBuilt, match=r"script\(path_to_underline=...\) is not built yet"):
-        loop.script(path_to_underline=["body"])
+    with pytest.raises(UnknownOption, match="no option 'indent_space'") as caught:
+        loop.script(indent_space=2)
+    assert caught.value.hint == "did you mean 'indent_spaces'?"
+    assert f"i_{id(i):#x}" in loop.script(show_object_address=True)
+
+
+def test_paths_lead_to_what_is_marked():
+    value = i + 1
+    loop = ir.For(i, 0, 4, ir.ForKind.SERIAL, ir.Evaluate(value))
+    func = ir.PrimFunc([], loop, attrs={"global_symbol": "main"})
+    underlined = "    T.evaluate(i + 1)\n               ^^^^^"
+    assert loop.script(path_to_underline=["body.value"]).endswith(underlined)
+    assert loop.script(path_to_underline=["body.value.b.value"]).endswith("^") and "  # why" in loop.script(
+        path_to_annotate={"body": "why"}
+    )
+    assert "^^^^^" in func.script(path_to_underline=["body.body.value"])
+    assert "^^^^^" in ir.IRModule({"main": func}).script(path_to_underline=['["main"].body.body.value'])
+    with pytest.raises(NoSuchPart, match=r"the path 'body\.extent' leads nowhere: Evaluate has no 'extent'"):
+        loop.script(path_to_underline=["body.extent"])
 
 
 def test_underline_and_annotate():

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+import sys
+from types import SimpleNamespace
 
 import pytest
 
 from loopwright import ir
-from loopwright.script.highlight import UnknownStyle, highlight
+from loopwright.script.highlight import NoFormatter, UnknownStyle, highlight
 
 LOOP = ir.For(ir.Var("i"), 0, 4, ir.ForKind.SERIAL, ir.Evaluate(ir.const(0)))
 TEXT = "for i in range(4):\n    T.evaluate(0)\n"
@@ -38,3 +40,36 @@ def test_html():
 def test_unknown_style_names_the_known_ones():
     with pytest.raises(UnknownStyle, match=r"unknown style 'neon'(.|\n)*light, dark, ansi"):
         LOOP.show("neon")
+
+
+def test_notebooks_show_html():
+    func = ir.PrimFunc([], LOOP, attrs={"global_symbol": "main"})
+    for shown in (func, ir.IRModule({"main": func})):
+        assert "<div" in shown._repr_html_() and "prim_func" in shown._repr_html_()
+    assert "import" not in LOOP._repr_html_()
+
+
+def test_the_environment_chooses_a_style_but_never_changes_script(capsys, monkeypatch):
+    monkeypatch.setenv("LOOPWRIGHT_STYLE", "neon")
+    monkeypatch.setenv("LOOPWRIGHT_BLACK_FORMAT", "1")
+    monkeypatch.setitem(sys.modules, "black", None)
+    assert LOOP.script() + "\n" == TEXT
+    with pytest.raises(UnknownStyle, match="neon"):
+        LOOP._repr_html_()
+    with pytest.raises(NoFormatter, match="black_format needs the package black"):
+        LOOP.show()
+    LOOP.show(black_format=False)
+    assert capsys.readouterr().out == TEXT  # no terminal: no colours, whatever the style
+
+
+def test_black_breaks_lines(capsys, monkeypatch):
+    class Mode:
+        pass
+
+    def format_str(text, mode):
+        assert isinstance(mode, Mode)
+        return text.upper() + "\n"
+
+    monkeypatch.setitem(sys.modules, "black", SimpleNamespace(Mode=Mode, format_str=format_str))
+    LOOP.show(black_format=True)
+    assert capsys.readouterr().out == TEXT.upper()

@@ -46,7 +46,7 @@ class Assignments(BlockStatements):
         target = node.targets[0]
         if isinstance(target, ast.Subscript):
             return self._store(target, self.value(node.value), node)
-        value = self.value(node.value)
+        value = self.assigned(node.value)
         if isinstance(target, ast.Name):
             return self.bind(target, value, node.value)
         if isinstance(target, (ast.Tuple, ast.List)):
@@ -54,8 +54,6 @@ class Assignments(BlockStatements):
                 value = self.remap(value, self._target_names(target), node.value)
                 self.unpack(target, value, self.define)
                 return None
-            if isinstance(value, d.MetaVar):
-                value = value.value
             try:
                 values = list(value)
             except TypeError as error:
@@ -88,7 +86,7 @@ class Assignments(BlockStatements):
         for one, part in zip(target.elts, parts, strict=True):
             if isinstance(one, ast.Starred):
                 assert isinstance(one.value, ast.Name)
-                self.define(one.value, part.value)
+                self.define(one.value, [item.value if isinstance(item, d.MetaVar) else item for item in part.value])
             elif isinstance(one, ast.Name):
                 bind(one, part)
             elif isinstance(one, (ast.Tuple, ast.List)):
@@ -110,6 +108,9 @@ class Assignments(BlockStatements):
             return None
         if isinstance(value, Var) and value.name == "":
             self.define(target, type(value)(name, value.type_annotation, span=self.place(target)))
+            return None
+        if isinstance(value, Var) and isinstance(node, ast.Call) and not self.scopes.has(value):
+            self.define(target, value)  # T.Var("n", "int32"): a new variable with a name of its own
             return None
         if name.startswith(PREFIX):  # the beginning of a long sum, not a name of the user's
             self.define(target, value)

@@ -117,6 +117,8 @@ class BlockStatements(Memory):
         if not binding.dtype.is_int:
             raise BadAxis(f"axis {name} is bound to a {binding.dtype} value", self.place(node), "bind it to an integer")
         self._check_outside(frame, binding, f"the binding of axis {name}", node)
+        if spec.dtype != "int32":  # asked for: what is bound follows
+            binding = cast(binding, dom.extent.dtype)
         return self._add_axis(frame, dom, name, spec.kind, binding)
 
     def _check_outside(self, frame: BlockFrame, value: Expr, what: str, node: ast.expr) -> None:
@@ -287,7 +289,16 @@ class BlockStatements(Memory):
         d.EnvThread: _env_thread,
         d.MetaVar: _meta_var,
     }
+
+    def _unnamed_axis(self, spec: d.AxisSpec, node: ast.expr) -> None:
+        self._axis(spec, "v", node)
+
+    def _unnamed_axes(self, spec: d.RemapSpec, node: ast.expr) -> None:
+        self.remap(spec, None, node)
+
     performers: ClassVar[dict[type, Callable[[Any, Any, ast.expr], None]]] = {
+        d.AxisSpec: _unnamed_axis,
+        d.RemapSpec: _unnamed_axes,
         d.RegionsSpec: _regions,
         d.WhereSpec: _where,
         d.AttributesSpec: _attributes,

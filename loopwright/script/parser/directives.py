@@ -8,7 +8,8 @@ may be read from several threads at once.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import FunctionType
 from typing import Any, NamedTuple
 
 from loopwright.ir import (
@@ -213,10 +214,15 @@ class AttributesSpec(NamedTuple):
     attributes: Any
 
 
-class MetaVar(NamedTuple):
+class MetaVar:
     """T.meta_var: a value of the parser that leaves nothing in the program."""
 
-    value: Any
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __iter__(self) -> Iterator[MetaVar]:
+        """The parts are values of the parser too: `a, b = T.meta_var((1, 2))`."""
+        return iter([MetaVar(part) for part in self.value])
 
 
 class MacroCall(NamedTuple):
@@ -231,7 +237,7 @@ class Macro:
     """A body of statements with parameters; calling it in a script splices the body in."""
 
     def __init__(
-        self, definition: ast.FunctionDef, source: Any, environment: Any, hygienic: bool, function: Callable[..., Any]
+        self, definition: ast.FunctionDef, source: Any, environment: Any, hygienic: bool, function: FunctionType
     ) -> None:
         self.definition = definition
         self.source = source

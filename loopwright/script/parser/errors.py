@@ -13,6 +13,12 @@ class NoSource(DiagnosticError, OSError):
 
     A script is read from its source, which Python keeps only for files and notebook cells. Give text that was made by
     a program to `loopwright.script.from_source`.
+
+    For example:
+
+        from loopwright.script import tir as T
+
+        exec("@T.prim_func\\ndef f(n: T.int32):\\n    T.evaluate(n)", {"T": T})
     """
 
     code = "LW0301"
@@ -25,7 +31,14 @@ class NoSource(DiagnosticError, OSError):
 
 
 class InvalidSyntax(DiagnosticError, SyntaxError):
-    """The text is not Python."""
+    """The text is not Python.
+
+    For example:
+
+        from loopwright.script import from_source
+
+        from_source("@T.prim_func\\ndef f(:")
+    """
 
     code = "LW0302"
 
@@ -37,7 +50,14 @@ _DEFINE = "define it in the script, around it, or in extra_vars; a loop variable
 
 
 class UndefinedName(DiagnosticError, NameError):
-    """A name that neither the script nor the code around it defines."""
+    """A name that neither the script nor the code around it defines.
+
+    For example:
+
+        from loopwright.script import from_source
+
+        from_source("@T.prim_func\\ndef f(A: T.Buffer((4, 4))):\\n    A[0, 0] = x")
+    """
 
     code = "LW0303"
 
@@ -53,7 +73,14 @@ class UndefinedName(DiagnosticError, NameError):
 
 
 class UnknownAttribute(DiagnosticError, AttributeError):
-    """A value has no attribute of that name."""
+    """A value has no attribute of that name.
+
+    For example:
+
+        from loopwright.script import from_source
+
+        from_source("@T.prim_func\\ndef f(A: T.Buffer((4, 4))):\\n    A[0, 0] = T.expp(A[0, 0])")
+    """
 
     code = "LW0304"
 
@@ -68,7 +95,14 @@ class UnknownAttribute(DiagnosticError, AttributeError):
 
 
 class ExpressionFailed(DiagnosticError):
-    """An expression of the script raised an error; the original is its cause."""
+    """An expression of the script raised an error; the original is its cause.
+
+    For example:
+
+        from loopwright.script import from_source
+
+        from_source("@T.prim_func\\ndef f(A: T.Buffer((4, 4))):\\n    A[0, 0] = T.float32(1 // 0)")
+    """
 
     code = "LW0305"
 
@@ -85,7 +119,14 @@ class ExpressionFailed(DiagnosticError):
 
 
 class RankMismatch(DiagnosticError, ValueError):
-    """A buffer was indexed with too few or too many indices."""
+    """A buffer was indexed with too few or too many indices.
+
+    For example:
+
+        from loopwright.script import from_source
+
+        from_source("@T.prim_func\\ndef f(A: T.Buffer((4, 4))):\\n    A[0] = 1.0")
+    """
 
     code = "LW0306"
 
@@ -94,7 +135,14 @@ class RankMismatch(DiagnosticError, ValueError):
 
 
 class MissingAnnotation(DiagnosticError, TypeError):
-    """A parameter does not say what it is."""
+    """A parameter does not say what it is.
+
+    For example:
+
+        from loopwright.script import from_source
+
+        from_source("@T.prim_func\\ndef f(n):\\n    T.evaluate(n)")
+    """
 
     code = "LW0307"
 
@@ -107,7 +155,14 @@ class MissingAnnotation(DiagnosticError, TypeError):
 
 
 class BadParameter(DiagnosticError, TypeError):
-    """A parameter of a kind that functions of the program do not have."""
+    """A parameter of a kind that functions of the program do not have.
+
+    For example:
+
+        from loopwright.script import from_source
+
+        from_source("@T.prim_func\\ndef f(*n: T.int32):\\n    T.evaluate(0)")
+    """
 
     code = "LW0308"
 
@@ -116,7 +171,14 @@ class BadParameter(DiagnosticError, TypeError):
 
 
 class UnsupportedStatement(DiagnosticError):
-    """A Python statement that has no meaning in a script."""
+    """A Python statement that has no meaning in a script.
+
+    For example:
+
+        from loopwright.script import from_source
+
+        from_source("@T.prim_func\\ndef f(A: T.Buffer((4, 4))):\\n    return A[0, 0]")
+    """
 
     code = "LW0309"
 
@@ -125,7 +187,14 @@ class UnsupportedStatement(DiagnosticError):
 
 
 class Rebinding(DiagnosticError):
-    """A name was given a second value in one scope. Names in a script are immutable."""
+    """A name was given a second value in one scope. Names in a script are immutable.
+
+    For example:
+
+        from loopwright.script import from_source
+
+        from_source("@T.prim_func\\ndef f(A: T.Buffer((4, 4))):\\n    x = A[0, 0]\\n    x = A[0, 1]")
+    """
 
     code = "LW0310"
 
@@ -146,7 +215,14 @@ _PLACES = {
 
 
 class Misplaced(DiagnosticError):
-    """A construct stands where it has no meaning: block facts outside a block, function facts inside a loop, …"""
+    """A construct stands where it has no meaning: block facts outside a block, function facts inside a loop, …
+
+    For example:
+
+        from loopwright.script import from_source
+
+        from_source("@T.prim_func\\ndef f(A: T.Buffer((4, 4))):\\n    T.reads(A[0, 0])")
+    """
 
     code = "LW0311"
 
@@ -160,7 +236,15 @@ class Misplaced(DiagnosticError):
 
 
 class DuplicateInBlock(DiagnosticError):
-    """A block says one thing twice."""
+    """A block says one thing twice.
+
+    For example:
+
+        from loopwright.script import from_source
+
+        head = "@T.prim_func\\ndef f(A: T.Buffer((4, 4))):\\n"
+        from_source(head + "    with T.block('b'):\\n        T.where(True)\\n        T.where(True)")
+    """
 
     code = "LW0312"
 
@@ -169,7 +253,15 @@ class DuplicateInBlock(DiagnosticError):
 
 
 class BadAxis(DiagnosticError, ValueError):
-    """A block axis with an impossible domain, binding or kind."""
+    """A block axis with an impossible domain, binding or kind.
+
+    For example:
+
+        from loopwright.script import from_source
+
+        head = "@T.prim_func\\ndef f(A: T.Buffer((4, 4))):\\n"
+        from_source(head + "    with T.block('b'):\\n        v = T.axis.spatial(4, A[0, 0])")
+    """
 
     code = "LW0313"
 
@@ -178,7 +270,14 @@ class BadAxis(DiagnosticError, ValueError):
 
 
 class WrongIterator(DiagnosticError, TypeError):
-    """A for loop over something that is not a loop of the program."""
+    """A for loop over something that is not a loop of the program.
+
+    For example:
+
+        from loopwright.script import from_source
+
+        from_source("@T.prim_func\\ndef f(A: T.Buffer((4, 4))):\\n    for i in [1, 2]:\\n        A[i, i] = 1.0")
+    """
 
     code = "LW0314"
 
@@ -188,7 +287,15 @@ class WrongIterator(DiagnosticError, TypeError):
 
 
 class WrongTargets(DiagnosticError, ValueError):
-    """The names on the left do not match the values on the right."""
+    """The names on the left do not match the values on the right.
+
+    For example:
+
+        from loopwright.script import from_source
+
+        head = "@T.prim_func\\ndef f(A: T.Buffer((4, 4))):\\n"
+        from_source(head + "    for i, j in T.grid(4, 4, 4):\\n        A[i, j] = 1.0")
+    """
 
     code = "LW0315"
 
@@ -197,7 +304,14 @@ class WrongTargets(DiagnosticError, ValueError):
 
 
 class NotAScope(DiagnosticError, TypeError):
-    """A with statement over something that opens no scope."""
+    """A with statement over something that opens no scope.
+
+    For example:
+
+        from loopwright.script import from_source
+
+        from_source("@T.prim_func\\ndef f(A: T.Buffer((4, 4))):\\n    with A[0, 0]:\\n        pass")
+    """
 
     code = "LW0316"
 
@@ -211,7 +325,14 @@ class NotAScope(DiagnosticError, TypeError):
 
 
 class NotAStatement(DiagnosticError, TypeError):
-    """An expression that stands alone and does nothing."""
+    """An expression that stands alone and does nothing.
+
+    For example:
+
+        from loopwright.script import from_source
+
+        from_source("@T.prim_func\\ndef f(A: T.Buffer((4, 4))):\\n    [1, 2]")
+    """
 
     code = "LW0317"
 
@@ -224,7 +345,14 @@ class NotAStatement(DiagnosticError, TypeError):
 
 
 class BadValueType(DiagnosticError, TypeError):
-    """A value of a type that cannot stand here: wrong dtype, wrong lane count, or no expression at all."""
+    """A value of a type that cannot stand here: wrong dtype, wrong lane count, or no expression at all.
+
+    For example:
+
+        from loopwright.script import from_source
+
+        from_source("@T.prim_func\\ndef f(A: T.Buffer((4, 4))):\\n    A['x', 0] = 1.0")
+    """
 
     code = "LW0318"
 
@@ -233,7 +361,14 @@ class BadValueType(DiagnosticError, TypeError):
 
 
 class BadMatch(DiagnosticError, ValueError):
-    """A match_buffer that names nothing a buffer can be matched to."""
+    """A match_buffer that names nothing a buffer can be matched to.
+
+    For example:
+
+        from loopwright.script import from_source
+
+        from_source("@T.prim_func\\ndef f(A: T.Buffer((4, 4))):\\n    B = T.match_buffer(A.data, (4, 4))")
+    """
 
     code = "LW0319"
 
@@ -242,7 +377,16 @@ class BadMatch(DiagnosticError, ValueError):
 
 
 class OpaqueAccess(DiagnosticError):
-    """The regions of a block cannot be inferred, since it touches a buffer through its pointer."""
+    """The regions of a block cannot be inferred, since it touches a buffer through its pointer.
+
+    For example:
+
+        from loopwright.script import from_source
+
+        head = "@T.prim_func\\ndef f(A: T.Buffer((4, 4))):\\n"
+        body = "    for i in range(4):\\n        with T.block('b'):\\n            T.call_extern('int32', 'f', A.data)"
+        from_source(head + body)
+    """
 
     code = "LW0320"
 
@@ -256,7 +400,14 @@ class OpaqueAccess(DiagnosticError):
 
 
 class BadModule(DiagnosticError):
-    """A module whose parts do not fit together."""
+    """A module whose parts do not fit together.
+
+    For example:
+
+        from loopwright.script import from_source
+
+        from_source("@I.ir_module\\nclass M:\\n    x = 1")
+    """
 
     code = "LW0321"
 
@@ -265,7 +416,14 @@ class BadModule(DiagnosticError):
 
 
 class BadAttributes(DiagnosticError, ValueError):
-    """Attributes of a function, block or module that are not a dictionary, or contradict each other."""
+    """Attributes of a function, block or module that are not a dictionary, or contradict each other.
+
+    For example:
+
+        from loopwright.script import from_source
+
+        from_source("@T.prim_func\\ndef f(A: T.Buffer((4, 4))):\\n    T.func_attr([1])")
+    """
 
     code = "LW0322"
 
@@ -274,7 +432,14 @@ class BadAttributes(DiagnosticError, ValueError):
 
 
 class BadThread(DiagnosticError, ValueError):
-    """A thread axis launched twice with different extents, or never declared."""
+    """A thread axis launched twice with different extents, or never declared.
+
+    For example:
+
+        from loopwright.script import from_source
+
+        from_source("@T.prim_func\\ndef f(A: T.Buffer((4, 4))):\\n    n = T.int32()\\n    T.launch_thread(n, 4)")
+    """
 
     code = "LW0323"
 
@@ -283,7 +448,14 @@ class BadThread(DiagnosticError, ValueError):
 
 
 class NotAFunction(DiagnosticError, TypeError):
-    """`@T.prim_func`, `@T.macro` or `@I.ir_module` was applied to something it cannot read."""
+    """`@T.prim_func`, `@T.macro` or `@I.ir_module` was applied to something it cannot read.
+
+    For example:
+
+        from loopwright.script import tir as T
+
+        T.prim_func(5)
+    """
 
     code = "LW0324"
 
@@ -291,6 +463,34 @@ class NotAFunction(DiagnosticError, TypeError):
         super().__init__(
             f"{decorator} expects {expected}, got {type(value).__name__}",
             hint=f"put {decorator} directly above {expected}",
+        )
+
+
+class EndlessMacro(DiagnosticError, RecursionError):
+    """A macro calls itself, directly or through others, without an end.
+
+    The body of a macro is put in place of the call while the script is read. A call inside it that leads back to the
+    same macro would be replaced for ever: no value of the program can stop it, since none exists yet.
+
+    For example:
+
+        from loopwright.script import tir as T, from_source
+
+        @T.macro
+        def again(A):
+            again(A)
+
+        from_source("@T.prim_func\\ndef f(A: T.Buffer(4)):\\n    again(A)", {"again": again})
+    """
+
+    code = "LW0325"
+
+    def __init__(self, name: str, at: SourceLine) -> None:
+        super().__init__(
+            f"macro {name!r} calls itself without an end",
+            at=at,
+            hint="use a loop of the program, or call several macros one after the other",
+            fields={"macro": name},
         )
 
 

@@ -31,9 +31,11 @@ from loopwright.ir import (
 from loopwright.ir.buffer import WrongIndexCount
 from loopwright.ir.expr import binary_operators
 from loopwright.ir.intrinsics import if_then_else
+from loopwright.ir.machine_intrinsics import undef
 from loopwright.ir.operators import cast
 from loopwright.runtime.dtype import DataType
 from loopwright.runtime.errors import DiagnosticError, InternalError, SourceLine
+from loopwright.script.parser.directives import MetaVar
 from loopwright.script.parser.errors import (
     BadValueType,
     ExpressionFailed,
@@ -95,6 +97,16 @@ _UNARY: Final[dict[type[ast.unaryop], Callable[[Any], Any]]] = {
 }
 
 
+_INTRINSIC_MODULES: Final = frozenset(
+    {
+        "loopwright.ir.intrinsics",
+        "loopwright.ir.machine_intrinsics",
+        "loopwright.ir.operators",
+        "loopwright.script.words.values",
+    }
+)
+
+
 class TakesRegions:
     """Marks a function of `T` to which `A[i:i + 4]` is a region; to all others it is a vector."""
 
@@ -122,6 +134,11 @@ class Evaluator:
 
     def value(self, node: ast.expr) -> Any:
         """Like `evaluate`, but a slice of a buffer is the vector it holds."""
+        value = self.assigned(node)
+        return value.value if type(value) is MetaVar else value
+
+    def assigned(self, node: ast.expr) -> Any:
+        """Like `value`, but what T.meta_var marks stays marked: the name it is given leaves nothing in the program."""
         value = self.evaluate(node)
         return self.vector(value, node) if type(value) is BufferRegion else value
 
@@ -289,13 +306,14 @@ class Evaluator:
             if type(node) is ast.Starred:
                 values += self._unpacked(node)
             else:
-                values.append(self.evaluate(node))
+                value = self.evaluate(node)
+                values.append(value.value if type(value) is MetaVar else value)
         return values
 
     def _unpacked(self, node: ast.Starred) -> list[Any]:
         value = self.evaluate(node.value)
         try:
-            return list(value)
+            return list(value.value if type(value) is MetaVar else value)
         except Exception as error:
             raise self.failed(error, node) from error
 
@@ -325,14 +343,24 @@ class Evaluator:
                 kwargs[keyword.arg] = self.evaluate(keyword.value)
         if not isinstance(function, TakesRegions):
             for position, arg in enumerate(args):
-                if type(arg) is BufferRegion:
-                    args[position] = self.vector(arg, node.args[min(position, len(node.args) - 1)])
+                if isinstance(arg, (BufferRegion, list, tuple)):
+                    args[position] = self._vectors(arg, node.args[min(position, len(node.args) - 1)])
+            if "dtype" in kwargs:
+                _place_dtype(function, args, kwargs)
         if isinstance(function, GlobalVar):
             return self._call_function(function, args, node)
         try:
             return function(*args, **kwargs)
         except Exception as error:
             raise self.failed(error, node) from error
+
+    def _vectors(self, value: Any, node: ast.expr) -> Any:
+        """`value` with every region in it, also inside lists, as the vector it holds."""
+        if isinstance(value, BufferRegion):
+            return self.vector(value, node)
+        if type(value) in (list, tuple) and any(isinstance(item, (BufferRegion, list, tuple)) for item in value):
+            return type(value)([self._vectors(item, node) for item in value])
+        return value
 
     def _call_function(self, function: GlobalVar, args: list[Any], node: ast.Call) -> Expr:
         try:
@@ -376,6 +404,18 @@ class Evaluator:
     }
 
 
+def _place_dtype(function: Any, args: list[Any], kwargs: dict[str, Any]) -> None:
+    """`dtype=` as scripts write it after any intrinsic: in front where the result type is asked for, else left out."""
+    if getattr(function, "__module__", None) not in _INTRINSIC_MODULES:
+        return
+    code = getattr(function, "__code__", None)
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount] if code is not None else ()
+    if names[:1] == ("dtype",):
+        args.insert(0, kwargs.pop("dtype"))
+    elif "dtype" not in names:
+        del kwargs["dtype"]
+
+
 def stored_value(value: Any, dtype: DataType) -> Expr:
     """`value` as it is stored in memory of `dtype`: Python numbers take the type, expressions are cast."""
     if isinstance(value, (bool, int, float)) and not dtype.is_vector:
@@ -384,4 +424,6 @@ def stored_value(value: Any, dtype: DataType) -> Expr:
         if isinstance(value, int) and (dtype.is_int or dtype.is_bool):
             return const(value, dtype)
     made = as_expr(value)
+    if isinstance(made, Call) and made.op.name == "tir.undef":
+        return undef(dtype)  # there is nothing to convert
     return made if isinstance(made, StringImm) else cast(made, dtype)

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import ast
 import inspect
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Final
 
 from loopwright.ir import Stmt
-from loopwright.runtime.errors import SourceLine
+from loopwright.runtime.errors import DiagnosticError, SourceLine
 from loopwright.script.parser.directives import MacroCall
-from loopwright.script.parser.errors import ExpressionFailed
-from loopwright.script.parser.scopes import Scopes
+from loopwright.script.parser.errors import EndlessMacro, ExpressionFailed
+from loopwright.script.parser.scopes import Environment, Scopes, closure_of
 
 if TYPE_CHECKING:
     from loopwright.script.parser.statements import StatementParser
+
+_DEEPEST: Final = 100  # macros that call each other: more than this has no end
 
 
 def splice(parser: StatementParser, call: MacroCall, at: SourceLine) -> Stmt:
@@ -27,18 +28,26 @@ def splice(parser: StatementParser, call: MacroCall, at: SourceLine) -> Stmt:
     except TypeError as error:
         raise ExpressionFailed(error, at) from error
     bound.apply_defaults()
+    name = macro.definition.name
+    if parser.macro_depth >= _DEEPEST:
+        raise EndlessMacro(name, at)
     source, scopes = parser.source, parser.scopes
     parser.source = macro.source
     if macro.hygienic:
-        parser.scopes = Scopes(macro.environment)
+        # Last, what enclosing functions have assigned since the definition: a macro may call itself or a later one.
+        late = closure_of(macro.function)
+        parser.scopes = Scopes(Environment(*macro.environment.layers[:-1], late))
+    parser.macro_depth += 1
     parser.scopes.enter()
-    for name, value in bound.arguments.items():
-        parser.scopes.define(name, value, lambda: at)
-    body = parser.body(_statements(macro.definition))
+    try:
+        for parameter, value in bound.arguments.items():
+            parser.scopes.define(parameter, value, lambda: at)
+        body = parser.body(macro.definition.body)
+    except DiagnosticError as error:
+        if parser.macro_depth == 1:  # the outermost call is the one in the user's function
+            error.add_note(f"in macro {name}, called at {at.file}:{at.line}")
+        raise
     parser.scopes.leave()
+    parser.macro_depth -= 1
     parser.source, parser.scopes = source, scopes
     return body
-
-
-def _statements(definition: ast.FunctionDef) -> list[Any]:
-    return list(definition.body)

@@ -9,15 +9,18 @@ from typing import Any, ClassVar
 from loopwright.ir import (
     Allocate,
     AllocateConst,
+    AttrStmt,
     Block,
     Buffer,
     BufferRealize,
+    Call,
     DeclBuffer,
     Expr,
     IterVar,
     MatchBufferRegion,
     PrimType,
     Stmt,
+    StringImm,
     Type,
     Var,
     const,
@@ -40,6 +43,7 @@ class Frames(Evaluator):
     def __init__(self, source: Source, scopes: Scopes) -> None:
         super().__init__(source, scopes)
         self.frames: list[Frame] = []
+        self.macro_depth = 0  # how many macros are being spliced into each other
         self.loops: dict[Var, tuple[Expr, Expr]] = {}  # enclosing loops: their variable, start and extent
         self.threads: dict[Var, IterVar | str] = {}  # the launched axis, or the tag of one not launched yet
         # Blocks that may turn out to be the root, whose regions are left empty, with those still to infer.
@@ -76,6 +80,8 @@ class Frames(Evaluator):
                 raise self.failed(error, node) from error
         if isinstance(value, Var):
             return value.type_annotation
+        if isinstance(value, Call) and value.op.name == "tir.type_annotation":
+            return PrimType(value.dtype)
         if isinstance(value, str):
             try:
                 return PrimType(DataType(value))
@@ -170,9 +176,15 @@ class Memory(Frames):
 
     def _realize(self, spec: d.RealizeSpec, name: str, node: ast.expr) -> tuple[None, Wrap]:
         buffer, span = spec.region.buffer, self.place(node)
-        if spec.scope not in ("", buffer.scope()):
-            raise BadValueType(f"{buffer.name} lives in {buffer.scope()!r} memory, not in {spec.scope!r}", span)
-        return None, lambda body: BufferRealize._make(buffer, spec.region.region, spec.condition, body, span=span)
+
+        def close(body: Stmt) -> Stmt:
+            stored = BufferRealize._make(buffer, spec.region.region, spec.condition, body, span=span)
+            if spec.scope in ("", buffer.scope()):
+                return stored
+            # The memory is chosen where the region is stored, not where the buffer was declared.
+            return AttrStmt._make(buffer, "realize_scope", StringImm(spec.scope), stored, span=span)
+
+        return None, close
 
     openers: ClassVar[dict[type, Callable[[Any, Any, str, ast.expr], tuple[Any, Wrap]]]] = {
         d.DeclSpec: _decl_buffer,

@@ -93,6 +93,10 @@ class Scopes:
         """Whether the innermost frame gives `name` a value."""
         return name in self.frames[-1]
 
+    def has(self, value: object) -> bool:
+        """Whether some name of the script stands for this very object."""
+        return any(known is value for known in self.values.values())
+
     def names(self) -> set[str]:
         return set(self.values) | self.environment.names()
 

@@ -18,7 +18,7 @@ _EXCERPT_LINES: Final = 8
 @deep
 def script_text(obj: Any, **options: Any) -> str:
     """`obj` as Python text; functions and modules parse back to the same program."""
-    return _print(obj, make_options(options), declarations=True)
+    return _print(obj, make_options(obj, options), declarations=True)
 
 
 @deep

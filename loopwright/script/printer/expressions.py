@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar, Final
 
+from loopwright.arith.index_map import IndexMap
 from loopwright.ir import (
     EQ,
     GE,
@@ -63,8 +64,10 @@ from loopwright.ir import (
     Var,
     Visitor,
     intrinsics,
+    machine_intrinsics,
     operators,
 )
+from loopwright.runtime.dtype import INT64
 from loopwright.script.printer.literals import float_text, quote, type_text, var_creation
 from loopwright.script.printer.names import Names
 from loopwright.script.printer.options import Options
@@ -96,14 +99,25 @@ _LITERALS: Final = (IntImm, FloatImm, StringImm)
 _DIVISIONS: Final = (FloorDiv, FloorMod, Mod)
 
 # Operator name → its builder; `T.exp(x)` is written only when the builder makes the same call again.
-_BUILDERS: Final[dict[str, Callable[..., Expr]]] = {
-    f"tir.{name}": getattr(intrinsics, name)
-    for name in intrinsics.__all__
-    if name not in ("Cast", "all", "any", "call_tir", "call_intrin", "reinterpret") and f"tir.{name}" in Op.registry
-} | {
-    f"tir.{name}": getattr(operators, name)
-    for name in "bitwise_and bitwise_or bitwise_xor bitwise_not shift_left shift_right".split()
-}
+_BUILDERS: Final[dict[str, Callable[..., Expr]]] = (
+    {
+        f"tir.{name}": getattr(intrinsics, name)
+        for name in intrinsics.__all__
+        if name not in ("Cast", "all", "any", "call_tir", "call_intrin", "reinterpret") and f"tir.{name}" in Op.registry
+    }
+    | {
+        f"tir.{name}": getattr(operators, name)
+        for name in "bitwise_and bitwise_or bitwise_xor bitwise_not shift_left shift_right".split()
+    }
+    | {
+        f"tir.{name}": getattr(machine_intrinsics, name)
+        for name in machine_intrinsics.__all__
+        if f"tir.{name}" in Op.registry and name not in (*machine_intrinsics.DTYPE_FIRST, "tvm_struct_get")
+    }
+)
+# Calls that are written with the type of their result, in front or at the end.
+_DTYPE_FIRST: Final = frozenset(f"tir.{name}" for name in (*machine_intrinsics.DTYPE_FIRST, "undef", "type_annotation"))
+_DTYPE_LAST: Final = frozenset({"tir.tvm_struct_get"})
 # Calls whose first argument names what is called; the result type is written before it.
 _NAMED_CALLEE: Final = {
     f"tir.{name}": name for name in "call_extern call_pure_extern call_llvm_intrin call_llvm_pure_intrin".split()
@@ -124,6 +138,7 @@ class ExpressionPrinter(Visitor):
         self.functions: dict[str, tuple[str, str]] = {}  # of the module: name → (how it is written, its result type)
         self.out: list[str] = []
         self.uses_ir_prefix = False
+        self.in_lambda = False
 
     def text(self, node: Node, level: int = 0) -> str:
         """`node` as text, in parentheses if it binds less tightly than `level`."""
@@ -140,8 +155,12 @@ class ExpressionPrinter(Visitor):
     def undefined(self, node: Var | Buffer) -> str:
         """How a variable or buffer that nothing defines is written; statement printers declare it."""
         fallback = "buffer" if isinstance(node, Buffer) else "v"
-        made = self.texts[node] = self.names.fresh_everywhere(node.name, fallback)
+        made = self.texts[node] = self.names.fresh_everywhere(self.hint(node), fallback)
         return made
+
+    def hint(self, node: Var | Buffer) -> str:
+        """What the name of `node` is made from."""
+        return f"{node.name}_{id(node):#x}" if self.options.show_object_address else node.name
 
     # --- leaves ---
 
@@ -195,11 +214,14 @@ class ExpressionPrinter(Visitor):
             table[type(b)](self, b, right)
 
     def _is_turned_around(self, a: Expr, b: Expr) -> bool:
-        """Whether Python asks `b` first: for a Python number, and when `b`'s class is a subclass of `a`'s."""
+        """Whether Python asks `b` first: for a Python number, and when `b`'s class is a subclass of `a`'s.
+
+        The parser keeps the order of `0 < n`; in the body of a lambda it is Python that compares.
+        """
         if isinstance(a, IntImm):
-            return a.dtype is self.options.int_dtype
+            return self.in_lambda and a.dtype is self.options.int_dtype
         if isinstance(a, FloatImm):
-            return a.dtype is self.options.float_dtype
+            return self.in_lambda and a.dtype is self.options.float_dtype
         return type(b) is not type(a) and issubclass(type(b), type(a))
 
     def visit_Not(self, node: Not, level: int = 0) -> None:
@@ -290,6 +312,10 @@ class ExpressionPrinter(Visitor):
             self.call(f"{prefix}.reinterpret", args, quote(node.dtype))
         elif name in _BUILDERS and _is_same_call(node, name):
             self.call(f"{prefix}.{name.removeprefix('tir.')}", args)
+        elif name in _DTYPE_FIRST:
+            self.call(f"{prefix}.{name.removeprefix('tir.')}", args, quote(node.dtype))
+        elif name in _DTYPE_LAST and len(args) == 3:
+            self.call(f"{prefix}.{name.removeprefix('tir.')}", args, last=quote(node.dtype))
         else:
             self.call(f"{prefix}.call_intrin", args, f"{quote(node.dtype)}, {quote(name)}")
 
@@ -381,14 +407,45 @@ class ExpressionPrinter(Visitor):
     def visit_CommReducer(self, node: CommReducer, level: int = 0) -> None:
         self.names.enter()
         for var in (*node.lhs, *node.rhs):
-            self.texts[var] = self.names.fresh(var.name)
+            self.texts[var] = self.names.fresh(self.hint(var))
         arguments = ", ".join([self.texts[var] for var in (*node.lhs, *node.rhs)])
+        self.in_lambda = True
         results = self.texts_of(node.result)
+        self.in_lambda = False
         body = results if len(node.result) == 1 else f"({results})"
         identity = self.texts_of(node.identity_element)
         self.out.append(f"{self.prefix}.comm_reducer(lambda {arguments}: {body}, [{identity}])")
         for var in (*node.lhs, *node.rhs):
             del self.texts[var]
+        self.names.leave()
+
+    def visit_IndexMap(self, node: IndexMap, level: int = 0) -> None:
+        self.out.append(f"{self.prefix}.index_map(")
+        self._lambda(node.initial_indices, node.final_indices)
+        if node.inverse_index_map is not None:
+            self.out.append(", inverse_index_map=")
+            self._lambda(node.inverse_index_map.initial_indices, node.inverse_index_map.final_indices)
+        dtypes = {var.dtype for var in node.initial_indices}
+        if dtypes and dtypes != {INT64}:
+            self.out.append(f", index_dtype={quote(min(dtypes))}")
+        self.out.append(")")
+
+    def _lambda(self, params: tuple[Var, ...], results: tuple[Expr, ...]) -> None:
+        """A function from indices to a tuple of indices."""
+        self.names.enter()
+        outer = {var: self.texts.get(var) for var in params}
+        for var in params:
+            self.texts[var] = self.names.fresh(self.hint(var))
+        arguments = ", ".join([self.texts[var] for var in params])
+        comma = "," if len(results) == 1 else ""
+        self.in_lambda = True
+        self.out.append(f"lambda {arguments}: ({self.texts_of(results)}{comma})")
+        self.in_lambda = False
+        for var, text in outer.items():
+            if text is None:
+                del self.texts[var]
+            else:
+                self.texts[var] = text
         self.names.leave()
 
     def visit_Reduce(self, node: Reduce, level: int = 0) -> None:
@@ -429,7 +486,7 @@ def _is_rebuilt(cls: type[BinaryExpr], a: Expr, b: Expr) -> bool:
 def _is_same_call(node: Call, name: str) -> bool:
     """Whether the builder of this intrinsic, given the arguments, makes the same call again."""
     args: list[Any] = list(node.args)
-    if name == "tir.call_packed" and args and isinstance(args[0], StringImm):
+    if name in ("tir.call_packed", "tir.call_cpacked") and args and isinstance(args[0], StringImm):
         args[0] = args[0].value
     try:
         made = _BUILDERS[name](*args)

@@ -42,7 +42,7 @@ class FunctionPrinter(StatementPrinter):
         buffer = func.buffer_map.get(param)
         if buffer is not None and self._is_simple(param, buffer):
             self.hidden.add(param)
-            name = self.names.fresh(buffer.name, "buffer")
+            name = self.names.fresh(self.hint(buffer), "buffer")
             arguments = self.buffer_arguments(buffer, name, show_dtype=True)
             self.define(buffer, name)
             return f"{name}: {self.prefix}.Buffer({arguments})"

@@ -36,6 +36,8 @@ def number_text(value: float, dtype: DataType) -> str | None:
 
 def float_text(value: float, dtype: DataType, prefix: str, bare: bool) -> str:
     """A floating-point literal, e.g. `T.float32(0.5)`."""
+    if dtype.custom:
+        return f'{prefix}.FloatImm("{dtype}", {value!r})'
     text = number_text(value, dtype)
     if text is None:
         return f'{prefix}.{dtype}("{value!r}")'

@@ -76,7 +76,7 @@ class ScopePrinter(DataPrinter):
 
     def define_var(self, var: Var) -> str:
         """A name for `var` in this scope."""
-        name = self.names.fresh(var.name)
+        name = self.names.fresh(self.hint(var))
         self.define(var, name)
         return name
 
@@ -115,7 +115,7 @@ class ScopePrinter(DataPrinter):
         """Declare the buffers that look through the pointer `var` and are declared nowhere."""
         for buffer in self.learned.aliases.get(var, ()):
             if buffer not in self.texts:
-                name = self.names.fresh(buffer.name, "buffer")
+                name = self.names.fresh(self.hint(buffer), "buffer")
                 arguments = self.buffer_arguments(buffer, name)
                 self.line(f"{name} = {self.prefix}.Buffer({arguments})")
                 self.define(buffer, name)
@@ -197,7 +197,7 @@ class ScopePrinter(DataPrinter):
 
     def declare_buffer(self, buffer: Buffer, function: str, first: str = "", show_dtype: bool = False) -> str:
         """`A = T.function(first, shape, …)`: emits the line, defines the buffer, returns its name."""
-        name = self.names.fresh(buffer.name, "buffer")
+        name = self.names.fresh(self.hint(buffer), "buffer")
         arguments = self.buffer_arguments(buffer, name, show_dtype)
         self.line(f"{name} = {self.prefix}.{function}({first}{', ' if first else ''}{arguments})")
         self.define(buffer, name)

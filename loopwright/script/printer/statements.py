@@ -29,6 +29,7 @@ from loopwright.ir import (
     PrimType,
     SeqStmt,
     Stmt,
+    StringImm,
     Var,
     While,
 )
@@ -136,6 +137,10 @@ class StatementPrinter(BlockPrinter):
         if isinstance(thread, IterVar) and _is_launch(thread, stmt):
             self._launch(thread, stmt, last)
             return
+        if self._is_scoped_realize(stmt):
+            assert isinstance(stmt.body, BufferRealize) and isinstance(stmt.value, StringImm)
+            self._realize(stmt.body, stmt.value.value, last)
+            return
         text = f"{self.data_text(thread)}, {quote(stmt.attr_key)}, {self.text(stmt.value)}"
         self.rest(f"{self.prefix}.attr({text})", stmt.body, last)
 
@@ -150,7 +155,7 @@ class StatementPrinter(BlockPrinter):
             self.rest_with_var(var, f"{self.prefix}.launch_thread({tag}, {extent})", stmt.body, last)
             return
         if var not in self.texts:
-            self.texts[var] = self.names.fresh_everywhere(var.name)
+            self.texts[var] = self.names.fresh_everywhere(self.hint(var))
             self.top.append(f"{self.texts[var]} = {self.prefix}.env_thread({tag})")
         self.rest(f"{self.prefix}.launch_thread({self.texts[var]}, {extent})", stmt.body, last)
 
@@ -212,7 +217,7 @@ class StatementPrinter(BlockPrinter):
             self._table[type(body)](self, body, True)
             return
         with self.scope(indent=False):
-            name = self.names.fresh(buffer.name, "buffer")
+            name = self.names.fresh(self.hint(buffer), "buffer")
             arguments = self.buffer_arguments(buffer, name)
             self.define(buffer, name)
             self.line(f"with {self.prefix}.decl_buffer({arguments}) as {name}:")
@@ -220,10 +225,26 @@ class StatementPrinter(BlockPrinter):
                 self.declare_aliases(buffer.data)
                 self._table[type(body)](self, body, True)
 
+    def _is_scoped_realize(self, stmt: AttrStmt) -> bool:
+        """Whether `T.realize(region, scope)` makes this attribute and the statement below it."""
+        below, scope = stmt.body, stmt.value
+        return (
+            stmt.attr_key == "realize_scope"
+            and self.options.syntax_sugar
+            and isinstance(below, BufferRealize)
+            and below.buffer is stmt.node
+            and id(below) not in self.marked
+            and isinstance(scope, StringImm)
+            and scope.value not in ("", below.buffer.scope())
+        )
+
     def visit_BufferRealize(self, stmt: BufferRealize, last: bool = True) -> None:
+        self._realize(stmt, stmt.buffer.scope(), last)
+
+    def _realize(self, stmt: BufferRealize, scope: str, last: bool) -> None:
         region = self.text(BufferRegion(stmt.buffer, stmt.bounds))
         condition = "" if _is_true(stmt.condition) else f", {self.text(stmt.condition)}"
-        self.rest(f"{self.prefix}.realize({region}, {quote(stmt.buffer.scope())}{condition})", stmt.body, last)
+        self.rest(f"{self.prefix}.realize({region}, {quote(scope)}{condition})", stmt.body, last)
 
     def visit_Prefetch(self, stmt: Prefetch, last: bool = True) -> None:
         self.line(f"{self.prefix}.prefetch({self.text(stmt.buffer)}, [{self.texts_of(stmt.bounds)}])")
@@ -280,5 +301,3 @@ def _same_exprs(a: tuple[Expr, ...], b: tuple[Expr, ...]) -> bool:
         if left.value != right.value or left.dtype is not right.dtype:
             return False
     return True
-
-

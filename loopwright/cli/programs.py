@@ -1,0 +1,202 @@
+"""programs: what a Python file defines that Loopwright can show and run.
+
+The file is executed (its `if __name__ == "__main__":` part is not), and its top-level names are looked at: functions
+under `@T.prim_func`, modules, schedules, and te tensors that no other tensor of the file reads. `T` and `I` are known
+without imports, so that text which `show` or `script()` printed is a file like any other.
+"""
+
+from __future__ import annotations
+
+import importlib
+import runpy
+import sys
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from loopwright.ir import IRModule, PrimFunc
+from loopwright.runtime.errors import LoopwrightError
+
+
+class NoSuchFile(LoopwrightError, FileNotFoundError):
+    """The file that a command was given does not exist, or is a directory.
+
+    For example:
+
+        from loopwright.cli.programs import load_file
+
+        load_file("nowhere.py")
+    """
+
+    code = "LW0021"
+
+    def __init__(self, path: Path) -> None:
+        what = "is a directory" if path.is_dir() else "does not exist"
+        folder = path.parent
+        near = get_close_matches(path.name, [one.name for one in folder.iterdir()], 1, 0.75) if folder.is_dir() else []
+        super().__init__(
+            f"{path} {what}",
+            hint=f"did you mean {folder / near[0]}?"
+            if near and not path.is_dir()
+            else "give the path of a Python file",
+            fields={"path": str(path)},
+        )
+
+
+class NoProgram(LoopwrightError, ValueError):
+    """The file defines nothing at its top level that could be shown or run.
+
+    Programs are functions under `@T.prim_func`, modules under `@I.ir_module`, schedules, and te tensors. Those made
+    inside a function are not seen: give them a name at the top level of the file.
+
+    For example:
+
+        from loopwright.cli.programs import choose
+
+        choose({}, None, "empty.py")
+    """
+
+    code = "LW0022"
+
+    def __init__(self, file: str) -> None:
+        super().__init__(
+            f"{file} defines no program",
+            why="no top-level name is a function of the program, a module, a schedule or a te tensor",
+            hint="define one with @T.prim_func, or give the result of te.create_prim_func a name",
+        )
+
+
+class NoSuchProgram(LoopwrightError, LookupError):
+    """A file was asked for a program that it does not define.
+
+    For example:
+
+        from loopwright.cli.programs import choose
+        from loopwright.script import from_source
+
+        func = from_source("@T.prim_func\\ndef add(n: T.int32):\\n    T.evaluate(n)")
+        choose({"add": func}, "ad", "file.py")
+    """
+
+    code = "LW0023"
+
+    def __init__(self, file: str, name: str, names: Sequence[str]) -> None:
+        near = get_close_matches(name, names, 1)
+        super().__init__(
+            f"{file} defines no program {name!r}; it defines {', '.join(names)}",
+            hint=f"did you mean {near[0]!r}?" if near else None,
+            fields={"name": name, "candidates": list(names)},
+        )
+
+
+class Program(NamedTuple):
+    """A program under the name that the file gives it."""
+
+    name: str
+    module: IRModule
+
+
+def compiled(module: IRModule, target: str) -> Any:
+    """The native code of a program. A command stands where a user stands: it takes the public `build`."""
+    return importlib.import_module("loopwright").build(module, target=target)
+
+
+def split_name(argument: str) -> tuple[str, str | None]:
+    """`FILE:NAME` taken apart; NAME is None when there is none."""
+    path, colon, name = argument.rpartition(":")
+    if not colon or not name.replace(".", "_").isidentifier() or Path(argument).exists():
+        return argument, None
+    return path, name
+
+
+def load_file(file: str, run_name: str = "__loopwright__") -> dict[str, Any]:
+    """The names that the file defines, after executing it; its folder is on the path, as for a script."""
+    from loopwright.script import ir, tir
+
+    path = Path(file)
+    if not path.is_file():
+        raise NoSuchFile(path)
+    folder = str(path.resolve().parent)
+    sys.path.insert(0, folder)
+    try:
+        return runpy.run_path(str(path), {"T": tir, "I": ir}, run_name)
+    finally:
+        sys.path.remove(folder)
+
+
+def choose(names: Mapping[str, Any], wanted: str | None, file: str) -> list[Program]:
+    """The programs among `names`: all, or the one wanted (`NAME`, or `MODULE.FUNCTION`)."""
+    programs = find_programs(names)
+    if wanted is None:
+        if not programs:
+            raise NoProgram(file)
+        return programs
+    found = {program.name: program.module for program in programs}
+    if wanted not in found and wanted in names and _is_tensor(names[wanted]):
+        return [Program(wanted, _tensor_module(names[wanted], wanted))]
+    owner, _, function = wanted.partition(".")
+    if wanted in found:
+        return [Program(wanted, found[wanted])]
+    if function and owner in found and function in found[owner]:
+        return [Program(wanted, IRModule({function: found[owner][function]}))]
+    if not found:
+        raise NoProgram(file)
+    raise NoSuchProgram(file, wanted, list(found))
+
+
+def find_programs(names: Mapping[str, Any]) -> list[Program]:
+    """Every program among the top-level names of a file, in the order they were defined."""
+    found: list[Program] = []
+    seen: set[int] = set()
+    for name, value in names.items():
+        module = _as_module(value, name)
+        if module is not None and not name.startswith("_") and id(value) not in seen:
+            seen.add(id(value))
+            found.append(Program(name, module))
+    return found or _tensor_programs(names)
+
+
+def _as_module(value: Any, name: str) -> IRModule | None:
+    if isinstance(value, PrimFunc):
+        return IRModule({value.name if "global_symbol" in value.attrs else name: value})
+    if isinstance(value, IRModule):
+        return value
+    scheduled = getattr(value, "mod", None) if type(value).__name__ == "Schedule" else None
+    return scheduled if isinstance(scheduled, IRModule) else None
+
+
+def _is_tensor(value: Any) -> bool:
+    if "loopwright.te" not in sys.modules:
+        return False
+    from loopwright.te import Tensor
+
+    return isinstance(value, Tensor)
+
+
+def _tensor_programs(names: Mapping[str, Any]) -> list[Program]:
+    """The te tensors that no other one reads, each with the placeholders it needs as a function."""
+    tensors = {name: value for name, value in names.items() if _is_tensor(value) and not name.startswith("_")}
+    read = {id(source.op) for tensor in tensors.values() for source in tensor.op.input_tensors}
+    return [
+        Program(name, _tensor_module(tensor, name))
+        for name, tensor in tensors.items()
+        if tensor.op.input_tensors and id(tensor.op) not in read
+    ]
+
+
+def _tensor_module(tensor: Any, name: str) -> IRModule:
+    from loopwright import te
+
+    placeholders: dict[Any, None] = {}
+    pending, seen = [tensor], set()
+    while pending:
+        one = pending.pop(0)
+        if id(one.op) in seen:
+            continue
+        seen.add(id(one.op))
+        if not one.op.input_tensors:
+            placeholders[one] = None
+        pending += one.op.input_tensors
+    func = te.create_prim_func([*placeholders, tensor])
+    return IRModule({name: func.with_attr("global_symbol", name)})

@@ -1,0 +1,143 @@
+"""Words for memory: buffers, allocations, regions."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from loopwright.ir import Buffer as BufferNode
+from loopwright.ir import BufferLoad, BufferStore, Evaluate, IntImm, Prefetch, Stmt, Var, as_expr, as_exprs, cast, const
+from loopwright.ir import Range as RangeNode
+from loopwright.runtime.dtype import DataType
+from loopwright.script.parser import directives as d
+from loopwright.script.parser.expressions import TakesRegions
+from loopwright.script.words.types import DtypeFunction
+from loopwright.script.words.values import Range
+
+__all__ = [
+    "Buffer",
+    "alloc_buffer",
+    "allocate",
+    "allocate_const",
+    "buffer_decl",
+    "buffer_store",
+    "decl_buffer",
+    "evaluate",
+    "match_buffer",
+    "prefetch",
+    "realize",
+]
+
+
+def _spec(
+    shape: Any,
+    dtype: str | None = "float32",
+    data: Var | None = None,
+    strides: Sequence[Any] | None = None,
+    elem_offset: Any = None,
+    scope: str = "global",
+    align: int = 0,
+    offset_factor: int = 0,
+    buffer_type: str = "",
+    axis_separators: Sequence[int] | None = None,
+) -> d.BufferSpec:
+    sizes = None if shape is None else tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
+    if isinstance(dtype, DtypeFunction):
+        dtype = dtype.dtype
+    return d.BufferSpec(
+        sizes, dtype, data, strides, elem_offset, scope, align, offset_factor, buffer_type, axis_separators
+    )
+
+
+class _BufferWord:
+    """`T.Buffer((16, 16), "float32")`: a parameter's annotation, or a buffer over memory that exists."""
+
+    def __call__(self, shape: Any, dtype: str = "float32", *args: Any, **kwargs: Any) -> d.BufferSpec:
+        return _spec(shape, dtype, *args, **kwargs)
+
+    def __getitem__(self, keys: Any) -> d.BufferSpec:
+        """The older spelling `T.Buffer[(16, 16), "float32"]`."""
+        warnings.warn("T.Buffer[...] is deprecated: write T.Buffer(shape, dtype)", DeprecationWarning, stacklevel=2)
+        return _spec(*keys) if isinstance(keys, tuple) and len(keys) == 2 else _spec(keys)
+
+
+Buffer = _BufferWord()
+
+
+def buffer_decl(shape: Any, dtype: str = "float32", *args: Any, **kwargs: Any) -> d.BufferSpec:
+    """An older spelling of `T.Buffer`."""
+    warnings.warn("T.buffer_decl is deprecated: write T.Buffer(shape, dtype)", DeprecationWarning, stacklevel=2)
+    return _spec(shape, dtype, *args, **kwargs)
+
+
+def alloc_buffer(shape: Any, dtype: str = "float32", *args: Any, **kwargs: Any) -> d.AllocBuffer:
+    """Memory of the enclosing block, or of the root block."""
+    return d.AllocBuffer(_spec(shape, dtype, *args, **kwargs))
+
+
+def decl_buffer(shape: Any, dtype: str = "float32", *args: Any, **kwargs: Any) -> d.DeclSpec:
+    """A buffer over `data`; without `data` its memory is allocated too."""
+    return d.DeclSpec(_spec(shape, dtype, *args, **kwargs))
+
+
+@TakesRegions
+def match_buffer(param: Any, shape: Any = None, dtype: str | None = None, *args: Any, **kwargs: Any) -> d.MatchSpec:
+    """The buffer behind a parameter, or, inside a block, a buffer that names a region."""
+    return d.MatchSpec(param, _spec(shape, dtype, *args, **kwargs))
+
+
+def allocate(
+    extents: Any,
+    dtype: str,
+    scope: str = "global",
+    condition: Any = None,
+    annotations: Mapping[str, Any] | None = None,
+) -> d.AllocateSpec:
+    """A pointer to fresh memory."""
+    sizes = extents if isinstance(extents, (tuple, list)) else (extents,)
+    holds = const(True) if condition is None else as_expr(condition)
+    return d.AllocateSpec(as_exprs(tuple(sizes)), DataType(dtype), scope, holds, annotations or {}, None)
+
+
+def allocate_const(
+    data: Any, dtype: str, extents: Sequence[Any], annotations: Mapping[str, Any] | None = None
+) -> d.AllocateConstSpec:
+    """A pointer to constant memory that holds `data`, a list or an array."""
+    sizes = as_exprs(tuple(extents))
+    shape = [one.value for one in sizes if isinstance(one, IntImm)]
+    if len(shape) != len(sizes):
+        raise ValueError("allocate_const: the extents must be constants")
+    flat = np.asarray(data, DataType(dtype).numpy()).reshape(-1)
+    if flat.size != prod(shape):
+        raise ValueError(f"allocate_const: {flat.size} values for extents {shape}, which hold {prod(shape)}")
+    values = flat.reshape(shape)
+    return d.AllocateConstSpec(values, DataType(dtype), sizes, annotations or {}, None)
+
+
+@TakesRegions
+def realize(buffer_slice: Any, storage_scope: str = "", condition: Any = True) -> d.RealizeSpec:
+    """Have a region stored while the scope runs."""
+    region = d.region_of(buffer_slice)
+    if region is None:
+        raise TypeError("realize: give a region such as A[0:16, 0:16]")
+    return d.RealizeSpec(region, storage_scope, as_expr(condition))
+
+
+def prefetch(buffer: BufferNode, bounds: Sequence[Any]) -> Stmt:
+    """Ask for a region of `buffer` to be brought near."""
+    return Prefetch(buffer, tuple([one if isinstance(one, RangeNode) else Range(*one) for one in bounds]))
+
+
+def buffer_store(buffer: BufferNode, value: Any, indices: Sequence[Any]) -> Stmt:
+    """The assignment `buffer[indices] = value`."""
+    places = as_exprs(tuple(indices) if isinstance(indices, (tuple, list)) else (indices,))
+    return BufferStore(buffer, cast(as_expr(value), BufferLoad(buffer, places).dtype), places)
+
+
+def evaluate(value: Any) -> Stmt:
+    """Compute `value` for its effect."""
+    return Evaluate(as_expr(value))
