@@ -2,11 +2,12 @@
 
 Start with `reduction_init.py` (where the start value of a reduction is written), then `instances.py` (which iterations
 run, and when) and `accesses.py` (what they read and write). On these stand the checks of every build: `bounds.py`,
-`uninitialised.py` and `races.py`; and `dataflow.py`, which write each read sees, for the proofs of schedules. Index
-arithmetic is in `affine.py`; quick proofs are in `ranges.py`, exact ones, by isl, in `polyhedral.py`.
+`block_domains.py`, `uninitialised.py` and `races.py`; and `dataflow.py`, which write each read sees, for the proofs of
+schedules. Index arithmetic is in `affine.py`; quick proofs are in `ranges.py`, exact ones, by isl, in `polyhedral.py`.
 """
 
 from loopwright.analysis.accesses import Access, Program, accesses_of
+from loopwright.analysis.block_domains import AxisLeavesDomain, check_domains
 from loopwright.analysis.bounds import OutOfBounds, check_bounds
 from loopwright.analysis.check import check_program
 from loopwright.analysis.instances import Instance, Loop
@@ -16,6 +17,7 @@ from loopwright.analysis.uninitialised import UninitialisedRead, check_initialis
 
 __all__ = [
     "Access",
+    "AxisLeavesDomain",
     "InitUsesReduction",
     "Instance",
     "Loop",
@@ -25,6 +27,7 @@ __all__ = [
     "UninitialisedRead",
     "accesses_of",
     "check_bounds",
+    "check_domains",
     "check_initialised",
     "check_program",
     "check_races",

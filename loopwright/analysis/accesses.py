@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any, Final, TypeGuard
 
 from loopwright.analysis.affine import Affine, Condition, Form, Ge, constant
-from loopwright.analysis.instances import Instance, InstanceWalk, Loop
+from loopwright.analysis.instances import Instance, InstanceWalk, Loop, Realized
 from loopwright.analysis.polyhedral import Polyhedra
 from loopwright.analysis.ranges import Ranges
 from loopwright.analysis.reduction_init import write_named_inits
@@ -93,6 +93,7 @@ class Program:
         self.function = function
         self.affine: Affine = walk.affine
         self.accesses: Sequence[Access] = walk.accesses
+        self.realized: Sequence[Realized] = walk.realized
         self.homes = walk.homes
         self.unknown: set[Var] = walk.unknown
         self.effects: Sequence[Call] = walk.effects  # calls that do something besides returning a value
@@ -100,6 +101,7 @@ class Program:
         if walk.may_leave:
             for access in walk.accesses:
                 access.exact = False
+            self.realized = [realized._replace(exact=False) for realized in walk.realized]
         # Sizes of arguments are not negative, whatever the caller gives.
         self.sizes: set[Var] = set()
         self.context: list[Ge] = []

@@ -24,6 +24,18 @@ class OutOfBounds(LoopwrightError, IndexError):
     Found before anything runs: loop bounds, conditions and indices are affine, so every iteration is known. The message
     shows the first iteration that goes wrong, for the smallest sizes. Either the loop runs too far, or the access needs
     a condition: `if`, `T.where` or `if_then_else` around it (not `Select`, which computes both of its sides).
+
+    For example:
+
+        import loopwright
+        from loopwright.script import tir as T
+
+        @T.prim_func
+        def shift(A: T.Buffer(8)):
+            for i in range(8):
+                A[i] = A[i + 1]
+
+        loopwright.build(shift)
     """
 
     code = "LW0821"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from loopwright.analysis.accesses import accesses_of
+from loopwright.analysis.block_domains import check_domains_in
 from loopwright.analysis.bounds import check_bounds_in
 from loopwright.analysis.races import check_races_in
 from loopwright.analysis.uninitialised import check_initialised_in
@@ -10,13 +11,15 @@ from loopwright.ir import IRModule, PrimFunc
 
 
 def check_program(program: IRModule | PrimFunc) -> None:
-    """Raise OutOfBounds, UninitialisedRead or ParallelRace for the first certain error of any function.
+    """Raise an error for the first thing that certainly goes wrong in any function.
 
-    Works on programs at every stage. What depends on data, and what isl cannot decide within its budget, passes.
+    AxisLeavesDomain, OutOfBounds, UninitialisedRead or ParallelRace. Works on programs at every stage. What depends on
+    data, and what isl cannot decide within its budget, passes.
     """
     functions = [program] if isinstance(program, PrimFunc) else list(program.functions.values())
     for function in functions:
         walked = accesses_of(function)
+        check_domains_in(walked)
         check_bounds_in(walked)
         check_initialised_in(walked)
         check_races_in(walked)

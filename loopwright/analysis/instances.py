@@ -86,6 +86,16 @@ class Instance(NamedTuple):
     place: Place
 
 
+class Realized(NamedTuple):
+    """A block that runs: what its axes are (None where that is not affine), in which loops, under which conditions."""
+
+    node: BlockRealize
+    values: tuple[Form | None, ...]
+    loops: tuple[Loop, ...]
+    guards: tuple[Condition, ...]
+    exact: bool
+
+
 def common_depth(a: Instance, b: Instance) -> int:
     """How many loops are around both."""
     depth = 0
@@ -121,6 +131,7 @@ class InstanceWalk(Visitor):
         self.binders: dict[Var, Place] = {}  # loop variables, axes and lets → the block inside which they are bound
         self.homes: dict[Var, tuple[Loop, ...]] = {}  # memory allocated in the program → the loops around that place
         self.views: dict[Buffer, View] = {}
+        self.realized: list[Realized] = []
         self.has_threads = False  # loops bound to threads: statements are not in one order
         self.may_leave = False  # a return inside loops or conditions: any statement may be skipped
         self._outer: tuple[int, ...] = ()
@@ -235,6 +246,8 @@ class InstanceWalk(Visitor):
         self.guard(realize.predicate)
         self.place.has_blocks = True
         self.place = Place(block, len(self.loops), tuple([self.affine.values[axis.var] for axis in block.iter_vars]))
+        if block.iter_vars:
+            self.realized.append(Realized(realize, self.place.values, self.loops, self.guards, self.exact))
         for axis in block.iter_vars:
             self.binders[axis.var] = self.place
         if block.iter_vars or block.name_hint != "root":  # the block around every function means nothing to its author

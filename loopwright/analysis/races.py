@@ -34,6 +34,18 @@ class ParallelRace(LoopwrightError, ValueError):
     The result would depend on which of them comes first. The message shows the two iterations and the element, for the
     smallest sizes. Run the loop serially, parallelise a loop that runs over the output, or give each iteration
     memory of its own and combine the parts afterwards.
+
+    For example:
+
+        import loopwright
+        from loopwright.script import tir as T
+
+        @T.prim_func
+        def mirror(A: T.Buffer(8)):
+            for i in T.parallel(8):
+                A[i] = A[7 - i]
+
+        loopwright.build(mirror)
     """
 
     code = "LW0823"

@@ -58,6 +58,22 @@ class InitUsesReduction(LoopwrightError, ValueError):
 
     An `init` gives each cell its value before the first update, so it may use the data axes of its block and
     buffers from outside; not a reduction axis (which iteration would be meant?), nor memory the block allocates.
+
+    For example:
+
+        import loopwright
+        from loopwright.script import tir as T
+
+        @T.prim_func
+        def f(A: T.Buffer((4, 8)), B: T.Buffer(4)):
+            for i, k in T.grid(4, 8):
+                with T.block("B"):
+                    vi, vk = T.axis.remap("SR", [i, k])
+                    with T.init():
+                        B[vi] = A[vi, vk]  # of which k?
+                    B[vi] = B[vi] + A[vi, vk]
+
+        loopwright.build(f)
     """
 
     code = "LW0801"

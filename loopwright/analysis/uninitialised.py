@@ -39,6 +39,20 @@ class UninitialisedRead(LoopwrightError, ValueError):
     Memory a program allocates starts without values. The message shows the first iteration that reads too early, for
     the smallest sizes, and what writes the element later, if anything does. A reduction into allocated memory needs
     an `init`.
+
+    For example:
+
+        import loopwright
+        from loopwright.script import tir as T
+
+        @T.prim_func
+        def total(A: T.Buffer(8), B: T.Buffer(1)):
+            S = T.alloc_buffer(1)
+            for i in range(8):
+                S[0] = S[0] + A[i]  # the sum has no start value
+            B[0] = S[0]
+
+        loopwright.build(total)
     """
 
     code = "LW0822"

@@ -14,11 +14,14 @@ from loopwright.evaluator.arithmetic import rounding
 from loopwright.evaluator.expressions import ExpressionCompiler
 from loopwright.evaluator.memory import Memory, Pointer
 from loopwright.ir import Buffer, Expr, IntImm, PrimFunc, Var
+from loopwright.ir.argument_sizes import Solution, solved_sizes
+from loopwright.ir.buffer import DEFAULT_ALIGNMENT
 from loopwright.runtime.call_errors import (
     SEPARATOR,
     ArgumentCountMismatch,
     ArgumentKindMismatch,
     DtypeMismatch,
+    MisalignedArgument,
     RankMismatch,
     ShapeMismatch,
     StrideMismatch,
@@ -33,6 +36,7 @@ class Array(NamedTuple):
     dtype: DataType | None
     shape: tuple[int, ...] | None
     strides: tuple[int, ...] | None  # in elements
+    address: int = 0  # of its first element; 0 when it is not known
 
 
 def as_array(value: Any, name: str, function: str) -> Array:
@@ -57,7 +61,8 @@ def as_array(value: Any, name: str, function: str) -> Array:
     else:
         flat = value.reshape(-1)
         strides = _compact(value.shape)
-    return Array(Pointer(Memory.of_array(flat)), DataType(value.dtype), tuple(value.shape), strides)
+    pointer = Pointer(Memory.of_array(flat))
+    return Array(pointer, DataType(value.dtype), tuple(value.shape), strides, value.__array_interface__["data"][0])
 
 
 def _compact(shape: Sequence[int]) -> tuple[int, ...]:
@@ -113,8 +118,9 @@ class Parameters:
                     self._extent(position, buffer, axis, size, later)
                 for axis, stride in enumerate(buffer.strides):
                     self._stride(position, buffer, axis, stride, later)
-                if isinstance(buffer.elem_offset, Var) and buffer.elem_offset not in compiler.slots:
-                    self._bind_or_check(buffer.elem_offset, lambda values: 0, None, later)
+                self._offset(buffer, later)
+        for solution in solved_sizes(func):
+            self._solve(solution)
         for make in later:
             make()
 
@@ -162,6 +168,34 @@ class Parameters:
             )
 
         self._bind_or_check(stride, actual, wrong, later)
+
+    def _offset(self, buffer: Buffer, later: list[Any]) -> None:
+        """An array's first element is where its memory begins, so an offset that is declared must be 0."""
+
+        def wrong(values: Sequence[Any], expected: int) -> Exception:
+            return StrideMismatch(
+                f"{self.func.name}: argument {buffer.name} starts 0 bytes into its memory, expected "
+                f"{expected * buffer.dtype.nbytes * buffer.dtype.lanes}{SEPARATOR}{buffer.name} is declared with "
+                f"elem_offset={buffer.elem_offset}{SEPARATOR}leave elem_offset out, or make it a variable, to accept "
+                "any tensor"
+            )
+
+        if not isinstance(buffer.elem_offset, IntImm) or buffer.elem_offset.value != 0:
+            self._bind_or_check(buffer.elem_offset, lambda values: 0, wrong, later)
+
+    def _solve(self, solution: Solution) -> None:
+        """A variable that stands only inside an expression; where it does not come out even, the check refuses."""
+        entry, scale = solution.entry, solution.scale
+        position = [self.func.buffer_map.get(param) for param in self.func.params].index(entry.buffer)
+        rest, bind = self.compiler.visit(solution.rest), self.compiler.binder(solution.var)
+
+        def set_variable(values: Sequence[Any]) -> None:
+            numbers = values[position].shape if entry.part == "shape" else values[position].strides
+            if numbers is not None:
+                difference = numbers[entry.axis] - rest()
+                bind(difference // scale if (difference < 0) == (scale < 0) else -(-difference // scale))
+
+        self.bindings.append(set_variable)
 
     def _bind_or_check(self, declared: Expr, actual: Any, wrong: Any, later: list[Any]) -> None:
         if isinstance(declared, Var) and declared not in self.compiler.slots:
@@ -247,6 +281,17 @@ def check_array(function: str, buffer: Buffer, array: Array) -> Array:
             f"{function}: argument {buffer.name} has strides {array.strides}, expected the compact row-major layout"
             f"{SEPARATOR}{SEPARATOR}pass numpy.ascontiguousarray(...)"
         )
+    _check_alignment(function, buffer, array)
     if lanes > 1:
         return array._replace(shape=array.shape[:-1], strides=_compact(array.shape[:-1]))
     return array
+
+
+def _check_alignment(function: str, buffer: Buffer, array: Array) -> None:
+    """The default is not checked: it is what our own memory has, and numpy's has less."""
+    unit, address = buffer.data_alignment, array.address
+    if unit > 1 and unit != DEFAULT_ALIGNMENT and address % unit:
+        raise MisalignedArgument(
+            f"{function}: argument {buffer.name} starts at address {address:#x}, which is no multiple of {unit}"
+            f"{SEPARATOR}{buffer.name} is declared with an alignment of {unit} bytes{SEPARATOR}pass a copy"
+        )

@@ -8,10 +8,12 @@ from typing import Any, ClassVar, Final
 from loopwright.evaluator.arithmetic import from_bytes, to_bytes
 from loopwright.evaluator.errors import FailedCheck
 from loopwright.evaluator.expressions import ExpressionCompiler, Lane
+from loopwright.evaluator.foreign_calls import FOREIGN_CALLS
 from loopwright.evaluator.functions import FUNCTIONS
 from loopwright.evaluator.memory import Pointer
 from loopwright.evaluator.places import Run
 from loopwright.ir import BufferLoad, Call, Expr, GlobalVar, PointerType, PrimType
+from loopwright.ir.intrinsic_rules import apply_rules
 from loopwright.runtime.dtype import DataType
 from loopwright.runtime.errors import LoopwrightError, NotBuilt
 
@@ -47,6 +49,9 @@ class CallCompiler(ExpressionCompiler):
         if name in _NO_EFFECT:
             return lambda: 0
         if name not in FUNCTIONS or not call.args:
+            meant = apply_rules(call, ("default", "llvm"))  # an operator of the user's own
+            if meant is not None:
+                return self.visit(meant)
             raise NotBuilt(f"evaluation of a call to {call.op.name}", hint="evaluate the function at an earlier stage")
         function = self._function(name, call)
         if call.dtype.lanes > 1:
@@ -208,6 +213,7 @@ CallCompiler._calls.update(
         "vectorhigh": CallCompiler._vector_part,
         "vectorcombine": CallCompiler._vectorcombine,
         "undef": CallCompiler._undef,
+        **FOREIGN_CALLS,
     }
 )
 

@@ -28,6 +28,19 @@ class OutOfBounds(LoopwrightError, IndexError):
 
     The evaluator checks every index against the shape of the buffer. Native code does not: there the access would
     reach other memory.
+
+    For example:
+
+        import numpy as np
+        from loopwright.evaluator import evaluate
+        from loopwright.script import tir as T
+
+        @T.prim_func
+        def shift(A: T.Buffer(8)):
+            for i in range(8):
+                A[i] = A[i + 1]
+
+        evaluate(shift, np.zeros(8, "float32"))
     """
 
     code = "LW0802"
@@ -52,7 +65,23 @@ class OutOfBounds(LoopwrightError, IndexError):
 
 
 class UninitialisedRead(LoopwrightError, ValueError):
-    """The program reads an element of its own memory that nothing has written yet."""
+    """The program reads an element of its own memory that nothing has written yet.
+
+    For example:
+
+        import numpy as np
+        from loopwright.evaluator import evaluate
+        from loopwright.script import tir as T
+
+        @T.prim_func
+        def total(A: T.Buffer(8), B: T.Buffer(1)):
+            S = T.alloc_buffer(1)
+            for i in range(8):
+                S[0] = S[0] + A[i]  # the sum has no start value
+            B[0] = S[0]
+
+        evaluate(total, np.zeros(8, "float32"), np.zeros(1, "float32"))
+    """
 
     code = "LW0803"
 
@@ -70,6 +99,19 @@ class IntegerDivisionByZero(LoopwrightError, ZeroDivisionError):
     """An integer was divided by zero, or the least integer of a signed type by -1.
 
     Neither has a result that fits. Native code does not check it: guard the division with `if_then_else`.
+
+    For example:
+
+        import numpy as np
+        from loopwright.evaluator import evaluate
+        from loopwright.script import tir as T
+
+        @T.prim_func
+        def divide(A: T.Buffer(4, "int32"), B: T.Buffer(4, "int32")):
+            for i in range(4):
+                B[i] = 100 // A[i]
+
+        evaluate(divide, np.array([5, 2, 0, 1], "int32"), np.zeros(4, "int32"))
     """
 
     code = "LW0804"
@@ -86,7 +128,16 @@ class IntegerDivisionByZero(LoopwrightError, ZeroDivisionError):
 
 
 class UnboundVariable(LoopwrightError, NameError):
-    """The program uses a variable that no parameter, loop, let, block or buffer gives a value."""
+    """The program uses a variable that no parameter, loop, let, block or buffer gives a value.
+
+    For example:
+
+        from loopwright import te, tir
+        from loopwright.evaluator import evaluate
+
+        n = te.var("n")
+        evaluate(tir.PrimFunc([], tir.Evaluate(n + 1)))
+    """
 
     code = "LW0805"
 
@@ -99,7 +150,23 @@ class UnboundVariable(LoopwrightError, NameError):
 
 
 class AxisOutsideDomain(LoopwrightError, ValueError):
-    """A block runs with an axis outside the domain that the block declares for it."""
+    """A block runs with an axis outside the domain that the block declares for it.
+
+    For example:
+
+        import numpy as np
+        from loopwright.evaluator import evaluate
+        from loopwright.script import tir as T
+
+        @T.prim_func
+        def f(A: T.Buffer(8)):
+            for i in range(9):
+                with T.block("A"):
+                    vi = T.axis.spatial(8, i)
+                    A[vi] = T.float32(1)
+
+        evaluate(f, np.zeros(8, "float32"))
+    """
 
     code = "LW0806"
 
@@ -114,7 +181,20 @@ class AxisOutsideDomain(LoopwrightError, ValueError):
 
 
 class FailedCheck(LoopwrightError, AssertionError):
-    """An assertion of the program, or a promise made with `assume`, does not hold."""
+    """An assertion of the program, or a promise made with `assume`, does not hold.
+
+    For example:
+
+        from loopwright.evaluator import evaluate
+        from loopwright.script import tir as T
+
+        @T.prim_func
+        def f(n: T.int32):
+            assert n % 4 == 0, "n must be a multiple of 4"
+            T.evaluate(n)
+
+        evaluate(f, 6)
+    """
 
     code = "LW0807"
 
@@ -123,7 +203,24 @@ class FailedCheck(LoopwrightError, AssertionError):
 
 
 class BadRegion(LoopwrightError, ValueError):
-    """A `match_buffer` inside a block does not fit the region it names."""
+    """A `match_buffer` inside a block does not fit the region it names.
+
+    For example:
+
+        import numpy as np
+        from loopwright.evaluator import evaluate
+        from loopwright.script import tir as T
+
+        @T.prim_func
+        def f(A: T.Buffer((8, 16), "float32")):
+            for i in range(2):
+                with T.block("tile"):
+                    vi = T.axis.spatial(2, i)
+                    tile = T.match_buffer(A[vi * 4 : vi * 4 + 4, 0:4], (4, 4), strides=[4, 1])
+                    tile[0, 0] = T.float32(1)
+
+        evaluate(f, np.zeros((8, 16), "float32"))  # rows of A lie 16 elements apart, not 4
+    """
 
     code = "LW0808"
 
@@ -139,6 +236,19 @@ class DataDependent(LoopwrightError, ValueError):
     """The evaluation on terms met a branch, a loop bound or an index that depends on the values of the inputs.
 
     Terms stand for all possible values at once, so only what does not depend on them can steer the program.
+
+    For example:
+
+        from loopwright.evaluator import evaluate_terms
+        from loopwright.script import tir as T
+
+        @T.prim_func
+        def f(A: T.Buffer(8), B: T.Buffer(8)):
+            for i in range(8):
+                if A[i] > 0.0:
+                    B[i] = A[i]
+
+        evaluate_terms(f)
     """
 
     code = "LW0809"
@@ -154,7 +264,20 @@ class DataDependent(LoopwrightError, ValueError):
 
 
 class Race(LoopwrightError, ValueError):
-    """Two iterations of a parallel loop touch one element, and at least one of them writes it."""
+    """Two iterations of a parallel loop touch one element, and at least one of them writes it.
+
+    For example:
+
+        from loopwright.evaluator import evaluate_terms
+        from loopwright.script import tir as T
+
+        @T.prim_func
+        def shift(A: T.Buffer(9)):
+            for i in T.parallel(8):
+                A[i] = A[i + 1]
+
+        evaluate_terms(shift, check_races=True)
+    """
 
     code = "LW0810"
 

@@ -37,7 +37,15 @@ from loopwright.runtime.errors import LoopwrightError
 
 
 class NotAProgram(LoopwrightError, TypeError):
-    """`evaluate` was given something that is neither a function nor a module of the IR."""
+    """`evaluate` was given something that is neither a function nor a module of the IR.
+
+    For example:
+
+        from loopwright import te
+        from loopwright.evaluator import evaluate
+
+        evaluate(te.placeholder((4,), name="A"))
+    """
 
     code = "LW0811"
 

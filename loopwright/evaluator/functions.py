@@ -123,6 +123,11 @@ def _bits(dtype: DataType, count: Callable[[int, int], int]) -> Function:
     return lambda x: count(x & mask, bits)
 
 
+def _popcount(dtype: DataType) -> Function:
+    wrap = wrapping(dtype)  # the count is a value of the type itself, which two bits need not hold
+    return _bits(dtype, lambda x, bits: int(wrap(x.bit_count())))
+
+
 def _fixed_point(dtype: DataType) -> Function:
     """x * y * 2^(s - q), rounded half up: x and y are integers, y with q fraction bits."""
     wrap = wrapping(dtype)
@@ -155,7 +160,7 @@ FUNCTIONS: Final[dict[str, Callable[[DataType], Function]]] = {
     "abs": _abs,
     "fma": fused_multiply_add,
     "clz": lambda dtype: _bits(dtype, lambda x, bits: bits - x.bit_length()),
-    "popcount": lambda dtype: _bits(dtype, lambda x, bits: x.bit_count()),
+    "popcount": _popcount,
     "shift_left": _shift_left,
     "shift_right": _shift_right,
     "bitwise_and": lambda dtype: lambda x, y: x & y,

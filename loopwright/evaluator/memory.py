@@ -12,12 +12,14 @@ from typing import Any, Final
 
 import numpy as np
 
-from loopwright.evaluator.arithmetic import to_bytes
+from loopwright.evaluator.arithmetic import to_bytes, wrapping
 from loopwright.runtime.dtype import DataType
 from loopwright.runtime.errors import NotBuilt
 
 _FORMATS: Final = {
     "int1": "b",
+    "int2": "b",
+    "uint2": "B",
     "int4": "b",
     "uint4": "B",
     "int8": "b",
@@ -43,6 +45,10 @@ def decoder(dtype: DataType) -> Sequence[Any] | None:
     """A table from the stored integer to the value, for types whose view holds something else than values."""
     if dtype.is_bool:
         return [False] + [True] * 255
+    if dtype.is_int and dtype.bits < 8:
+        # A byte each, whose upper bits mean nothing. In the view of a signed type 0xFF is -1: the table's last row.
+        wrap = wrapping(dtype)
+        return [wrap(byte) for byte in range(256)]
     if not dtype.is_float or dtype.bits > 16:
         return None
     bits = np.arange(1 << dtype.bits, dtype=f"uint{dtype.bits}")

@@ -18,6 +18,7 @@ from loopwright.ir import (
     AllocateConst,
     AssertStmt,
     AttrStmt,
+    Block,
     BlockRealize,
     Buffer,
     BufferRealize,
@@ -37,8 +38,10 @@ from loopwright.ir import (
     StringImm,
     Var,
     While,
+    const,
 )
 from loopwright.runtime.dtype import DataType
+from loopwright.runtime.errors import NotBuilt
 
 
 class Step(NamedTuple):
@@ -305,6 +308,13 @@ class StatementCompiler(CallCompiler):
         return lambda: bind(make())
 
     # --- blocks ---------------------------------------------------------------------------------------------------
+
+    def visit_Block(self, block: Block) -> Run:
+        """A block without a realization: it has no axes to bind, and runs always."""
+        if block.iter_vars:
+            raise NotBuilt("evaluation of a block without bindings for its axes", "bind them in a BlockRealize")
+        run: Run = self.visit(BlockRealize((), const(True), block))
+        return run
 
     def visit_BlockRealize(self, stmt: BlockRealize) -> Run:
         holds, enter, body = self.compile_block(stmt, self.visit)

@@ -70,7 +70,7 @@ from loopwright.runtime.call_errors import (
     ShapeMismatch,
     StrideMismatch,
 )
-from loopwright.runtime.errors import LoopwrightError, NotBuilt
+from loopwright.runtime.errors import LoopwrightError
 
 
 def serial(var, extent, body, kind=ForKind.SERIAL):
@@ -441,11 +441,6 @@ def test_recursion():
     again = Call("int32", GlobalVar("factorial"), (n - 1,))
     body = IfThenElse(n <= 1, Evaluate(intrinsics.ret(const(1))), Evaluate(intrinsics.ret(again * n)))
     assert evaluate(IRModule({"factorial": PrimFunc([n], body)}), 10) == 3628800
-
-
-def test_external_calls_are_not_built():
-    with pytest.raises(NotBuilt, match=r"evaluation of a call to tir\.call_extern is not built yet"):
-        evaluate(PrimFunc([], Evaluate(intrinsics.call_extern("int32", "puts", StringImm("hello")))))
 
 
 def test_undef_takes_a_value_away():
