@@ -1,1 +1,1 @@
-"""From lowered IR to machine code: `llvm/` (text, compiled by LLVM) and `math/` (bodies all backends share)."""
+"""From lowered IR to code: `llvm/` (text, compiled by LLVM), `source/` (C), `math/` (bodies all backends share)."""

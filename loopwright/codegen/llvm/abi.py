@@ -18,10 +18,12 @@ from typing import Final
 
 from loopwright import ir
 from loopwright.codegen.llvm.emitter import FunctionEmitter
+from loopwright.codegen.llvm.raising import emit_raise
 from loopwright.codegen.llvm.types import BODY_PREFIX, quoted, register_type
+from loopwright.ir.argument_sizes import Solution, solved_sizes
+from loopwright.ir.buffer import DEFAULT_ALIGNMENT
 from loopwright.runtime.dlpack import dlpack_type
 from loopwright.runtime.dtype import INT64, DataType
-from loopwright.runtime.errors import LoopwrightError, NotBuilt
 
 ENTRY_PREFIX: Final = "__tvm_ffi_"
 
@@ -32,22 +34,6 @@ _VALUE_BYTES = 24  # as many as a number, an address or the name of a type takes
 _MESSAGE = "%message"
 _CODE_NAME_TABLE = "lw.dtype_names"
 _CODE_NAMES = ("int", "uint", "float", "handle", "bfloat", "complex", "bool", *["type"] * 11)
-
-
-class UnknownSize(LoopwrightError, ValueError):
-    """A variable in the shape of an argument whose value no argument gives.
-
-    It is taken from the tensors: from an axis whose length is the variable itself, not an expression of it.
-    """
-
-    code = "LW0646"
-
-    def __init__(self, function: str, var: ir.Var) -> None:
-        super().__init__(
-            f"{function}: nothing gives the value of {var.name}, which the shape of an argument depends on",
-            hint=f"make {var.name} a parameter, or the length of an axis of some argument",
-            fields={"function": function, "variable": var.name},
-        )
 
 
 class EntryEmitter:
@@ -61,6 +47,8 @@ class EntryEmitter:
         self.shapes: dict[ir.Buffer, list[str]] = {}
         self.strides: dict[ir.Buffer, list[str]] = {}
         self.compact: dict[ir.Buffer, list[str]] = {}  # the strides it has if it is row-major without gaps
+        self.first: dict[ir.Buffer, str] = {}  # the address of the first element
+        self.own_offsets: set[ir.Expr] = set()  # variables that only say where a tensor starts
         self.message_bytes = 0  # of the longest message that holds values
 
     def emit(self, implicit: Sequence[ir.Var]) -> None:
@@ -86,9 +74,8 @@ class EntryEmitter:
             self._check_rank_dtype_device(buffer)
         for buffer in buffers:
             self._bind_symbols(buffer)
-        for var in implicit:
-            if var not in self.emitter.values:
-                raise UnknownSize(self.function.name, var)
+        for solution in solved_sizes(self.function):
+            self._bind_solution(solution)
         for buffer in buffers:
             self._check_shape(buffer)
             self._check_strides(buffer)
@@ -195,8 +182,7 @@ class EntryEmitter:
             given = ", ".join([f"ptr {_MESSAGE}", f"i64 {size}", f"ptr {message}", *values])
             b.do(f"call i32 (ptr, i64, ptr, ...) @snprintf({given})")
             message = _MESSAGE
-        self.module.declare("TVMFFIErrorSetRaisedFromCStr", "void @TVMFFIErrorSetRaisedFromCStr(ptr, ptr)")
-        b.do(f"call void @TVMFFIErrorSetRaisedFromCStr(ptr {self.module.string(kind)}, ptr {message})")
+        emit_raise(self.module, b, kind, message)
         b.ret("i32 -1")
         b.start(good)
 
@@ -258,6 +244,15 @@ class EntryEmitter:
         if isinstance(buffer.elem_offset, ir.Var) and buffer.elem_offset not in values:
             # The data pointer already points to the first element, so what remains is no offset.
             values[buffer.elem_offset] = "0"
+            self.own_offsets.add(buffer.elem_offset)
+
+    def _bind_solution(self, solution: Solution) -> None:
+        """Solve an entry for a variable; where that leaves a remainder, the entry's own check refuses the call."""
+        entry = solution.entry
+        found = (self.shapes if entry.part == "shape" else self.strides)[entry.buffer][entry.axis]
+        less = self.b.value(f"sub i64 {found}, {self._wide(solution.rest)}")
+        value = self.b.value(f"sdiv i64 {less}, {solution.scale}")
+        self.emitter.values[solution.var] = self.emitter.cast(value, INT64, solution.var.dtype)
 
     def _read_strides(self, buffer: ir.Buffer, tensor: str) -> list[str]:
         """The tensor's strides; a null pointer means compact row-major."""
@@ -349,25 +344,54 @@ class EntryEmitter:
         b, tensor = self.b, self.tensors[buffer]
         data = self._field(tensor, 0, "ptr")
         offset = self._field(tensor, 40, "i64")
-        pointer = b.value(f"getelementptr i8, ptr {data}, i64 {offset}")
-        offset_of_first = buffer.elem_offset
-        if not isinstance(offset_of_first, ir.Var) and not (
-            isinstance(offset_of_first, ir.IntImm) and offset_of_first.value == 0
-        ):
-            raise NotBuilt(f"argument {buffer.name} with the element offset {_size_text(offset_of_first)}")
+        self.first[buffer] = b.value(f"getelementptr i8, ptr {data}, i64 {offset}")
+        pointer = self._before_offset(buffer, self.first[buffer], offset)
         address = b.value(f"ptrtoint ptr {pointer} to i64")
-        size = buffer.dtype.nbytes * buffer.dtype.lanes
-        if size > 1:
-            low = b.value(f"and i64 {address}, {buffer.dtype.nbytes - 1}")
-            aligned = b.value(f"icmp eq i64 {low}, 0")
-            unit = buffer.dtype.nbytes
-            text = f"{self._who(buffer)} starts at address %p, which is no multiple of {unit}"
-            why = f"elements of {buffer.dtype} must be aligned to their size"
-            self._check(aligned, "MisalignedArgument", text, [f"ptr {pointer}"], why=why, hint="pass a copy")
+        element = buffer.dtype.nbytes
+        # The default of 64 bytes is what our own memory has; numpy's has less, and code relies on elements only.
+        declared = buffer.data_alignment if buffer.data_alignment != DEFAULT_ALIGNMENT else 0
+        for unit, why in (
+            (element, f"elements of {buffer.dtype} must be aligned to their size"),
+            (declared, f"{buffer.name} is declared with an alignment of {declared} bytes"),
+        ):
+            if unit > 1:
+                low = b.value(f"urem i64 {address}, {unit}")
+                aligned = b.value(f"icmp eq i64 {low}, 0")
+                text = f"{self._who(buffer)} starts at address %p, which is no multiple of {unit}"
+                self._check(aligned, "MisalignedArgument", text, [f"ptr {pointer}"], why=why, hint="pass a copy")
         present = b.value(f"icmp ne ptr {data}, null")
         fine = b.value(f"or i1 {present}, {self._is_empty(buffer)}")
         self._check(fine, "NullArgument", f"{self._who(buffer)} has elements but no memory")
         self.emitter.values[buffer.data] = pointer
+
+    def _before_offset(self, buffer: ir.Buffer, first: str, byte_offset: str) -> str:
+        """The address that the body adds the declared offset to, from that of the first element.
+
+        An offset that is a variable of its own is 0 there: the first element is where indices count from. One that is
+        given (a literal, a parameter) must be the tensor's own.
+        """
+        b, size = self.b, buffer.dtype.nbytes * buffer.dtype.lanes
+        if buffer.offset_factor > 1:
+            rest = b.value(f"urem i64 {byte_offset}, {buffer.offset_factor * size}")
+            fits = b.value(f"icmp eq i64 {rest}, 0")
+            text = f"{self._who(buffer)} starts %lld bytes into its memory, expected a multiple of "
+            text += f"{buffer.offset_factor} elements"
+            self._check(fits, "MisalignedArgument", text, [f"i64 {byte_offset}"], why="its offset_factor says so")
+        offset = buffer.elem_offset
+        if offset in self.own_offsets or (isinstance(offset, ir.IntImm) and offset.value == 0):
+            return first
+        expected = b.value(f"mul i64 {self._wide(offset)}, {size}")
+        same = b.value(f"icmp eq i64 {byte_offset}, {expected}")
+        self._check(
+            same,
+            "StrideMismatch",
+            f"{self._who(buffer)} starts %lld bytes into its memory, expected %lld",
+            [f"i64 {byte_offset}", f"i64 {expected}"],
+            why=f"{buffer.name} is declared with elem_offset={_size_text(offset)}",
+            hint="leave elem_offset out, or make it a variable, to accept any tensor",
+        )
+        back = b.value(f"sub i64 0, {expected}")
+        return b.value(f"getelementptr i8, ptr {first}, i64 {back}")
 
     def _check_overlap(self, buffers: Sequence[ir.Buffer]) -> None:
         """What is written may share no byte with another argument: the body is compiled on that assumption."""
@@ -395,7 +419,7 @@ class EntryEmitter:
 
     def _addresses(self, buffer: ir.Buffer) -> tuple[str, str]:
         """Where the memory of a tensor begins and ends; along an axis of negative stride it lies before the data."""
-        b, data = self.b, self.b.value(f"ptrtoint ptr {self.emitter.values[buffer.data]} to i64")
+        b, data = self.b, self.b.value(f"ptrtoint ptr {self.first[buffer]} to i64")
         ends = {"smin": "0", "smax": "0"}  # the first and the last element, counted from the data pointer
         for extent, stride in zip(self.shapes[buffer], self.strides[buffer], strict=True):
             steps = b.value(f"sub i64 {extent}, 1")

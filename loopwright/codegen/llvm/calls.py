@@ -10,6 +10,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from loopwright import ir
+from loopwright.codegen.llvm.fixed_point import emit_multiply_shift, emit_multiply_shift_per_axis
+from loopwright.codegen.llvm.machine_calls import MACHINE_RULES
+from loopwright.codegen.llvm.packed_calls import emit_packed_call
 from loopwright.codegen.llvm.types import BODY_PREFIX, mangled, quoted, register_type, splat, zero
 from loopwright.codegen.math import has_body
 from loopwright.runtime.dtype import FLOAT64, INT32, DataType
@@ -228,8 +231,11 @@ def _call_extern(emitter: FunctionEmitter, call: ir.Call) -> str:
     if not isinstance(symbol, ir.StringImm):
         raise InternalError(f"{call.op.name}: the first argument is the name of the function", at=call)
     is_intrinsic = "llvm" in call.op.name
-    types = [_c_type(arg.dtype, is_intrinsic) for arg in call.args[1:]]
-    given = [f"{text} {emitter.value(arg)}" for text, arg in zip(types, call.args[1:], strict=True)]
+    arguments = call.args[1:]
+    if is_intrinsic and arguments and isinstance(arguments[0], ir.IntImm) and arguments[0].dtype == "uint32":
+        arguments = arguments[1:]  # how many arguments choose the overload, as scripts write it; types say it here
+    types = [_c_type(arg.dtype, is_intrinsic) for arg in arguments]
+    given = [f"{text} {emitter.value(arg)}" for text, arg in zip(types, arguments, strict=True)]
     result = register_type(call.dtype)
     name = quoted(symbol.value)
     emitter.module.declare(symbol.value, f"{result} @{name}({', '.join(types)})")
@@ -250,7 +256,12 @@ def _c_type(dtype: DataType, is_intrinsic: bool) -> str:
 
 @_rule("call_packed", "call_cpacked", "tvm_call_packed", "tvm_call_cpacked")
 def _call_packed(emitter: FunctionEmitter, call: ir.Call) -> str:
-    raise NotBuilt("calling a packed function from generated code", "call_extern a C function instead")
+    return emit_packed_call(emitter, call)
+
+
+_RULES.update(MACHINE_RULES)
+_rule("q_multiply_shift")(emit_multiply_shift)
+_rule("q_multiply_shift_per_axis")(emit_multiply_shift_per_axis)
 
 
 def _call_function(emitter: FunctionEmitter, call: ir.Call) -> str:

@@ -1,30 +1,50 @@
-"""emit_module: a lowered IRModule as LLVM text: for each function its body and its checked entry."""
+"""emit_module: a lowered IRModule as LLVM text: for each function its body, its checked entry and its plain C entry."""
 
 from __future__ import annotations
 
 from loopwright import ir
+from loopwright.codegen.describe_module import implicit_variables, written_pointers
 from loopwright.codegen.llvm.abi import EntryEmitter, entry_signature
+from loopwright.codegen.llvm.constant_data import can_hold_data
 from loopwright.codegen.llvm.emitter import FunctionEmitter
 from loopwright.codegen.llvm.expressions import body_types
 from loopwright.codegen.llvm.function_builder import FunctionBuilder
 from loopwright.codegen.llvm.module_text import ModuleText
+from loopwright.codegen.llvm.plain_entry import emit_plain_entry
 from loopwright.codegen.llvm.types import BODY_PREFIX, MATH_PREFIX, mangled, quoted, register_type, travels_as_bits
 from loopwright.codegen.math import expand
 from loopwright.ir.deep import deep
+from loopwright.runtime.description import SECTION, ModuleDescription
 from loopwright.runtime.dtype import DataType
 from loopwright.target import CpuDescription
 
 
 @deep
-def emit_module(module: ir.IRModule, cpu: CpuDescription) -> str:
-    """The LLVM text of every function of a lowered module, for that CPU."""
-    text = ModuleText(cpu.triple)
-    writer = _ModuleEmitter(text, cpu)
+def emit_module(
+    module: ir.IRModule,
+    cpu: CpuDescription,
+    description: ModuleDescription | None = None,
+    data: dict[str, bytes] | None = None,
+) -> str:
+    """The LLVM text of every function of a lowered module, for that CPU; `description` travels with the code.
+
+    With `data`, the contents of large constants are put there instead of into the text, for `compile_text` to place.
+    """
+    text = ModuleText(cpu.triple, data=data if can_hold_data(cpu.triple) else None)
+    writer = ModuleEmitter(text, cpu)
     functions = with_symbols(module)
     text.functions = dict(functions.functions_items())
     for _, function in functions.functions_items():
         writer.emit_function(function)
+    if description is not None:
+        emit_description(text, cpu, description)
     return text.text()
+
+
+def emit_description(text: ModuleText, cpu: CpuDescription, description: ModuleDescription) -> None:
+    """Put the description into its section, where `load_module` looks for it."""
+    is_apple = "apple" in cpu.triple or "darwin" in cpu.triple
+    text.section("__DATA,__loopwright" if is_apple else SECTION, description.to_json() + "\n")
 
 
 def with_symbols(module: ir.IRModule) -> ir.IRModule:
@@ -37,21 +57,26 @@ def with_symbols(module: ir.IRModule) -> ir.IRModule:
     return named
 
 
-class _ModuleEmitter:
+class ModuleEmitter:
+    """Writes functions, and the bodies of mathematical functions they call, into one module."""
+
     def __init__(self, module: ModuleText, cpu: CpuDescription) -> None:
         self.module, self.cpu = module, cpu
 
     def emit_function(self, function: ir.PrimFunc) -> None:
-        implicit = _implicit_variables(function)
-        written = _written_pointers(function)
+        implicit = implicit_variables(function)
+        written = written_pointers(function)
         self._emit_body(function, implicit)
+        emit_plain_entry(self._emitter, self.module, function, implicit)
+        if self.cpu.pointer_bits != 64:
+            return  # the layout of tvm-ffi's values and tensors is that of 64-bit machines
         # Checks run once a call and are most of the text: optimizing them doubles the compile time and saves 15 ns.
         builder = FunctionBuilder(self.module, entry_signature(function.name), "nounwind noinline optnone ")
         EntryEmitter(self._emitter(builder), function, written).emit(implicit)
         self.module.define(builder.text())
 
     def _emitter(self, builder: FunctionBuilder) -> FunctionEmitter:
-        return FunctionEmitter(self.module, builder, self.cpu, self._math_body)
+        return FunctionEmitter(self.module, builder, self.cpu, self.math_body)
 
     def _emit_body(self, function: ir.PrimFunc, implicit: list[ir.Var]) -> None:
         no_alias = " noalias" if function.attrs.get("tir.noalias", True) else ""
@@ -76,7 +101,7 @@ class _ModuleEmitter:
             builder.ret("i32 0")
         self.module.define(builder.text())
 
-    def _math_body(self, name: str, source: DataType, target: DataType, count: int) -> str:
+    def math_body(self, name: str, source: DataType, target: DataType, count: int) -> str:
         """The symbol of a mathematical function for these types; its body is written on first use."""
         symbol = f"{MATH_PREFIX}{name}.{_suffix(source)}.{_suffix(target)}"
         if self.module.is_defined(symbol):
@@ -97,54 +122,5 @@ class _ModuleEmitter:
         return symbol
 
 
-def written_arguments(function: ir.PrimFunc) -> list[int]:
-    """The positions of the arguments that the function writes."""
-    written = _written_pointers(function)
-    return [
-        position
-        for position, param in enumerate(function.params)
-        if param in function.buffer_map and function.buffer_map[param].data in written
-    ]
-
-
 def _suffix(dtype: DataType) -> str:
     return mangled(dtype) if not travels_as_bits(dtype) else str(dtype).replace("_", "")
-
-
-def _implicit_variables(function: ir.PrimFunc) -> list[ir.Var]:
-    """Shape, stride and offset variables that are no parameters: their values come from the tensors."""
-    found: dict[ir.Var, None] = {}
-    params = set(function.params)
-
-    def look(node: ir.Node) -> None:
-        if isinstance(node, ir.Var) and node not in params:
-            found[node] = None
-
-    for buffer in function.argument_buffers():
-        for expr in (*buffer.shape, *buffer.strides, buffer.elem_offset):
-            ir.pre_order_visit(expr, look)
-    return list(found)
-
-
-def _written_pointers(function: ir.PrimFunc) -> set[ir.Var]:
-    """The memory that the function stores to, or may store to through a call."""
-    written: set[ir.Var] = set()
-
-    def look(node: ir.Node) -> bool:
-        if isinstance(node, ir.BufferStore):
-            written.add(node.buffer.data)
-        elif isinstance(node, ir.Call) and not (isinstance(node.op, ir.Op) and node.op.is_pure):
-            if node.op.name == "tir.prefetch":
-                return False  # takes an address, but writes nothing there
-            for arg in node.args:
-                ir.pre_order_visit(arg, escapes)
-        return True
-
-    def escapes(node: ir.Node) -> None:
-        if isinstance(node, ir.Var) and node.dtype.kind == "handle":
-            written.add(node)
-        elif isinstance(node, ir.Buffer):
-            written.add(node.data)
-
-    ir.pre_order_visit(function.body, look)
-    return written

@@ -17,8 +17,10 @@ from loopwright.codegen.llvm.calls import emit_call
 from loopwright.codegen.llvm.expressions import ExpressionEmitter
 from loopwright.codegen.llvm.function_builder import FunctionBuilder
 from loopwright.codegen.llvm.module_text import ModuleText
+from loopwright.codegen.llvm.packed_calls import emit_packed_call, is_packed_call
 from loopwright.codegen.llvm.parallel import emit_parallel
-from loopwright.codegen.llvm.types import byte_string, memory_type, register_type, storage_type
+from loopwright.codegen.llvm.raising import emit_raise
+from loopwright.codegen.llvm.types import memory_type, register_type, storage_type
 from loopwright.codegen.llvm.unrolling import is_worth_unrolling
 from loopwright.runtime.dtype import INT64, DataType
 
@@ -112,8 +114,11 @@ class FunctionEmitter(ExpressionEmitter):
         self.run(statement.body)
 
     def visit_Evaluate(self, statement: ir.Evaluate) -> None:
-        if not isinstance(statement.value, ir.IntImm):
-            self.value(statement.value)
+        value = statement.value
+        if isinstance(value, ir.Call) and is_packed_call(value):
+            emit_packed_call(self, value, is_wanted=False)
+        elif not isinstance(value, ir.IntImm):
+            self.value(value)
 
     def visit_IfThenElse(self, statement: ir.IfThenElse) -> None:
         then, end = self.b.label("then"), self.b.label("end")
@@ -141,9 +146,7 @@ class FunctionEmitter(ExpressionEmitter):
         bad, good = self.b.label("bad"), self.b.label("good")
         self.b.branch(condition, good, bad)
         self.b.start(bad)
-        self.module.declare("TVMFFIErrorSetRaisedFromCStr", "void @TVMFFIErrorSetRaisedFromCStr(ptr, ptr)")
-        kind_text, text = self.module.string(kind), self.module.string(message)
-        self.b.do(f"call void @TVMFFIErrorSetRaisedFromCStr(ptr {kind_text}, ptr {text})")
+        emit_raise(self.module, self.b, kind, self.module.string(message))
         self.leave("-1")
         self.b.start(good)
 
@@ -199,7 +202,7 @@ class FunctionEmitter(ExpressionEmitter):
 
     def visit_AllocateConst(self, statement: ir.AllocateConst) -> None:
         data = np.ascontiguousarray(np.asarray(statement.data, dtype=statement.dtype.numpy())).tobytes()
-        symbol = self.module.constant(self.module.unique("lw.const"), byte_string(data), ALIGNMENT)
+        symbol = self.module.constant_bytes(self.module.unique("lw.const"), data, ALIGNMENT)
         self.values[statement.buffer_var] = symbol
         self.apart.add(statement.buffer_var)
         self.run(statement.body)

@@ -24,9 +24,12 @@ from contextlib import contextmanager
 from time import perf_counter
 from typing import TYPE_CHECKING, Final
 
+from loopwright.codegen.llvm.constant_data import place
+from loopwright.codegen.llvm.jit_frames import show_frames
 from loopwright.codegen.llvm.known_names import require_known_names
 from loopwright.codegen.llvm.object_symbols import Symbols, read_symbols
 from loopwright.runtime.errors import InternalError, LoopwrightError, SourceLine
+from loopwright.runtime.externs import extern_address
 from loopwright.target import CpuDescription, Target, describe, detect_host
 from loopwright.target.architectures import architecture_of
 
@@ -38,7 +41,18 @@ class MissingSymbols(LoopwrightError):
     """Compiled code calls functions that nobody provides: neither Loopwright's runtime nor this process has them.
 
     This is found before linking, so nothing was loaded. An external function (`call_extern`) must be in a library that
-    is loaded with its symbols global (`ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)`), or be passed when building.
+    was loaded (`runtime.load_extern_library(path)`) or be registered by address (`runtime.register_extern`).
+
+    For example:
+
+        import loopwright
+        from loopwright.script import tir as T
+
+        @T.prim_func
+        def f(A: T.Buffer((4,), "float32")):
+            A[0] = T.call_extern("float32", "a_function_that_is_nowhere")
+
+        loopwright.build(f)(loopwright.nd.empty((4,)))
     """
 
     code = "LW0641"
@@ -46,7 +60,8 @@ class MissingSymbols(LoopwrightError):
     def __init__(self, names: list[str]) -> None:
         super().__init__(
             f"the compiled code needs {', '.join(names)}, which neither the runtime nor this process provides",
-            hint="load the library that defines it with ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL) before building",
+            hint="before building, load the library that defines it with runtime.load_extern_library(path), "
+            "or give its address with runtime.register_extern",
             fields={"names": names},
         )
 
@@ -55,6 +70,19 @@ class CodeNotForHost(LoopwrightError):
     """The code was compiled for another machine: another instruction set, or instructions this CPU lacks.
 
     Running it would kill the process with an illegal instruction. Such code can be inspected and exported, not called.
+
+    For example:
+
+        import platform
+        import loopwright
+        from loopwright.script import tir as T
+
+        @T.prim_func
+        def f(A: T.Buffer((4,), "float32")):
+            A[0] = T.float32(1)
+
+        other = "riscv64-unknown-linux-gnu" if platform.machine() != "riscv64" else "aarch64-unknown-linux-gnu"
+        loopwright.build(f, target=f"llvm -mtriple={other}")(loopwright.nd.empty((4,)))
     """
 
     code = "LW0642"
@@ -70,7 +98,13 @@ class CodeNotForHost(LoopwrightError):
 
 
 class SymbolNotDefined(LoopwrightError, KeyError):
-    """A name was looked up in compiled code that does not define it."""
+    """A name was looked up in compiled code that does not define it.
+
+    For example:
+
+        from loopwright.codegen.llvm.engine import compile_text, load
+        load(compile_text("define void @f() { ret void }", "llvm")).address("g")
+    """
 
     code = "LW0643"
 
@@ -85,8 +119,21 @@ class SymbolNotDefined(LoopwrightError, KeyError):
 
 
 class UnknownTriple(LoopwrightError, ValueError):
-    """`-mtriple` names a machine that LLVM has no backend for. A triple is `architecture-vendor-system-abi`, such as
-    `aarch64-unknown-linux-gnu`."""
+    """`-mtriple` names a machine that LLVM has no backend for.
+
+    A triple is `architecture-vendor-system-abi`, such as `aarch64-unknown-linux-gnu`.
+
+    For example:
+
+        import loopwright
+        from loopwright.script import tir as T
+
+        @T.prim_func
+        def f(A: T.Buffer((4,), "float32")):
+            A[0] = T.float32(1)
+
+        loopwright.build(f, target="llvm -mtriple=abacus-unknown-linux-gnu")
+    """
 
     code = "LW0644"
 
@@ -151,15 +198,25 @@ class Loaded:
         return self._tracker[name]
 
 
-def compile_text(text: str, cpu: CpuDescription | Target, opt_level: int = 3) -> Compiled:
-    """Compile LLVM text for `cpu`, filling in triple and data layout; text that LLVM refuses is an `InternalError`."""
+def compile_text(
+    text: str, cpu: CpuDescription | Target, opt_level: int | None = None, data: Mapping[str, bytes] | None = None
+) -> Compiled:
+    """Compile LLVM text for `cpu`, filling in triple and data layout; text that LLVM refuses is an `InternalError`.
+
+    `data` are the contents of large constants, by symbol, for which the text only reserves room.
+    """
     described = describe(cpu)
+    opt_level = described.opt_level if opt_level is None else opt_level
     start = perf_counter()
     with _parsed(text, described) as module:
         parsed = perf_counter()
         _optimize(module, described, opt_level)
         optimized = perf_counter()
-        object_bytes = _target_machine(described, opt_level).emit_object(module)
+        try:
+            emitted_object = _target_machine(described, opt_level).emit_object(module)
+        except RuntimeError as error:  # a few backends write assembly only
+            raise UnknownTriple(described.triple, str(error)) from None
+        object_bytes = place(emitted_object, data or {})
         emitted = perf_counter()
     timings = {"parse": parsed - start, "optimize": optimized - parsed, "emit": emitted - optimized}
     return Compiled(text, described, opt_level, object_bytes, timings)
@@ -186,7 +243,9 @@ def load_object(object_bytes: bytes, symbols: Mapping[str, int] | None = None) -
         tracker = builder.link(_jit(), f"loopwright_{next(_library_numbers)}")
     except RuntimeError as error:
         raise InternalError(f"LLVM cannot link the object: {str(error).strip()}") from None
-    return Loaded(tracker, found.defined)
+    loaded = Loaded(tracker, found.defined)
+    show_frames(object_bytes, loaded.address, loaded)
+    return loaded
 
 
 def is_runnable(cpu: CpuDescription) -> bool:
@@ -328,7 +387,7 @@ def _resolve(found: Symbols, given: Mapping[str, int]) -> dict[str, int]:
     addresses: dict[str, int] = {}
     missing = []
     for name in sorted(found.needed | found.needed_weakly):
-        address = given.get(name) or process_address(name)
+        address = given.get(name) or extern_address(name) or process_address(name)
         if address is None and name in found.needed:
             missing.append(name)
         addresses[name] = address or 0

@@ -40,6 +40,7 @@ class ExpressionEmitter(Visitor):
         self.target = target
         self.values: dict[ir.Var, str] = {}
         self.apart: set[ir.Var] = set()  # pointers to memory that no other pointer reaches
+        self.index_text = f"i{target.pointer_bits}"  # of buffer indices, as choose_index_width leaves them
         self.no_wrap = ""  # " nsw" within index arithmetic, which never overflows
         self._bodies = bodies
         self._is_speculatable = Speculatable().visit
@@ -71,7 +72,8 @@ class ExpressionEmitter(Visitor):
         return self._with_promise(expr, "")
 
     def _promise(self, index: ir.Expr) -> str:
-        return "" if self._from_memory.visit(index) else " nsw"
+        # 32-bit indices may be the low halves of 64-bit ones, whose sums do wrap around.
+        return "" if self.index_text != "i64" or self._from_memory.visit(index) else " nsw"
 
     def _with_promise(self, expr: ir.Expr, promise: str) -> str:
         outer, self.no_wrap = self.no_wrap, promise
@@ -292,7 +294,8 @@ class ExpressionEmitter(Visitor):
         """The address of the element at a scalar index; not `inside` when it may lie outside the buffer (a hint)."""
         pointer = self.visit_Var(buffer.data)
         promise = " inbounds" if inside else ""
-        return self.b.value(f"getelementptr{promise} {storage_type(buffer.dtype)}, ptr {pointer}, i64 {index}")
+        element = storage_type(buffer.dtype)
+        return self.b.value(f"getelementptr{promise} {element}, ptr {pointer}, {self.index_text} {index}")
 
     def visit_BufferLoad(self, load: ir.BufferLoad) -> str:
         index = self._only_index(load.buffer, load.indices)
@@ -321,8 +324,8 @@ class ExpressionEmitter(Visitor):
             base, stride, promise = self.index(index.base), self.index(index.stride), self._promise(index)
             lanes = []
             for lane in range(index.lanes):
-                step = self.b.value(f"mul{promise} i64 {stride}, {lane}")
-                lanes.append(self.b.value(f"add{promise} i64 {base}, {step}"))
+                step = self.b.value(f"mul{promise} {self.index_text} {stride}, {lane}")
+                lanes.append(self.b.value(f"add{promise} {self.index_text} {base}, {step}"))
             return lanes
         whole = self.index(index)
         return [self.lane(whole, index.dtype, lane) for lane in range(index.dtype.lanes)]

@@ -34,6 +34,17 @@ class UnknownMachineName(LoopwrightError, ValueError):
     """`-mcpu` or `-mattr` has a name that LLVM does not know for this triple.
 
     LLVM would warn and ignore it; a misspelled feature would quietly give slow code.
+
+    For example:
+
+        import loopwright
+        from loopwright.script import tir as T
+
+        @T.prim_func
+        def f(A: T.Buffer((4, 8), "float32")):
+            A[0, 0] = T.float32(1)
+
+        loopwright.build(f, target="llvm -mattr=+no-such-feature")
     """
 
     code = "LW0645"

@@ -34,7 +34,7 @@ class _LaneOf(Rewriter):
         return ir.Shuffle((expr,), (ir.const(self.lane),))
 
     def visit_Var(self, var: ir.Var) -> ir.Expr:
-        return self.scalars.get(var) or self.visit_Expr(var)
+        return self.scalars[var] if var in self.scalars else self.visit_Expr(var)
 
     def visit_Ramp(self, node: ir.Ramp) -> ir.Expr:
         return node.base + node.stride * ir.const(self.lane, node.stride.dtype)

@@ -5,19 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from loopwright import ir
-from loopwright.codegen.llvm.types import c_string
+from loopwright.codegen.llvm.constant_data import SMALLEST, reserve
+from loopwright.codegen.llvm.types import byte_string, c_string
 
 
 class ModuleText:
     """An LLVM module under construction."""
 
-    def __init__(self, triple: str = "", data_layout: str = "") -> None:
+    def __init__(self, triple: str = "", data_layout: str = "", data: dict[str, bytes] | None = None) -> None:
+        """Bytes of large constants are put into `data`, by symbol, if it is given; otherwise they are in the text."""
         self.head = []
         if triple:
             self.head.append(f'target triple = "{triple}"')
         if data_layout:
             self.head.append(f'target datalayout = "{data_layout}"')
         self.functions: Mapping[str, ir.PrimFunc] = {}  # those of the same module, by the name that calls use
+        self._data = data
         self._declared: dict[str, str] = {}
         self._defined: set[str] = set()
         self._strings: dict[str, str] = {}
@@ -58,6 +61,25 @@ class ModuleText:
         """The symbol of a constant with initialiser `text`."""
         self._globals.append(f"@{name} = private unnamed_addr constant {text}, align {alignment}")
         return f"@{name}"
+
+    def constant_bytes(self, name: str, content: bytes, alignment: int) -> str:
+        """The symbol of a constant array; a large one has its content outside the text."""
+        if self._data is None or len(content) < SMALLEST:
+            return self.constant(name, byte_string(content), alignment)
+        self._data[name] = content
+        self._globals.append(reserve(name, len(content), alignment))
+        return f"@{name}"
+
+    def variable(self, name: str, text: str, alignment: int) -> str:
+        """The symbol of a variable of this module that starts as `text`."""
+        self._globals.append(f"@{name} = internal global {text}, align {alignment}")
+        return f"@{name}"
+
+    def section(self, name: str, text: str) -> None:
+        """Bytes in a section of their own, which neither the optimizer nor the linker drops."""
+        data = byte_string(text.encode())
+        self._globals.append(f'@lw.section = private constant {data}, section "{name}", align 1')
+        self._globals.append('@llvm.used = appending global [1 x ptr] [ptr @lw.section], section "llvm.metadata"')
 
     def loop_metadata(self, *properties: str) -> str:
         """A distinct loop identifier with properties such as `llvm.loop.unroll.full`."""

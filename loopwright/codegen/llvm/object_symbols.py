@@ -6,9 +6,12 @@ llvmlite lists sections but not symbols, and the just-in-time linker does not na
 from __future__ import annotations
 
 import struct
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
+from loopwright.runtime.elf import Elf
 from loopwright.runtime.errors import NotBuilt
+
+_SYMTAB: Final = 2
 
 
 class Symbols(NamedTuple):
@@ -29,30 +32,16 @@ def read_symbols(image: bytes) -> Symbols:
 
 
 def _read_elf(image: bytes) -> Symbols:
-    # System V ABI, chapter 4: the section header table leads to the symbol table, that to its string table.
-    is_64, order = image[4] == 2, "<" if image[5] == 1 else ">"
-    (section_offset,) = struct.unpack_from(order + ("Q" if is_64 else "I"), image, 40 if is_64 else 32)
-    entry_size, count = struct.unpack_from(order + "HH", image, 58 if is_64 else 46)
-    header = order + ("IIQQQQIIQQ" if is_64 else "10I")  # name, type, flags, address, offset, size, link, …
-    sections = [struct.unpack_from(header, image, section_offset + k * entry_size) for k in range(count)]
     defined: set[str] = set()
     needed: set[str] = set()
     weak: set[str] = set()
-    for section in sections:
-        if section[1] != 2:  # SHT_SYMTAB
+    for symbol in Elf(image).symbols():
+        if symbol.binding == 0 or symbol.table != _SYMTAB:  # STB_LOCAL
             continue
-        strings = sections[section[6]][4]
-        symbol = struct.Struct(order + ("IBBHQQ" if is_64 else "IIIBBH"))
-        for values in symbol.iter_unpack(image[section[4] : section[4] + section[5]]):
-            name_offset, info, home = (values[0], values[1], values[3]) if is_64 else (values[0], values[3], values[5])
-            binding = info >> 4
-            if binding == 0 or not name_offset:  # STB_LOCAL
-                continue
-            name = image[strings + name_offset : image.index(b"\0", strings + name_offset)].decode()
-            if home != 0:  # SHN_UNDEF
-                defined.add(name)
-            elif name != "_GLOBAL_OFFSET_TABLE_":  # the linker makes it
-                (weak if binding == 2 else needed).add(name)
+        if symbol.home != 0:
+            defined.add(symbol.name)
+        elif symbol.name != "_GLOBAL_OFFSET_TABLE_":  # the linker makes it
+            (weak if symbol.binding == 2 else needed).add(symbol.name)
     return Symbols(frozenset(defined), frozenset(needed), frozenset(weak))
 
 

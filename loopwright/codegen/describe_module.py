@@ -1,0 +1,147 @@
+"""describe_module: what a lowered module says about itself, for the section that travels with its code."""
+
+from __future__ import annotations
+
+import re
+import sys
+
+from loopwright import ir
+from loopwright.runtime.description import UNPROVED, Argument, FunctionDescription, ModuleDescription
+from loopwright.runtime.dtype import DataType
+from loopwright.target import CpuDescription
+
+C_PREFIX = "loopwright_"  # of the functions a C program calls, apart from `lw_`, which is the runtime's
+
+
+def describe_module(module: ir.IRModule, cpu: CpuDescription, entry_name: str | None = None) -> ModuleDescription:
+    """The description of a lowered module compiled for `cpu`."""
+    functions = [function for _, function in module.functions_items()]
+    if entry_name is None and len(functions) == 1:
+        entry_name = functions[0].name
+    return ModuleDescription(
+        functions=tuple(describe_function(function) for function in functions),
+        entry=entry_name,
+        target=str(cpu),
+        triple=cpu.triple,
+        cpu=cpu.name,
+        features=tuple(sorted(cpu.features)),
+        proved=not any(function.attrs.get(UNPROVED, False) for function in functions),
+        packed=tuple(packed_names(module)),
+        version=str(sys.modules["loopwright"].__version__),  # the package itself; a layer imports no facade
+    )
+
+
+def describe_function(function: ir.PrimFunc) -> FunctionDescription:
+    """One function: its parameters, the sizes its tensors carry, and what it returns."""
+    written = set(written_arguments(function))
+    arguments = []
+    for position, param in enumerate(function.params):
+        buffer = function.buffer_map.get(param)
+        if buffer is None:
+            arguments.append(Argument(param.name, str(param.dtype)))
+        else:
+            shape, strides = tuple(map(_text, buffer.shape)), tuple(map(_text, buffer.strides))
+            arguments.append(Argument(buffer.name, str(buffer.dtype), shape, strides, position in written))
+    sizes = [Argument(var.name, str(var.dtype)) for var in size_variables(function)]
+    result = result_dtype(function)
+    return FunctionDescription(
+        function.name, c_name(function.name), tuple(arguments), tuple(sizes), None if result is None else str(result)
+    )
+
+
+def c_name(name: str) -> str:
+    """The name of the plain C entry of function `name`."""
+    return C_PREFIX + re.sub(r"\W", "_", name, flags=re.ASCII)
+
+
+def implicit_variables(function: ir.PrimFunc) -> list[ir.Var]:
+    """Shape, stride and offset variables that are no parameters: their values come from the tensors."""
+    found: dict[ir.Var, None] = {}
+    params = set(function.params)
+
+    def look(node: ir.Node) -> None:
+        if isinstance(node, ir.Var) and node not in params:
+            found[node] = None
+
+    for buffer in function.argument_buffers():
+        for expr in (*buffer.shape, *buffer.strides, buffer.elem_offset):
+            ir.pre_order_visit(expr, look)
+    return list(found)
+
+
+def size_variables(function: ir.PrimFunc) -> list[ir.Var]:
+    """The implicit variables that a C caller passes: not offsets, since a pointer points to the first element."""
+    offsets = {buffer.elem_offset for buffer in function.argument_buffers()}
+    used: set[ir.Node] = set()
+    for buffer in function.argument_buffers():
+        for expr in (*buffer.shape, *buffer.strides):
+            ir.pre_order_visit(expr, used.add)
+    return [var for var in implicit_variables(function) if var in used or var not in offsets]
+
+
+def result_dtype(function: ir.PrimFunc) -> DataType | None:
+    """The type of what the function returns, or None."""
+    found: list[DataType] = []
+
+    def look(node: ir.Node) -> None:
+        if isinstance(node, ir.Call) and isinstance(node.op, ir.Op) and node.op.name == "tir.ret" and not found:
+            found.append(node.dtype)
+
+    ir.pre_order_visit(function.body, look)
+    return found[0] if found else None
+
+
+def written_pointers(function: ir.PrimFunc) -> set[ir.Var]:
+    """The memory that the function stores to, or may store to through a call."""
+    written: set[ir.Var] = set()
+
+    def look(node: ir.Node) -> bool:
+        if isinstance(node, ir.BufferStore):
+            written.add(node.buffer.data)
+        elif isinstance(node, ir.Call) and not (isinstance(node.op, ir.Op) and node.op.is_pure):
+            if node.op.name == "tir.prefetch":
+                return False  # takes an address, but writes nothing there
+            for arg in node.args:
+                ir.pre_order_visit(arg, escapes)
+        return True
+
+    def escapes(node: ir.Node) -> bool:
+        if isinstance(node, ir.Var) and node.dtype.kind == "handle":
+            written.add(node)
+        elif isinstance(node, ir.Call) and node.op.name == "tir.address_of" and isinstance(node.args[0], ir.BufferLoad):
+            written.add(node.args[0].buffer.data)
+        elif isinstance(node, ir.Buffer):
+            written.add(node.data)
+        return not isinstance(node, ir.BufferLoad)  # a value was loaded: its buffer does not reach the function
+
+    ir.pre_order_visit(function.body, look)
+    return written
+
+
+def written_arguments(function: ir.PrimFunc) -> list[int]:
+    """The positions of the arguments that the function writes."""
+    written = written_pointers(function)
+    return [
+        position
+        for position, param in enumerate(function.params)
+        if param in function.buffer_map and function.buffer_map[param].data in written
+    ]
+
+
+def packed_names(module: ir.IRModule) -> list[str]:
+    """The registered functions that the code of `module` calls, each once."""
+    found: dict[str, None] = {}
+
+    def look(node: ir.Node) -> None:
+        if isinstance(node, ir.Call) and isinstance(node.op, ir.Op) and node.op.name.endswith("call_packed"):
+            name = node.args[0] if node.args else None
+            if isinstance(name, ir.StringImm):
+                found[name.value] = None
+
+    for _, function in module.functions_items():
+        ir.pre_order_visit(function.body, look)
+    return list(found)
+
+
+def _text(extent: ir.Expr) -> str:
+    return str(extent.value) if isinstance(extent, ir.IntImm) else str(extent)

@@ -1,0 +1,40 @@
+"""raising: how generated code reports an error, in a Python process and in a plain C program.
+
+    define internal void @lw.raise(ptr %kind, ptr %message)
+
+tvm-ffi's error function is referenced weakly: in a C program that does not have it, its address is null, and the text
+goes to `loopwright_set_error` of the C runtime instead (`loopwright_last_error()` gives it back), or nowhere in a
+program that has neither. The status of the call tells in every case.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from loopwright.codegen.llvm.function_builder import FunctionBuilder
+from loopwright.codegen.llvm.module_text import ModuleText
+
+_RAISE: Final = "lw.raise"
+_WAYS: Final = ("TVMFFIErrorSetRaisedFromCStr", "loopwright_set_error")  # the first that the program has
+
+
+def emit_raise(module: ModuleText, builder: FunctionBuilder, kind: str, message: str) -> None:
+    """Report an error of class `kind`; `message` is the symbol of its text. The caller returns -1 next."""
+    if not module.is_defined(_RAISE):
+        module.mark_defined(_RAISE)
+        module.define(_definition(module))
+    builder.do(f"call void @{_RAISE}(ptr {module.string(kind)}, ptr {message})")
+
+
+def _definition(module: ModuleText) -> str:
+    b = FunctionBuilder(module, f"internal void @{_RAISE}(ptr %kind, ptr %message)", "nounwind noinline cold ")
+    for name in _WAYS:
+        module.declare(name, f"extern_weak void @{name}(ptr, ptr)")
+        there, next_way = b.label("there"), b.label("next")
+        b.branch(b.value(f"icmp ne ptr @{name}, null"), there, next_way)
+        b.start(there)
+        b.do(f"call void @{name}(ptr %kind, ptr %message)")
+        b.ret("void")
+        b.start(next_way)
+    b.ret("void")
+    return b.text()
