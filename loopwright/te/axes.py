@@ -24,6 +24,12 @@ class BadDomain(LoopwrightError, TypeError):
     """The domain of an axis is not a pair of integers or a Range.
 
     `te.reduce_axis((begin, end), name="k")` runs from `begin` to `end - 1`.
+
+    For example:
+
+        from loopwright import te
+
+        te.reduce_axis(8, name="k")  # (0, 8) is a domain
     """
 
     code = "LW0413"
@@ -33,7 +39,14 @@ class BadDomain(LoopwrightError, TypeError):
 
 
 class NoThreadTag(LoopwrightError, ValueError):
-    """A thread axis must say which threads it stands for."""
+    """A thread axis must say which threads it stands for.
+
+    For example:
+
+        from loopwright import te
+
+        te.thread_axis((0, 32))
+    """
 
     code = "LW0414"
 

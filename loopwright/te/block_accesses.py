@@ -55,14 +55,15 @@ class BlockAccesses(Visitor):
         self.loads.append(load)
         self.visit_children(load)
 
-    def reads(self, excluding: Sequence[Buffer], analyzer: Analyzer) -> list[BufferRegion]:
+    def reads(self, excluding: Sequence[Buffer], indices: Sequence[Expr], analyzer: Analyzer) -> list[BufferRegion]:
         """One box a buffer, around all its accesses; what the block's variables alone do not give is a whole dimension.
 
-        `excluding`: what the block itself accumulates into; a reduction does not list its own result as read.
+        `excluding`: what a reduction accumulates into, at `indices`; it does not list its own result as read. Other
+        elements of the same buffer (earlier steps of a scan) are read like any.
         """
         boxes: dict[Buffer, list[_Interval | None]] = {}
         for load in self.loads:
-            if load.buffer in excluding:
+            if load.buffer in excluding and all([a is b for a, b in zip(load.indices, indices, strict=True)]):
                 continue
             points = [self._point(index) for index in load.indices]
             known = boxes.get(load.buffer)

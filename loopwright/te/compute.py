@@ -24,7 +24,14 @@ from loopwright.te.tensor import Tensor, shape_text
 
 
 class TooManyAxes(LoopwrightError, TypeError):
-    """The function of a compute takes more arguments than the shape has dimensions."""
+    """The function of a compute takes more arguments than the shape has dimensions.
+
+    For example:
+
+        from loopwright import te
+
+        te.compute((4, 5), lambda i, j, k: i + j + k, name="A")
+    """
 
     code = "LW0402"
 
@@ -38,7 +45,15 @@ class TooManyAxes(LoopwrightError, TypeError):
 
 
 class BadComputeFunction(LoopwrightError, AssertionError, TypeError):
-    """The function of a compute has arguments that cannot stand for an axis: defaults, keywords, `**rest`."""
+    """The function of a compute has arguments that cannot stand for an axis: defaults, keywords, `**rest`.
+
+    For example:
+
+        from loopwright import te
+
+        A = te.placeholder((4, 4), name="A")
+        rows = [te.compute((4,), lambda i, row=row: A[row, i]) for row in range(4)]
+    """
 
     code = "LW0403"
 
@@ -52,7 +67,14 @@ class BadComputeFunction(LoopwrightError, AssertionError, TypeError):
 
 
 class WrongVarargsNames(LoopwrightError):
-    """`varargs_names` names another number of axes than `*args` of the function takes."""
+    """`varargs_names` names another number of axes than `*args` of the function takes.
+
+    For example:
+
+        from loopwright import te
+
+        te.compute((4, 5), lambda *axes: axes[0] + axes[1], varargs_names=["i"], name="A")
+    """
 
     code = "LW0420"
 
@@ -65,7 +87,15 @@ class WrongVarargsNames(LoopwrightError):
 
 
 class NotAComputeFunction(LoopwrightError, TypeError):
-    """The second argument of a compute is not a function of the indices."""
+    """The second argument of a compute is not a function of the indices.
+
+    For example:
+
+        from loopwright import te
+
+        A = te.placeholder((4,), name="A")
+        te.compute((4,), A[0] + 1, name="B")  # lambda i: A[i] + 1 is a function
+    """
 
     code = "LW0424"
 
@@ -77,7 +107,17 @@ class NotAComputeFunction(LoopwrightError, TypeError):
 
 
 class BadComputeBody(LoopwrightError, TypeError):
-    """The function of a compute returned something that is not an element's value."""
+    """The function of a compute returned something that is not an element's value.
+
+    For example:
+
+        from loopwright import te
+
+        def body(i):
+            i + 1  # the return is missing
+
+        te.compute((4,), body, name="A")
+    """
 
     code = "LW0404"
 
@@ -90,6 +130,14 @@ class ReductionInside(LoopwrightError):
 
     A reduction is a loop of its own, so it must be the whole body of a compute: compute the reduction first, and use
     its result in a second compute.
+
+    For example:
+
+        from loopwright import te
+
+        A = te.placeholder((4, 8), name="A")
+        k = te.reduce_axis((0, 8), name="k")
+        te.compute((4,), lambda i: te.sum(A[i, k], axis=k) / 8, name="mean")
     """
 
     code = "LW0405"
@@ -112,6 +160,14 @@ class ReductionsDiffer(LoopwrightError):
 
     All outputs of a compute are computed in one loop nest. For several reductions in one nest, write one reducer over
     a tuple with `te.comm_reducer`; otherwise write one compute each.
+
+    For example:
+
+        from loopwright import te
+
+        A = te.placeholder((4, 8), name="A")
+        k = te.reduce_axis((0, 8), name="k")
+        te.compute((4,), lambda i: (te.sum(A[i, k], axis=k), te.max(A[i, k], axis=k)), name="both")
     """
 
     code = "LW0406"
@@ -128,6 +184,14 @@ class AxisOutOfPlace(LoopwrightError):
     """The body of a compute uses an axis that has no value there.
 
     A reduce axis has a value only inside a reduction over it; a data axis only in the body of its own compute.
+
+    For example:
+
+        from loopwright import te
+
+        A = te.placeholder((4, 8), name="A")
+        k = te.reduce_axis((0, 8), name="k")
+        te.compute((4,), lambda i: A[i, k], name="B")  # no reduction over k
     """
 
     code = "LW0407"

@@ -5,7 +5,7 @@ Indices are simplified; values stay as written. `IndexTypes` says which integer 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from loopwright.arith import Analyzer
@@ -66,8 +66,15 @@ class IndexTypes:
 class BodyLowering(Rewriter):
     """Rewrites expressions of one compute; an expression used many times is rewritten once."""
 
-    def __init__(self, buffers: Mapping[Tensor, Buffer], variables: Mapping[Var, Expr], types: IndexTypes) -> None:
+    def __init__(
+        self,
+        buffers: Mapping[Tensor, Buffer],
+        variables: Mapping[Var, Expr],
+        types: IndexTypes,
+        place: Callable[[Tensor, Sequence[Expr]], tuple[Expr, ...]] | None = None,
+    ) -> None:
         self.buffers = buffers
+        self.place = place  # where an element of a tensor lies in its buffer, unless at its own indices
         self.variables: dict[Var, Expr] = dict(variables)
         self.types = types
         self.analyzer = Analyzer()
@@ -112,7 +119,10 @@ class BodyLowering(Rewriter):
 
     def visit_ProducerLoad(self, load: ProducerLoad) -> Expr:
         assert isinstance(load.producer, Tensor)
-        return BufferLoad(self.buffers[load.producer], tuple([self.index(index) for index in load.indices]))
+        indices = tuple([self.index(index) for index in load.indices])
+        if self.place is not None:
+            indices = self.place(load.producer, indices)
+        return BufferLoad(self.buffers[load.producer], indices)
 
     def visit_CompareExpr(self, compare: CompareExpr) -> Expr:
         override = self.types.override

@@ -29,6 +29,12 @@ class BadShape(LoopwrightError, TypeError, ValueError):
     """The shape of a tensor is not a sequence of sizes.
 
     A shape is a tuple with one integer or integer expression a dimension: `(4,)`, `(n, 16)`, and `()` for rank 0.
+
+    For example:
+
+        from loopwright import te
+
+        te.placeholder(5)  # (5,) is a shape
     """
 
     code = "LW0401"
@@ -100,6 +106,11 @@ class Operation(Node):
     def input_tensors(self) -> list[Tensor]:
         """The tensors this operation reads, in the order in which they appear."""
         return []
+
+    @property
+    def dependencies(self) -> list[Tensor]:
+        """The tensors that must be there before this operation runs: a scan's updates, for one, run inside it."""
+        return self.input_tensors
 
     def output(self, index: int) -> Tensor:
         """Output `index` of this operation."""

@@ -32,6 +32,13 @@ class BadReduceAxis(LoopwrightError, TypeError):
 
     Make the axis with `te.reduce_axis((0, n), name="k")` and give it as `axis=k`, or several as `axis=[k, l]`.
     The axes of a compute (the arguments of its function) are data axes: each of them is one element of the result.
+
+    For example:
+
+        from loopwright import te
+
+        A = te.placeholder((4, 8), name="A")
+        te.compute((4, 8), lambda i, j: te.sum(A[i, j], axis=j), name="B")  # j is a data axis
     """
 
     code = "LW0408"
@@ -47,6 +54,15 @@ class BadReducer(LoopwrightError, AssertionError, TypeError):
 
     `fcombine(x, y)` combines two values; `fidentity(dtype)` gives the value that combines to the other. For tuples,
     `x` and `y` are tuples, `fidentity` gets one dtype a field, and both return one value a field, of the field's type.
+
+    For example:
+
+        from loopwright import te
+
+        largest = te.comm_reducer(lambda x, y: None, lambda dtype: te.min_value(dtype), name="largest")
+        A = te.placeholder((8,), name="A")
+        k = te.reduce_axis((0, 8), name="k")
+        te.compute((1,), lambda i: largest(A[k], axis=k), name="B")
     """
 
     code = "LW0409"
@@ -59,6 +75,14 @@ class BadReducerCall(LoopwrightError, AssertionError, TypeError, ValueError):
     """The arguments of a reducer do not fit together.
 
     `te.sum(value, axis=k, where=condition, init=start)` reduces; `te.max(a, b, c)` combines the values directly.
+
+    For example:
+
+        from loopwright import te
+
+        A = te.placeholder((8,), name="A")
+        k = te.reduce_axis((0, 8), name="k")
+        te.compute((1,), lambda i: te.sum(A[k], axis=k, where=A[k]), name="B")  # where=A[k] > 0 is a condition
     """
 
     code = "LW0410"

@@ -15,7 +15,15 @@ R = TypeVar("R")
 
 
 class TagConflict(LoopwrightError, ValueError):
-    """An operation would get two tags: scopes do not nest, and inside one an operation takes no tag of its own."""
+    """An operation would get two tags: scopes do not nest, and inside one an operation takes no tag of its own.
+
+    For example:
+
+        from loopwright import te
+
+        with te.tag_scope("outer"):
+            te.compute((4,), lambda i: i, name="A", tag="own")
+    """
 
     code = "LW0415"
 
@@ -59,6 +67,11 @@ _current: ContextVar[TagScope | None] = ContextVar("loopwright_te_tag_scope", de
 def tag_scope(tag: str) -> TagScope:
     """Set `op.tag` of every operation made inside; works as a context manager and as a decorator."""
     return TagScope(tag)
+
+
+def default_tag(tag: str) -> str:
+    """`tag` for an operation that the user did not make by hand: inside a scope, the scope's tag stands."""
+    return tag if _current.get() is None else ""
 
 
 def resolve_tag(name: str, tag: str) -> str:

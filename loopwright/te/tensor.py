@@ -16,8 +16,14 @@ if TYPE_CHECKING:
 class WholeTensor(LoopwrightError, TypeError):
     """A whole tensor was used where one number is needed.
 
-    Expressions are about single elements: write `te.compute(A.shape, lambda i, j: A[i, j] + 1)`. Arithmetic on whole
-    tensors (`A + 1`) belongs to `topi`. A tensor of rank 0 is one number and may be used as such.
+    The body of a compute is about single elements: `te.compute(A.shape, lambda i, j: te.exp(A[i, j]))`. Operators such
+    as `A + 1` work on whole tensors, and give one. A tensor of rank 0 is one number and may be used as such.
+
+    For example:
+
+        from loopwright import te
+        A = te.placeholder((4, 5), name="A")
+        te.exp(A)
     """
 
     code = "LW0411"
@@ -27,7 +33,7 @@ class WholeTensor(LoopwrightError, TypeError):
         names = ", ".join("ijklmnpq"[k % 8] for k in range(tensor.ndim))
         super().__init__(
             f"tensor {tensor.name} of shape {shape} is used as one number",
-            why="an expression computes one element; arithmetic on whole tensors is part of topi",
+            why="an expression computes one element",
             hint=f"index it, as in te.compute({tensor.name}.shape, lambda {names}: … {tensor.name}[{names}] …)",
             fields={"tensor": tensor.name},
         )
@@ -38,6 +44,13 @@ class NotASequence(LoopwrightError, TypeError):
 
     A tensor here is a description: how many elements it has may be known only when the program runs, and none has a
     value yet. Loops over elements are the axes of a `te.compute`; sums and maxima are reductions over a reduce axis.
+
+    For example:
+
+        from loopwright import te
+
+        A = te.placeholder((4,), name="A")
+        sum(A)
     """
 
     code = "LW0423"
@@ -52,7 +65,16 @@ class NotASequence(LoopwrightError, TypeError):
 
 
 class AmbiguousEquality(LoopwrightError, ValueError):
-    """`==` between two tensors of rank 0: are the tensors one object, or is it a comparison of their values?"""
+    """`==` between two tensors of rank 0: are the tensors one object, or is it a comparison of their values?
+
+    For example:
+
+        from loopwright import te
+
+        a = te.placeholder((), name="a")
+        b = te.placeholder((), name="b")
+        a == b
+    """
 
     code = "LW0422"
 
@@ -64,7 +86,15 @@ class AmbiguousEquality(LoopwrightError, ValueError):
 
 
 class BadIndex(LoopwrightError, TypeError):
-    """A tensor was indexed with something that is not one integer."""
+    """A tensor was indexed with something that is not one integer.
+
+    For example:
+
+        from loopwright import te
+
+        A = te.placeholder((8,), name="A")
+        te.compute((4,), lambda i: A[i * 0.5], name="B")  # i // 2 is an integer
+    """
 
     code = "LW0412"
 
@@ -89,10 +119,19 @@ def dim_text(dim: Expr) -> str:
     return str(value) if isinstance(value, int) else str(getattr(dim, "name", None) or repr(dim))
 
 
-def _forward(name: str) -> Callable[..., Expr]:
-    def method(self: Any, *other: object) -> Expr:
-        result: Expr = getattr(self.as_expr(), name)(*other)
-        return result
+_on_whole_tensors: list[Callable[..., Any]] = []
+
+
+def use_for_whole_tensors(apply: Callable[..., Any]) -> None:
+    """Have `apply(method, *operands)` answer operators on tensors that are more than one number."""
+    _on_whole_tensors[:] = [apply]
+
+
+def _forward(name: str) -> Callable[..., Any]:
+    def method(self: Any, *other: object) -> Any:
+        if any([isinstance(operand, Tensor) and operand.shape for operand in (self, *other)]):
+            return _on_whole_tensors[0](name, self, *other)
+        return getattr(self.as_expr(), name)(*other)
 
     method.__name__ = name
     return method

@@ -249,15 +249,10 @@ def test_deep_and_shared_bodies(A):
     assert te.compute((4,), shared).op.input_tensors == [A]
 
 
-@pytest.mark.parametrize("name", "scan extern extern_primfunc gradient create_schedule decl_tensor_intrin".split())
+@pytest.mark.parametrize("name", "create_schedule decl_tensor_intrin".split())
 def test_what_is_still_to_come_says_so(name):
     with pytest.raises(NotBuilt, match=rf"te\.{name} is not built yet(.|\n)*hint: "):
         getattr(te, name)([], [])
-
-
-def test_hybrid_is_still_to_come():
-    with pytest.raises(NotBuilt, match=r"te\.hybrid\.script is not built yet(.|\n)*T\.prim_func"):
-        te.hybrid.script
 
 
 def test_schedules_name_what_works():

@@ -79,11 +79,10 @@ def test_equality_of_rank_0_is_ambiguous():
         y == z
 
 
-@pytest.mark.parametrize("use", [lambda A: A + 1, lambda A: 1 + A, lambda A: -A, lambda A: te.exp(A), lambda A: A * A])
+@pytest.mark.parametrize("use", [lambda A: te.exp(A), lambda A: te.max(A, 1), lambda A: ir.as_expr(A)])
 def test_a_whole_tensor_is_not_a_number(A, use):
     with pytest.raises(te.WholeTensor, match=r"tensor A of shape \(4, 5\) is used as one number") as caught:
         use(A)
-    assert "topi" in str(caught.value)
     assert "A[i, j]" in str(caught.value)
 
 

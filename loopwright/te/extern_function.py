@@ -1,0 +1,188 @@
+"""Which buffers of a function are its inputs and which its outputs, for `te.extern_primfunc`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from loopwright.arith import Analyzer
+from loopwright.ir import (
+    Block,
+    Buffer,
+    BufferLoad,
+    BufferStore,
+    Call,
+    Expr,
+    For,
+    ForKind,
+    PrimFunc,
+    Stmt,
+    Var,
+    Visitor,
+    cast,
+    const,
+    decl_buffer,
+    deep,
+    seq,
+    substitute,
+)
+from loopwright.te.extern import BadExternFunction
+from loopwright.te.tensor import Tensor, dim_text, shape_text
+
+
+class SplitFunction(NamedTuple):
+    """The body of a function, and its buffers by what it does with them."""
+
+    name: str
+    inputs: list[Buffer]
+    outputs: list[Buffer]
+    body: Stmt
+
+
+class _Touches(Visitor):
+    """Which buffers are read and written; memory that is handed to a call is both."""
+
+    def __init__(self, buffers: Sequence[Buffer]) -> None:
+        self.by_data = {buffer.data: buffer for buffer in buffers}
+        self.read: set[Buffer] = set()
+        self.written: set[Buffer] = set()
+        self.started: frozenset[Buffer] = frozenset()  # set by the init of a reduction: reading it back is no input
+        self.views: dict[Buffer, Buffer] = {}
+
+    def _own(self, buffer: Buffer) -> Buffer | None:
+        return self.by_data.get(self.views.get(buffer, buffer).data)
+
+    def visit_Block(self, block: Block) -> None:
+        outer = self.started
+        for match in block.match_buffers:
+            self.views[match.buffer] = self.views.get(match.source.buffer, match.source.buffer)
+        if block.init is not None:
+            inner = _Touches(list(self.by_data.values()))
+            inner.views = self.views
+            inner.visit(block.init)
+            self.started = outer | inner.written
+            self.visit(block.init)
+        self.visit(block.body)
+        self.started = outer
+
+    def visit_BufferLoad(self, load: BufferLoad) -> None:
+        buffer = self._own(load.buffer)
+        if buffer is not None and buffer not in self.started:
+            self.read.add(buffer)
+        for index in load.indices:
+            self.visit(index)
+
+    def visit_BufferStore(self, store: BufferStore) -> None:
+        buffer = self._own(store.buffer)
+        if buffer is not None:
+            self.written.add(buffer)
+        self.visit(store.value)
+        for index in store.indices:
+            self.visit(index)
+
+    def visit_Call(self, call: Call) -> None:
+        if call.op.name == "tir.address_of" and isinstance(call.args[0], BufferLoad):
+            buffer = self._own(call.args[0].buffer)
+            if buffer is not None:
+                self.read.add(buffer)
+                self.written.add(buffer)
+        self.visit_children(call)
+
+    def visit_Var(self, var: Var) -> None:
+        buffer = self.by_data.get(var)
+        if buffer is not None:
+            self.read.add(buffer)
+            self.written.add(buffer)
+
+
+@deep
+def split_function(tensors: Sequence[Tensor], function: PrimFunc) -> SplitFunction:
+    """`function` with the buffers that take `tensors`, and those that it gives."""
+    if not isinstance(function, PrimFunc):
+        raise BadExternFunction(
+            type(function).__name__, f"{function!r} is no function", "give a PrimFunc, such as T.prim_func makes"
+        )
+    name = function.name
+    scalars = [param.name for param in function.params if param not in function.buffer_map]
+    if scalars:
+        raise BadExternFunction(
+            name,
+            f"its parameter {scalars[0]} is no buffer",
+            "give it a value first: function.specialize({parameter: value})",
+        )
+    buffers = function.argument_buffers()
+    touches = _Touches(buffers)
+    touches.visit(function.body)
+    outputs = [buffer for buffer in buffers if buffer in touches.written and buffer not in touches.read]
+    if not outputs:
+        changed = [buffer for buffer in buffers if buffer in touches.written]
+        if not changed:
+            raise BadExternFunction(name, "it writes no buffer, so it has no output", "let it write its result")
+        outputs = changed[-1:]
+    inputs = [buffer for buffer in buffers if buffer not in outputs]
+    body = function.body
+    in_place = outputs[0] if len(outputs) == 1 and outputs[0] in touches.read else None
+    if in_place is not None and len(tensors) == len(buffers):
+        inputs, outputs, body = _in_place(buffers, in_place, body)
+    if len(inputs) != len(tensors):
+        named = ", ".join([buffer.name for buffer in inputs])
+        raise BadExternFunction(
+            name,
+            f"{len(tensors)} tensor{'s are' if len(tensors) != 1 else ' is'} given, but it reads "
+            f"{len(inputs)} ({named or 'none'}) and writes {', '.join([buffer.name for buffer in outputs])}",
+            "give one tensor for every buffer that is read",
+        )
+    sizes: dict[Var, Expr] = {}
+    for tensor, buffer in zip(tensors, inputs, strict=True):
+        _check_fits(name, tensor, buffer, sizes)
+    if sizes:
+        # The graph knows the tensors' sizes, not the symbols of the function.
+        sized = {buffer: _with_sizes(buffer, sizes) for buffer in (*inputs, *outputs)}
+        body = substitute(body, sizes, sized)
+        inputs, outputs = [sized[buffer] for buffer in inputs], [sized[buffer] for buffer in outputs]
+    return SplitFunction(name, inputs, outputs, body)
+
+
+def _check_fits(name: str, tensor: Tensor, buffer: Buffer, sizes: dict[Var, Expr]) -> None:
+    """Refuse a tensor of another rank, type or shape; sizes that the function leaves open become known."""
+    what = f"tensor {tensor.name} of shape {shape_text(tensor.shape)}"
+    if tensor.ndim != buffer.ndim:
+        raise BadExternFunction(
+            name, f"{what} is given for {buffer.name} of shape {shape_text(buffer.shape)}", "give a tensor of that rank"
+        )
+    if tensor.dtype is not buffer.dtype:
+        raise BadExternFunction(
+            name,
+            f"tensor {tensor.name} of type {tensor.dtype} is given for {buffer.name} of type {buffer.dtype}",
+            "convert it in a te.compute with .astype",
+        )
+    for axis, (given, declared) in enumerate(zip(tensor.shape, buffer.shape, strict=True)):
+        if isinstance(declared, Var):
+            known = sizes.setdefault(declared, cast(given, declared.dtype))
+        else:
+            known = substitute(declared, sizes)
+        if not Analyzer().can_prove_equal(cast(given, known.dtype), known):
+            raise BadExternFunction(
+                name,
+                f"{what} is given for {buffer.name}, whose dimension {axis} is {dim_text(known)}",
+                f"give a tensor of shape {shape_text(buffer.shape)}",
+            )
+
+
+def _with_sizes(buffer: Buffer, sizes: Mapping[Var, Expr]) -> Buffer:
+    simplify = Analyzer().simplify
+    return buffer.with_(
+        shape=tuple([simplify(substitute(size, sizes)) for size in buffer.shape]),
+        strides=tuple([simplify(substitute(stride, sizes)) for stride in buffer.strides]),
+    )
+
+
+def _in_place(buffers: Sequence[Buffer], changed: Buffer, body: Stmt) -> tuple[list[Buffer], list[Buffer], Stmt]:
+    """A function that changes a buffer, made to copy it first: what comes in stays as it is."""
+    source = decl_buffer(changed.shape, changed.dtype, f"{changed.name}_in")
+    loops = [Var(f"i{k}", size.dtype) for k, size in enumerate(changed.shape)]
+    copy: Stmt = BufferStore(changed, BufferLoad(source, tuple(loops)), tuple(loops))
+    for loop, size in zip(reversed(loops), reversed(changed.shape), strict=True):
+        copy = For(loop, const(0, size.dtype), size, ForKind.SERIAL, copy)
+    inputs = [source if buffer is changed else buffer for buffer in buffers]
+    return inputs, [changed], seq([copy, body])

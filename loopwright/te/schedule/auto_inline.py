@@ -1,0 +1,60 @@
+"""AutoInlineElemWise, AutoInlineBroadcast, AutoInlineInjective: have cheap stages computed where they are read.
+
+Outputs stay, and so does every stage that something was said about already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from loopwright.ir import Expr, ProducerLoad, Reduce, Var, Visitor, deep
+from loopwright.te.operation import ComputeOp
+from loopwright.te.schedule.schedule import Schedule
+from loopwright.te.schedule.stage import INLINE
+
+
+def AutoInlineElemWise(sch: Schedule) -> None:
+    """Inline computes whose every load is at exactly the axes of the result, in order."""
+    _inline(sch, _is_elementwise)
+
+
+def AutoInlineBroadcast(sch: Schedule) -> None:
+    """Inline computes tagged "broadcast" that are no reductions."""
+    _inline(sch, lambda op: not op.reduce_axis and op.tag == "broadcast")
+
+
+def AutoInlineInjective(sch: Schedule) -> None:
+    """Inline every compute that is no reduction."""
+    _inline(sch, lambda op: not op.reduce_axis)
+
+
+def _inline(sch: Schedule, is_cheap: Callable[[ComputeOp], bool]) -> None:
+    for stage in sch.stages:
+        op = stage.op
+        if isinstance(op, ComputeOp) and op.num_outputs == 1 and not stage.is_output and stage.is_untouched():
+            if is_cheap(op):
+                stage.attach_type = INLINE
+
+
+class _SamePlace(Visitor):
+    def __init__(self, axes: Sequence[Var]) -> None:
+        self.axes = list(axes)
+        self.holds = True
+
+    def visit_ProducerLoad(self, load: ProducerLoad) -> None:
+        self.holds = self.holds and _all_same(load.indices, self.axes)
+        self.visit_children(load)
+
+
+def _all_same(indices: Sequence[Expr], axes: Sequence[Var]) -> bool:
+    return len(indices) == len(axes) and all([one is other for one, other in zip(indices, axes, strict=True)])
+
+
+@deep
+def _is_elementwise(op: ComputeOp) -> bool:
+    look = _SamePlace([axis.var for axis in op.axis])
+    for value in op.body:
+        if isinstance(value, Reduce):
+            return False
+        look.visit(value)
+    return look.holds

@@ -1,0 +1,106 @@
+"""Axes as arithmetic: how often each runs, and each in terms of the others, through splits and fuses.
+
+    s[C].split(i, factor=4)         i.outer = i // 4,  i.inner = i % 4;        i = i.outer * 4 + i.inner
+    s[C].fuse(i, j)                 i.j.fused = i * n + j;                     i = i.j.fused // n,  j = i.j.fused % n
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from loopwright.arith import Analyzer
+from loopwright.ir import Expr, IntImm, IterVar, const
+from loopwright.ir.intrinsics import ceildiv
+from loopwright.ir.operators import cast
+from loopwright.te.schedule.relations import Fuse, IterVarRelation, Rebase, Singleton, Split, Transform
+
+Values = dict[IterVar, Expr]
+
+
+def split_sizes(extent: Expr, factor: Expr | None, nparts: Expr | None, keep: bool = False) -> tuple[Expr, Expr]:
+    """How often the outer and the inner loop run; no more often than needed, unless `keep` holds them to what was said.
+
+    A loop that is provably shorter than the factor becomes one inner loop of its own length.
+    """
+    facts = Analyzer()
+    given = cast(factor if factor is not None else nparts, extent.dtype)  # type: ignore[arg-type]
+    if not keep and facts.can_prove(extent < given) and facts.can_prove(extent >= 1):
+        given = extent
+    other = facts.simplify(ceildiv(extent, given))
+    return (other, given) if factor is not None else (given, other)
+
+
+def extents(roots: Iterable[IterVar], relations: Sequence[IterVarRelation], bound: Iterable[IterVar] = ()) -> Values:
+    """How often each axis runs, from the domains of `roots` down; axes `bound` to threads keep the size they were given."""
+    held = _ancestors(bound, relations)
+    found: Values = {axis: axis.dom.extent for axis in roots if axis.dom is not None}
+    facts = Analyzer()
+    for relation in relations:
+        if isinstance(relation, Split):
+            keep = relation.outer in held or relation.inner in held
+            outer, inner = split_sizes(found[relation.parent], relation.factor, relation.nparts, keep)
+            found[relation.outer], found[relation.inner] = outer, inner
+        elif isinstance(relation, Fuse):
+            found[relation.fused] = facts.simplify(found[relation.outer] * found[relation.inner])
+        elif isinstance(relation, Singleton):
+            found[relation.iter] = const(1)
+        elif isinstance(relation, Rebase):
+            found[relation.rebased] = found[relation.parent]
+        elif isinstance(relation, Transform):
+            found.update({axis: axis.dom.extent for axis in relation.transformed_variables if axis.dom is not None})
+    return found
+
+
+def _ancestors(axes: Iterable[IterVar], relations: Sequence[IterVarRelation]) -> set[IterVar]:
+    """The axes given, and those they come from."""
+    found = set(axes)
+    for relation in reversed(relations):
+        if isinstance(relation, Split) and (relation.outer in found or relation.inner in found):
+            found.add(relation.parent)
+        elif isinstance(relation, Fuse) and relation.fused in found:
+            found.update([relation.outer, relation.inner])
+    return found
+
+
+def roots_from_leaves(
+    leaves: Mapping[IterVar, Expr], relations: Sequence[IterVarRelation], sizes: Mapping[IterVar, Expr]
+) -> tuple[Values, list[Expr]]:
+    """Every axis in terms of the leaves' values, and the conditions under which they stand for an iteration."""
+    found: Values = dict(leaves)
+    conditions: list[Expr] = []
+    facts = Analyzer()
+    for relation in reversed(relations):
+        if isinstance(relation, Split) and relation.outer in found and relation.inner in found:
+            inner = sizes[relation.inner]
+            value = found[relation.outer] * inner + found[relation.inner]
+            found[relation.parent] = value
+            whole = facts.simplify(sizes[relation.outer] * inner)
+            if not facts.can_prove_equal(whole, sizes[relation.parent]):
+                conditions.append(value < sizes[relation.parent])
+        elif isinstance(relation, Fuse) and relation.fused in found:
+            inner = sizes[relation.inner]
+            found[relation.outer] = found[relation.fused] // inner
+            found[relation.inner] = found[relation.fused] % inner
+    return found, conditions
+
+
+def leaves_from_roots(
+    roots: Mapping[IterVar, Expr], relations: Sequence[IterVarRelation], sizes: Mapping[IterVar, Expr]
+) -> Values:
+    """Every axis in terms of the roots' values."""
+    found: Values = dict(roots)
+    for relation in relations:
+        if isinstance(relation, Split) and relation.parent in found:
+            inner = sizes[relation.inner]
+            found[relation.outer] = found[relation.parent] // inner
+            found[relation.inner] = found[relation.parent] % inner
+        elif isinstance(relation, Fuse) and relation.outer in found and relation.inner in found:
+            found[relation.fused] = found[relation.outer] * sizes[relation.inner] + found[relation.inner]
+        elif isinstance(relation, Singleton):
+            found[relation.iter] = const(0)
+    return found
+
+
+def is_number(extent: Expr) -> bool:
+    """Whether the size is known before the program runs."""
+    return isinstance(extent, IntImm)

@@ -1,0 +1,158 @@
+"""rfactor: a reduction in two stages, so that a part of its axis becomes a data axis that can run in parallel.
+
+    B[i] = sum over k of A[i, k]                            ko, ki = s[B].split(k, factor=4); s.rfactor(B, ki)
+
+    B.rf[ki, i] = sum over ko of A[i, ko * 4 + ki]          a data axis for ki
+    B.repl[i]   = sum over ki.v of B.rf[ki.v, i]            the original stage
+
+Both combine the same values, in another order and grouping: a reducer is associative and commutative by contract, so
+the result is that of the reducer. Where the split has a tail, the condition that cuts it off goes with the first stage.
+`init=` is used by the second stage alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from loopwright.arith import Analyzer
+from loopwright.ir import Expr, IntImm, IterType, IterVar, Range, Reduce, Var, const, logical_and
+from loopwright.te.axes import ReduceVar, data_axis
+from loopwright.te.lower_compute import LAYOUT_FREE
+from loopwright.te.operation import ComputeOp
+from loopwright.te.schedule.axis_algebra import roots_from_leaves
+from loopwright.te.schedule.errors import CannotFactor
+from loopwright.te.schedule.graph import BodyRewriter, tensors_in
+from loopwright.te.schedule.relations import Fuse, Split, parts_of
+from loopwright.te.schedule.stage import Stage
+from loopwright.te.tensor import Tensor
+
+if TYPE_CHECKING:
+    from loopwright.te.schedule.schedule import Schedule
+
+
+def rfactor(sch: Schedule, tensor: Tensor, axis: IterVar, factor_axis: int = 0) -> Any:
+    """The tensor of the first stage, or a list of its tensors where the reduction has several fields."""
+    stage = sch[tensor]
+    op, reduce = _check(stage, axis)
+    rank = len(op.axis) + 1
+    if isinstance(factor_axis, bool) or not isinstance(factor_axis, int) or not -rank <= factor_axis < rank:
+        raise CannotFactor(
+            f"rfactor: factor_axis is {factor_axis!r}, but the new tensor has {rank} dimensions",
+            hint=f"give {-rank} to {rank - 1}",
+        )
+    place = factor_axis % rank
+    sizes = stage.sizes()
+    touched = _touched(stage, op, axis)
+
+    # The first stage: its reduce axes are those that the factored one has nothing to do with, and what is left of it.
+    factored = data_axis(axis.var.name, sizes[axis])
+    rest: dict[IterVar, IterVar] = {}
+    for leaf in stage.leaf_iter_vars:
+        if leaf in touched and leaf is not axis:
+            rest[leaf] = IterVar(Range(sizes[leaf]), ReduceVar(leaf.var.name, leaf.var.dtype), IterType.CommReduce)
+    kept = [root for root in op.reduce_axis if root not in touched]
+    values, conditions = roots_from_leaves(
+        {axis: factored.var, **{old: new.var for old, new in rest.items()}},
+        [relation for relation in stage.relations if parts_of(relation)[0][:1] and parts_of(relation)[0][0] in touched],
+        sizes,
+    )
+    facts = Analyzer()
+    renamed: dict[Var, Expr] = {root.var: facts.simplify(values[root]) for root in op.reduce_axis if root in touched}
+    data = [IterVar(item.dom, type(item.var)(item.var.name, item.var.dtype), item.iter_type) for item in op.axis]
+    renamed.update({old.var: new.var for old, new in zip(op.axis, data, strict=True)})
+    rewriter = BodyRewriter(renamed)
+    source = tuple([rewriter.visit(value) for value in reduce.source])
+    condition = logical_and(rewriter.visit(reduce.condition), *conditions) if conditions else rewriter.visit(reduce.condition)
+    over = tuple([*kept, *rest.values()])
+    fields = [body.value_index for body in op.body if isinstance(body, Reduce)]
+    axes = [*data[:place], factored, *data[place:]]
+    if over:
+        body: list[Expr] = [Reduce(reduce.combiner, source, over, condition, k) for k in fields]
+    else:
+        body = _single(reduce, source, condition, fields)
+    first = ComputeOp(f"{op.name}.rf", op.tag, op.attrs, axes, body, tensors_in(body))
+
+    # The second stage reduces over what is now a dimension.
+    last = IterVar(Range(sizes[axis]), ReduceVar(f"{axis.var.name}.v", axis.var.dtype), IterType.CommReduce)
+    own = [item.var for item in op.axis]
+    at = [*own[:place], last.var, *own[place:]]
+    by_field = {field: first.output(k)(*at) for k, field in enumerate(fields)}
+    partial = tuple([by_field[k] for k in range(len(reduce.source))])
+    always = const(True)
+    final: list[Expr] = [Reduce(reduce.combiner, partial, (last,), always, k, reduce.init) for k in fields]
+    attrs = {key: value for key, value in op.attrs.items() if key != LAYOUT_FREE}
+    second = ComputeOp(f"{op.name}.repl", op.tag, attrs, op.axis, final, tensors_in(final))
+
+    made = sch.insert_before(stage, first)
+    _carry(stage, made, touched)
+    old = [op.output(k) for k in range(op.num_outputs)]
+    sch.set_op(stage, second)
+    stage.reset()
+    sch.retarget({gone: second.output(k) for k, gone in enumerate(old)})
+    sch.record(stage, "rfactor", [tensor, axis, factor_axis])
+    results = [first.output(k) for k in range(first.num_outputs)]
+    return results if len(results) > 1 else results[0]
+
+
+def _check(stage: Stage, axis: IterVar) -> tuple[ComputeOp, Reduce]:
+    op = stage.op
+    reduce = op.body[0] if isinstance(op, ComputeOp) else None
+    if not isinstance(op, ComputeOp) or not isinstance(reduce, Reduce):
+        raise CannotFactor(f"rfactor: {stage.name} is no reduction", hint="give the tensor of a te.sum, te.max or the like")
+    stage._leaf("rfactor", axis)
+    if axis.iter_type is not IterType.CommReduce:
+        raise CannotFactor(
+            f"rfactor: {axis.var.name} of {stage.name} is a data axis",
+            hint=f"give a loop of the reduction over {', '.join([item.var.name for item in op.reduce_axis])}",
+        )
+    for root in op.reduce_axis:
+        low = root.dom.min if root.dom is not None else None
+        if not (isinstance(low, IntImm) and low.value == 0):
+            raise CannotFactor(
+                f"rfactor: the reduce axis {root.var.name} begins at {low}",
+                hint="let it count from 0, and add the begin where it is used",
+            )
+    return op, reduce
+
+
+def _touched(stage: Stage, op: ComputeOp, axis: IterVar) -> set[IterVar]:
+    """The reduce axes that `axis` comes from, and all that comes from those."""
+    found = {axis}
+    for relation in reversed(stage.relations):
+        used, given = parts_of(relation)
+        if found.intersection(given):
+            found.update(used)
+    for relation in stage.relations:
+        used, given = parts_of(relation)
+        if found.intersection(used):
+            found.update([*given, *used])
+    data = [item for item in op.axis if item in found]
+    if data:
+        raise CannotFactor(
+            f"rfactor: {axis.var.name} of {stage.name} is made of the data axis {data[0].var.name} as well",
+            hint="split and fuse reduce axes among themselves",
+        )
+    return found
+
+
+def _carry(old: Stage, new: Stage, touched: set[IterVar]) -> None:
+    """What was asked of reduce axes that have nothing to do with the factored one is asked of the new stage."""
+    for wish in old.wishes:
+        if isinstance(wish.what, (Split, Fuse)):
+            used, given = parts_of(wish.what)
+            if all([axis.iter_type is IterType.CommReduce and axis not in touched for axis in used]):
+                place = new.leaf_iter_vars.index(used[0])
+                new.leaf_iter_vars[place : place + len(used)] = given
+                new.all_iter_vars += given
+                new.relations.append(wish.what)
+                new.wishes.append(wish)
+
+
+def _single(reduce: Reduce, source: Sequence[Expr], condition: Expr, fields: Sequence[int]) -> list[Expr]:
+    """Nothing is left to reduce over in the first stage: it holds each value, or the identity where there is none."""
+    from loopwright.ir.intrinsics import if_then_else
+
+    if isinstance(condition, IntImm) and condition.value:
+        return [source[k] for k in fields]
+    return [if_then_else(condition, source[k], reduce.combiner.identity_element[k]) for k in fields]

@@ -1,0 +1,102 @@
+"""Operators on whole tensors."""
+
+from __future__ import annotations
+
+import operator
+
+import numpy as np
+import pytest
+
+import loopwright
+from loopwright import te
+
+
+def run(tensor, *inputs):
+    """The tensor's values, for inputs given as (placeholder, array)."""
+    out = np.empty([int(dim) for dim in tensor.shape], str(tensor.dtype))
+    loopwright.build(te.create_prim_func([*[one for one, _ in inputs], tensor]))(*[array for _, array in inputs], out)
+    return out
+
+
+def values(shape, dtype):
+    random = np.random.default_rng(0)
+    made = random.uniform(1, 9, shape) if dtype.startswith("float") else random.integers(1, 9, shape)
+    return made.astype(dtype)
+
+
+@pytest.mark.parametrize("function", [operator.add, operator.sub, operator.mul, operator.truediv])
+@pytest.mark.parametrize(
+    ("one", "other"), [((4, 3), (4, 3)), ((4, 1), (3,)), ((3,), (2, 4, 3)), ((1,), (5,)), ((0, 3), (3,))]
+)
+def test_two_tensors(function, one, other):
+    a, b = te.placeholder(one, name="A"), te.placeholder(other, name="B")
+    made = function(a, b)
+    assert made.op.tag == "broadcast"
+    x, y = values(one, "float32"), values(other, "float32")
+    np.testing.assert_array_equal(run(made, (a, x), (b, y)), function(x, y))
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda a: a + 2,
+        lambda a: 2 - a,
+        lambda a: a * a - 3 * a,
+        lambda a: -a,
+        lambda a: abs(a - 5),
+        lambda a: a // 3,
+        lambda a: 100 // a,
+        lambda a: a % 3,
+        lambda a: (a << 1) | (a & 3) ^ (a >> 1),
+        lambda a: ~a,
+        lambda a: a < 4,
+        lambda a: a >= 4,
+    ],
+)
+def test_integers(function):
+    a, x = te.placeholder((7,), "int32", name="A"), values((7,), "int32")
+    np.testing.assert_array_equal(run(function(a), (a, x)), function(x))
+
+
+def test_numbers_expressions_and_tensors_of_rank_0_are_repeated():
+    a, b, n = te.placeholder((4,), name="A"), te.placeholder((), name="B"), te.var("n")
+    x, y = values((4,), "float32"), np.array(3, np.float32)
+    np.testing.assert_array_equal(run(a * b, (a, x), (b, y)), x * y)
+    np.testing.assert_array_equal(run(b * a + b(), (a, x), (b, y)), y * x + y)
+    out = np.empty(4, np.float32)
+    loopwright.build(te.create_prim_func([n, a, a * n]))(5, x, out)
+    np.testing.assert_array_equal(out, x * 5)
+
+
+def test_casts():
+    a, x = te.placeholder((4,), name="A"), values((4,), "float32")
+    np.testing.assert_array_equal(run(a.astype("int32"), (a, x)), x.astype("int32"))
+
+
+def test_names_and_tags():
+    a = te.placeholder((4,), name="A")
+    assert ((a + 1).op.name, (a + 1).op.tag) == ("T_add", "broadcast")
+    assert ((-a).op.name, (-a).op.tag) == ("T_negative", "elemwise")
+    with te.tag_scope("mine"):
+        assert (a * 2).op.tag == "mine"
+
+
+def test_sizes_that_are_not_known():
+    n, m = te.var("n"), te.var("m")
+    a, b = te.placeholder((n, 3), name="A"), te.placeholder((n, 1), name="B")
+    x, y, out = values((5, 3), "float32"), values((5, 1), "float32"), np.empty((5, 3), np.float32)
+    loopwright.build(te.create_prim_func([a, b, a + b]))(x, y, out)
+    np.testing.assert_array_equal(out, x + y)
+    with pytest.raises(te.ShapesDoNotMatch, match="dimensions n and m are neither equal nor 1"):
+        te.placeholder((n,), name="A") + te.placeholder((m,), name="B")
+
+
+def test_shapes_that_do_not_match():
+    with pytest.raises(te.ShapesDoNotMatch, match=r"T_add: A has shape \(4, 3\) and B \(4,\): dimensions 3 and 4"):
+        te.placeholder((4, 3), name="A") + te.placeholder((4,), name="B")
+
+
+def test_equality_still_means_the_tensor():
+    a, b = te.placeholder((4,), name="A"), te.placeholder((4,), name="B")
+    assert a == a
+    assert a != b
