@@ -21,17 +21,29 @@ from loopwright.ir import (
     logical_and,
     seq,
     substitute,
+    uses_var,
 )
 
 
 @deep
-def rebind(body: Stmt, values: Mapping[Var, Expr], around: Sequence[For]) -> Stmt:
-    """`body` with loop variables replaced; bindings and predicates simplified under the loops `around` it."""
+def rebind(body: Stmt, values: Mapping[Var, Expr], around: Sequence[For], keep_units: bool = False) -> Stmt:
+    """`body` with loop variables replaced; bindings and predicates simplified under the loops `around` it.
+
+    A loop of one iteration is a number, and goes from the bindings, unless `keep_units` is set.
+    """
     facts = Analyzer()
+    units: set[Var] = set()
     for loop in around:
         facts.bind(loop.loop_var, Range.from_min_extent(loop.min, loop.extent))
-    result: Stmt = _Simplify(facts).visit(substitute(body, values))
+        if _is_unit(loop):
+            units.add(loop.loop_var)
+    rewriter = _KeepUnits(facts, around, units) if keep_units else _Simplify(facts)
+    result: Stmt = rewriter.visit(substitute(body, values))
     return result
+
+
+def _is_unit(loop: For) -> bool:
+    return isinstance(loop.extent, IntImm) and loop.extent.value == 1
 
 
 class _Simplify(Rewriter):
@@ -44,9 +56,35 @@ class _Simplify(Rewriter):
             return loop.with_(min=low, extent=extent, body=self.visit(loop.body))
 
     def visit_BlockRealize(self, realize: BlockRealize) -> Stmt:
-        values = tuple([self.facts.simplify(value) for value in realize.iter_values])
+        values = tuple([self.binding(value) for value in realize.iter_values])
         predicate = self.facts.simplify(realize.predicate)
         return realize.with_(iter_values=values, predicate=predicate)
+
+    def binding(self, value: Expr) -> Expr:
+        return self.facts.simplify(value)
+
+
+class _KeepUnits(_Simplify):
+    """Leaves loops of one iteration in bindings: there, nothing is known of their variables."""
+
+    def __init__(self, facts: Analyzer, around: Sequence[For], units: set[Var]) -> None:
+        super().__init__(facts)
+        self.units = units
+        self.others = Analyzer()
+        for loop in around:
+            if loop.loop_var not in units:
+                self.others.bind(loop.loop_var, Range.from_min_extent(loop.min, loop.extent))
+
+    def visit_For(self, loop: For) -> Stmt:
+        if _is_unit(loop):
+            self.units.add(loop.loop_var)
+            return super().visit_For(loop)
+        with self.others.bound(loop.loop_var, Range.from_min_extent(loop.min, loop.extent), inline=False):
+            return super().visit_For(loop)
+
+    def binding(self, value: Expr) -> Expr:
+        has_units = uses_var(value, self.units.__contains__)
+        return self.others.simplify(value) if has_units else self.facts.simplify(value)
 
 
 @deep

@@ -34,9 +34,20 @@ from loopwright.schedule.view import Path, View
 
 
 class NoSuchBuffer(ScheduleError, ValueError):
-    """A step names a buffer that its block does not touch, or by a name or position that does not tell which."""
+    """A step names a buffer that its block does not touch, or by a name or position that does not tell which.
+
+    For example:
+
+        from loopwright import te, tir
+
+        A = te.placeholder((8,), name="A")
+        B = te.compute((8,), lambda i: A[i] + 1, name="B")
+        sch = tir.Schedule(te.create_prim_func([A, B]))
+        sch.cache_read("B", "D", "local")
+    """
 
     code = "LW0250"
+    is_tried = False
 
     def __init__(self, step: str, realize: BlockRealize, given: object, buffers: Sequence[Buffer], kind: str) -> None:
         names = [buffer.name for buffer in buffers]
@@ -56,15 +67,22 @@ class NotOurMemory(ScheduleError):
 
     The layout, scope and place of an argument are part of the function's signature. Copy it first (`cache_read`,
     `cache_write` or `stage`), and change the copy.
+
+    For example:
+
+        from loopwright import te, tir
+
+        A = te.placeholder((8,), name="A")
+        B = te.compute((8,), lambda i: A[i] + 1, name="B")
+        sch = tir.Schedule(te.create_prim_func([A, B]))
+        sch.set_scope("B", 0, "local")
     """
 
     code = "LW0251"
 
-    def __init__(self, step: str, buffer: Buffer, at: Node, hint: str) -> None:
+    def __init__(self, step: str, buffer: Buffer, at: Node) -> None:
         super().__init__(
-            f"{step}: {buffer.name} is an argument of the function, so the caller says how it is stored",
-            at=at,
-            hint=hint,
+            f"{step}: {buffer.name} is an argument of the function, so the caller says how it is stored", at=at
         )
 
 
@@ -107,7 +125,7 @@ class Home:
 def home_of(step: str, view: View, buffer: Buffer, at: Node) -> Home:
     """Where `buffer` is allocated; arguments of the function and names of part of another buffer are refused."""
     if any(buffer.data is argument.data for argument in view.function.argument_buffers()):
-        raise NotOurMemory(step, buffer, at, "copy it with cache_read, cache_write or stage, and change the copy")
+        raise NotOurMemory(step, buffer, at)
     found: list[Path] = []
     path: list[Stmt] = []
 
@@ -130,7 +148,19 @@ def home_of(step: str, view: View, buffer: Buffer, at: Node) -> Home:
 
 
 class OutsideAllocation(ScheduleError):
-    """A step names a loop outside of which its buffer does not exist: the buffer is allocated further in."""
+    """A step names a loop at which its buffer does not exist yet: the buffer is allocated further in.
+
+    For example:
+
+        from loopwright import te, tir
+
+        A = te.placeholder((8, 8), name="A")
+        B = te.compute((8, 8), lambda i, j: A[i, j] + 1, name="B")
+        sch = tir.Schedule(te.create_prim_func([A, B]))
+        i, j = sch.get_loops("B")
+        sch.stage("B", j, "A", "local")  # A_stage lives in one iteration of j
+        sch.stage("B", i, "A_stage", "local")
+    """
 
     code = "LW0257"
 
@@ -139,7 +169,7 @@ class OutsideAllocation(ScheduleError):
         super().__init__(
             f"{step}: {buffer.name} is allocated{inside}, so there is none of it at loop {loop.loop_var.name}",
             at=loop,
-            hint="name a loop inside, or lift_alloc the buffer first",
+            fields={"memory": buffer.name},
         )
 
 

@@ -1,38 +1,109 @@
 """ScheduleError: the base of every refusal. A refused step leaves the schedule exactly as it was.
 
-The prose is computed when the message is read, not when the error is raised: a search meets thousands of refusals.
+The prose is computed when the message is read, not when the error is raised: a search meets thousands of refusals. So
+are the suggestions: each was tried on a copy of the schedule as it was, and proved (see `suggestions.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, ClassVar
 
 from loopwright.runtime.errors import LoopwrightError
 
 if TYPE_CHECKING:
     from loopwright.schedule.proof import Mismatch
+    from loopwright.schedule.suggestions import Refusal, Suggestion
 
 
 class ScheduleError(LoopwrightError):
     """A schedule step was refused: it does not apply here, or it would change a value.
 
-    `steps` lists what was done so far; `loopwright explain` has a page for every kind of refusal.
+    `steps` lists what was done so far, `suggestions` what was tried instead and proved. How much of the message is
+    worked out is the schedule's `error_render_level`: "detail" says it all, "fast" one line, "none" nothing.
+
+    The subclasses say why. The example raises `NotSupported`.
+
+    For example:
+
+        from loopwright import te, tir
+
+        A = te.placeholder((8,), name="A")
+        B = te.compute((8,), lambda i: A[i] + 1, name="B")
+        sch = tir.Schedule(te.create_prim_func([A, B]))
+        sch.fuse(sch.get_loops("B")[0], sch.get_loops("B")[0])
     """
 
     code = "LW0200"
+    is_tried: ClassVar[bool] = True  # whether something else is tried; of no use where an argument makes no sense
 
     steps: tuple[object, ...] = ()  # what was done before, as instructions of the trace
+    refusal: Refusal | None = None  # what was asked, of which program
+    render_level: str = "detail"
+
+    @cached_property
+    def suggestions(self) -> list[Suggestion]:
+        """What would work instead: tried when first asked for, and proved."""
+        return self.refusal.suggestions(self) if self.refusal is not None and self.is_tried else []
+
+    @property
+    def fields(self) -> Mapping[str, object]:
+        """The facts of the message for programs; `suggestions` are those proved, as calls in the user's names."""
+        return _Fields(self._fields, self)
+
+    @fields.setter
+    def fields(self, given: Mapping[str, object]) -> None:
+        self._fields = given
 
     def __str__(self) -> str:
-        text = super().__str__()
-        return text + f"\n  steps so far: {', '.join([str(step) for step in self.steps])}" if self.steps else text
+        if self.render_level == "none":
+            return "ScheduleError: (not rendered)"
+        if self.render_level == "fast":
+            return f"ScheduleError: {self.problem} [{self.code}]"
+        lines = [super().__str__()]
+        lines += [f"  what would work: {suggestion} (proved)" for suggestion in self.suggestions]
+        if self.steps:
+            lines.append(f"  steps so far: {', '.join([str(step) for step in self.steps])}")
+        return "\n".join(lines)
+
+
+class _Fields(Mapping[str, object]):
+    """Facts at hand, and the suggestions, which are worked out only when looked up."""
+
+    def __init__(self, known: Mapping[str, object], error: ScheduleError) -> None:
+        self.known, self.error = known, error
+
+    def __getitem__(self, name: str) -> object:
+        if name == "suggestions":
+            return [str(suggestion) for suggestion in self.error.suggestions]
+        return self.known[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter([*self.known, "suggestions"])
+
+    def __len__(self) -> int:
+        return len(self.known) + 1
+
+    def __repr__(self) -> str:
+        return repr(dict(self))
 
 
 class NoSuchBlock(ScheduleError, ValueError):
-    """A block was looked up by a name that no block, or more than one, has."""
+    """A block was looked up by a name that no block, or more than one, has.
+
+    For example:
+
+        from loopwright import te, tir
+
+        A = te.placeholder((8,), name="A")
+        B = te.compute((8,), lambda i: A[i] + 1, name="B")
+        sch = tir.Schedule(te.create_prim_func([A, B]))
+        sch.get_block("C")
+    """
 
     code = "LW0201"
+    is_tried = False
 
     def __init__(self, name: str, names: list[str]) -> None:
         found = names.count(name)
@@ -41,34 +112,80 @@ class NoSuchBlock(ScheduleError, ValueError):
 
 
 class HandleGone(ScheduleError, ValueError):
-    """A handle names a loop or block that an earlier step replaced."""
+    """A handle names a loop or block that an earlier step replaced.
+
+    For example:
+
+        from loopwright import te, tir
+
+        A = te.placeholder((8,), name="A")
+        B = te.compute((8,), lambda i: A[i] + 1, name="B")
+        sch = tir.Schedule(te.create_prim_func([A, B]))
+        (i,) = sch.get_loops("B")
+        sch.split(i, [2, 4])
+        sch.parallel(i)  # the split has put two loops in its place
+    """
 
     code = "LW0202"
+    is_tried = False
 
     def __init__(self, what: str) -> None:
         super().__init__(f"{what} is no longer in the program", hint="take a fresh handle with get_loops or get_block")
 
 
 class BadStepArgument(ScheduleError, ValueError):
-    """An argument of a step has the wrong kind, number or value."""
+    """An argument of a step has the wrong kind, number or value.
+
+    For example:
+
+        from loopwright import te, tir
+
+        A = te.placeholder((8,), name="A")
+        B = te.compute((8,), lambda i: A[i] + 1, name="B")
+        sch = tir.Schedule(te.create_prim_func([A, B]))
+        sch.split(sch.get_loops("B")[0], [None, 0])
+    """
 
     code = "LW0203"
+    is_tried = False
 
     def __init__(self, step: str, problem: str, at: object = None, hint: str | None = None) -> None:
         super().__init__(f"{step}: {problem}", at=at, hint=hint)
 
 
 class WrongType(ScheduleError, TypeError):
-    """An argument is of a type the step cannot use."""
+    """An argument is of a type the step cannot use.
+
+    For example:
+
+        from loopwright import te, tir
+
+        A = te.placeholder((8,), name="A")
+        B = te.compute((8,), lambda i: A[i] + 1, name="B")
+        tir.Schedule(B)  # a tensor is no program yet: te.create_prim_func([A, B]) makes one
+    """
 
     code = "LW0208"
+    is_tried = False
 
     def __init__(self, step: str, argument: str, expected: str, value: object) -> None:
         super().__init__(f"{step}: {argument} must be {expected}, got {type(value).__name__}")
 
 
 class NotSupported(ScheduleError):
-    """The step applies to loops or blocks of another shape than the one it was given."""
+    """The step applies to loops or blocks of another shape than the one it was given.
+
+    For example:
+
+        from loopwright import te, tir
+
+        A = te.placeholder((8, 8), name="A")
+        B = te.compute((8, 8), lambda i, j: A[i, j] + 1, name="B")
+        sch = tir.Schedule(te.create_prim_func([A, B]))
+        i, j = sch.get_loops("B")
+        sch.vectorize(j)
+        sch.split(j, [2, 4])  # a loop gets its kind last
+    """
 
     code = "LW0204"
 
@@ -81,6 +198,21 @@ class WouldChangeValues(ScheduleError):
 
     Legality is a proof about values: every read must see the write it saw before, and every output cell must be
     written last by the same iteration. The witness is a concrete counterexample, not a rule of thumb.
+
+    For example:
+
+        from loopwright import tir
+        from loopwright.script import tir as T
+
+        @T.prim_func
+        def smooth(A: T.Buffer((8, 8))):
+            for i, j in T.grid(7, 7):
+                with T.block("A"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    A[vi + 1, vj] = A[vi, vj + 1]
+
+        sch = tir.Schedule(smooth)
+        sch.reorder(*reversed(sch.get_loops("A")))
     """
 
     code = "LW0205"
@@ -92,7 +224,23 @@ class WouldChangeValues(ScheduleError):
 
 class NotProved(ScheduleError):
     """No proof was found that the step keeps every value, and no counterexample either: a subscript or bound is not
-    affine, or the proof ran over its budget."""
+    affine, or the proof ran over its budget.
+
+    For example:
+
+        from loopwright import tir
+        from loopwright.script import tir as T
+
+        @T.prim_func
+        def scatter(A: T.Buffer(8), I: T.Buffer(8, "int32"), B: T.Buffer(8)):
+            for i in range(8):
+                with T.block("B"):
+                    vi = T.axis.spatial(8, i)
+                    B[I[vi]] = A[vi]
+
+        sch = tir.Schedule(scatter)
+        sch.parallel(sch.get_loops("B")[0])  # nobody knows whether I names a cell twice
+    """
 
     code = "LW0206"
 
@@ -101,7 +249,18 @@ class NotProved(ScheduleError):
 
 
 class WouldRace(ScheduleError):
-    """Iterations that run at the same time would touch one cell, and one of them writes it."""
+    """Iterations that run at the same time would touch one cell, and one of them writes it.
+
+    For example:
+
+        from loopwright import te, tir
+
+        A = te.placeholder((8,), name="A")
+        k = te.reduce_axis((0, 8), name="k")
+        B = te.compute((1,), lambda i: te.sum(A[k], axis=k), name="B")
+        sch = tir.Schedule(te.create_prim_func([A, B]))
+        sch.parallel(sch.get_loops("B")[1])
+    """
 
     code = "LW0207"
 

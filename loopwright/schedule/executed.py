@@ -47,6 +47,27 @@ class NotOnItsOwnTerms(ScheduleError):
 
     A block that moves gets new loops over its own axes. Conditions and bounds around it must therefore be conditions
     on its axes; a `let`, a `while`, or a condition on data stands in the way.
+
+    For example:
+
+        from loopwright import tir
+        from loopwright.script import tir as T
+
+        @T.prim_func
+        def func(A: T.Buffer(4), F: T.Buffer(4), C: T.Buffer(4)):
+            B = T.alloc_buffer(4)
+            for i in range(4):
+                if F[i] > 0.0:
+                    with T.block("B"):
+                        vi = T.axis.spatial(4, i)
+                        B[vi] = A[vi]
+            for i in range(4):
+                with T.block("C"):
+                    vi = T.axis.spatial(4, i)
+                    C[vi] = B[vi]
+
+        sch = tir.Schedule(func)
+        sch.compute_at("B", sch.get_loops("C")[0])
     """
 
     code = "LW0232"

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from loopwright.arith import Analyzer
 from loopwright.ir import Expr, IntImm, Range, Var, as_expr, const, substitute
+from loopwright.ir.operators import maximum, minimum
 from loopwright.runtime.errors import LoopwrightError
 from loopwright.schedule.errors import BadStepArgument
 
@@ -24,6 +25,12 @@ _OPERATORS: Final[Mapping[type[ast.operator], Callable[[Any, Any], Any]]] = {
     ast.Mult: operator.mul,
     ast.FloorDiv: operator.floordiv,
     ast.Mod: operator.mod,
+}
+_CALLS: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
+    "min": minimum,
+    "T.min": minimum,
+    "max": maximum,
+    "T.max": maximum,
 }
 
 
@@ -102,19 +109,24 @@ def _read(step: str, text: str) -> IndexMap:
         raise BadStepArgument(step, f"{text!r} is no map of indices", hint='write "lambda i, j: (j, i)"')
     inputs = {item.arg: Var(item.arg) for item in tree.args.args}
     items = tree.body.elts if isinstance(tree.body, (ast.Tuple, ast.List)) else [tree.body]
-    return IndexMap(list(inputs.values()), _results(step, [_value(step, item, inputs) for item in items]))
+    return IndexMap(list(inputs.values()), _results(step, [read_index(step, item, inputs) for item in items]))
 
 
-def _value(step: str, tree: ast.expr, names: Mapping[str, Var]) -> Any:
+def read_index(step: str, tree: ast.expr, names: Mapping[str, Var]) -> Any:
+    """An index, or a size, in terms of the variables that have these names."""
     if isinstance(tree, ast.Constant) and type(tree.value) is int:
         return tree.value
     if isinstance(tree, ast.Name) and tree.id in names:
         return names[tree.id]
     if isinstance(tree, ast.BinOp) and type(tree.op) in _OPERATORS:
-        return _OPERATORS[type(tree.op)](_value(step, tree.left, names), _value(step, tree.right, names))
+        return _OPERATORS[type(tree.op)](read_index(step, tree.left, names), read_index(step, tree.right, names))
     if isinstance(tree, ast.UnaryOp) and isinstance(tree.op, ast.USub):
-        return -_value(step, tree.operand, names)
-    raise BadStepArgument(step, f"{ast.unparse(tree)!r} is not made of indices, numbers and + - * // %")
+        return -read_index(step, tree.operand, names)
+    if isinstance(tree, ast.Call) and ast.unparse(tree.func) in _CALLS and len(tree.args) == 2:
+        one, other = (read_index(step, item, names) for item in tree.args)
+        return _CALLS[ast.unparse(tree.func)](one, other)
+    known = f" of {', '.join(names)}" if names else ""
+    raise BadStepArgument(step, f"{ast.unparse(tree)!r} is not made{known}, numbers, + - * // %, min and max")
 
 
 def is_constant(shape: Sequence[Expr]) -> bool:

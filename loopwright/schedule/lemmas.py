@@ -88,7 +88,7 @@ def statements_commute(first: Stmt, second: Stmt) -> bool:
 
 @deep
 def is_alone_with(block: Block, memory: Var, writes: bool, statement: Stmt) -> bool:
-    """Whether, while `statement` runs, nobody but `block` in it writes the memory, nor reads it if the block `writes`."""
+    """Whether nobody in `statement` but `block` writes the memory, nor, if the block `writes` it, reads it."""
     alone = True
 
     def look(node: Node) -> bool:

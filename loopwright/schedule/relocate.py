@@ -42,7 +42,31 @@ from loopwright.schedule.view import Path, View
 
 
 class NotInOneScope(ScheduleError):
-    """A block can move only to loops of the block it stands in."""
+    """A block can move only to loops of the block it stands in.
+
+    For example:
+
+        from loopwright import tir
+        from loopwright.script import tir as T
+
+        @T.prim_func
+        def func(A: T.Buffer((4, 4)), C: T.Buffer((4, 4))):
+            B = T.alloc_buffer((4, 4))
+            for i, j in T.grid(4, 4):
+                with T.block("B"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    B[vi, vj] = A[vi, vj]
+            for i in range(4):
+                with T.block("outer"):
+                    vi = T.axis.spatial(4, i)
+                    for j in range(4):
+                        with T.block("C"):
+                            wi, wj = T.axis.spatial(4, vi), T.axis.spatial(4, j)
+                            C[wi, wj] = B[wi, wj]
+
+        sch = tir.Schedule(func)
+        sch.compute_at("B", sch.get_loops("C")[0])
+    """
 
     code = "LW0230"
 
@@ -59,22 +83,52 @@ class NothingUnderLoop(ScheduleError):
 
     compute_at needs a consumer of the block under the loop, reverse_compute_at a producer: they say which part of the
     block's work belongs into one iteration.
+
+    For example:
+
+        from loopwright import te, tir
+
+        A = te.placeholder((8,), name="A")
+        B = te.compute((8,), lambda i: A[i] + 1, name="B")
+        C = te.compute((8,), lambda i: B[i] * 2, name="C")
+        sch = tir.Schedule(te.create_prim_func([A, C]))
+        sch.compute_at("C", sch.get_loops("B")[0])  # B does not read C
     """
 
     code = "LW0231"
 
-    def __init__(self, step: str, realize: BlockRealize, loop: For, what: str, hint: str) -> None:
+    def __init__(self, step: str, realize: BlockRealize, loop: For, what: str) -> None:
         block = realize.block.name_hint
         super().__init__(
             f"{step}: nothing under loop {loop.loop_var.name} {what} block {block!r}",
             at=loop,
-            hint=hint,
             fields={"block": block, "loop": loop.loop_var.name},
         )
 
 
 class HasEffects(ScheduleError):
-    """A block whose body does more than compute values cannot be repeated, dropped or moved."""
+    """A block whose body does more than compute values cannot be repeated, dropped or moved.
+
+    For example:
+
+        from loopwright import tir
+        from loopwright.script import tir as T
+
+        @T.prim_func
+        def func(A: T.Buffer(4), C: T.Buffer(4)):
+            B = T.alloc_buffer(4)
+            for i in range(4):
+                with T.block("B"):
+                    vi = T.axis.spatial(4, i)
+                    B[vi] = T.call_extern("float32", "tick", A[vi])
+            for i in range(4):
+                with T.block("C"):
+                    vi = T.axis.spatial(4, i)
+                    C[vi] = B[vi]
+
+        sch = tir.Schedule(func)
+        sch.compute_at("B", sch.get_loops("C")[0])
+    """
 
     code = "LW0233"
 
@@ -103,7 +157,7 @@ class Relocation:
         without = View(view.replaced(path, None))
         if loop.loop_var not in without.index.loops:
             problem = f"loop {loop.loop_var.name} holds nothing but block {self.block.name_hint!r}"
-            raise NotSupported(step, problem, loop, "choose a loop that holds the blocks it works with")
+            raise NotSupported(step, problem, loop)
         self.view = without  # the program without the block
         self.path: Path = without.loop_path(loop.loop_var)
         self.place = self.path[-1]

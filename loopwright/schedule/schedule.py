@@ -7,35 +7,40 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from time import thread_time
+from typing import Any, Final
 
-from loopwright.ir import Block, Buffer, For, ForKind, IRModule, PrimFunc, Var
+from loopwright.ir import Block, Buffer, Expr, For, IRModule, PrimFunc
 from loopwright.ir.verifier import verify
+from loopwright.runtime.description import UNPROVED
 from loopwright.runtime.errors import caller
+from loopwright.schedule.cache_methods import CacheMethods
+from loopwright.schedule.doing import map_text, named, sided, size_text
 from loopwright.schedule.errors import (
     BadStepArgument,
     HandleGone,
     NotProved,
-    NotSupported,
     ScheduleError,
     WouldChangeValues,
     WouldRace,
     WrongType,
 )
 from loopwright.schedule.handles import BlockRV, ExprRV, LoopRV
-from loopwright.schedule.index_map import IndexMap
+from loopwright.schedule.loop_kinds import check_threads_outside_vectors, concurrent_loops, to_prove_again
 from loopwright.schedule.primitives import PRIMITIVES
-from loopwright.schedule.proof import Mismatch, find_mismatch, find_race
+from loopwright.schedule.proof import Mismatch, Unproved, find_mismatch, find_race
 from loopwright.schedule.scopes import check_scopes
+from loopwright.schedule.second_look import ALL, look_again
+from loopwright.schedule.shape_methods import ShapeMethods
 from loopwright.schedule.step import BlockResult, LoopResult, Proof, Result, Step
-from loopwright.schedule.trace import Instruction, Trace, handles_in
+from loopwright.schedule.suggestions import Refusal
+from loopwright.schedule.trace import Instruction, InstructionKind, Trace, handles_in
 from loopwright.schedule.view import View
 
-_LARGEST_SEED = 2**31 - 1
-_CONCURRENT = (ForKind.PARALLEL, ForKind.VECTORIZED, ForKind.THREAD_BINDING)
+_LARGEST_SEED: Final = 2**31 - 1
 
 
-class Schedule:
+class Schedule(CacheMethods, ShapeMethods):
     """A program and the steps done to it. Every step is proved to keep every value, or refused with a witness."""
 
     def __init__(
@@ -47,7 +52,12 @@ class Schedule:
         error_render_level: str = "detail",
         enable_check: bool = True,
     ) -> None:
-        """`enable_check=False` skips the proofs and marks the schedule unproved (`is_proved`)."""
+        """`enable_check=False` skips the proofs and marks the program, its trace and what is built of it unproved.
+
+        `debug_mask` looks at every step again: bit 1 at the index of loops and blocks, bit 2 at the proof, without
+        shortcuts; "all" does both. `error_render_level` says how much a refusal tells: "detail", "fast" (one line) or
+        "none".
+        """
         if isinstance(mod, PrimFunc):
             mod = IRModule({"main": mod})
         if not isinstance(mod, IRModule):
@@ -56,31 +66,36 @@ class Schedule:
             raise WrongType("Schedule", "enable_check", "a bool", enable_check)
         _check_options(debug_mask, error_render_level)
         verify(mod)
-        self._views = {name: View(function) for name, function in mod.functions_items()}
+        self._views = {name: View(_marked(function, enable_check)) for name, function in mod.functions_items()}
         self._globals = {var.name: var for var in mod.get_global_vars()}
         self._attrs = mod.attrs
         self._history: list[tuple[dict[str, View], int]] = []
         self._random = random.Random(_checked_seed(seed))
         self.enable_check = enable_check
-        self.is_proved = enable_check
-        self.trace = Trace()
+        self.debug_mask = debug_mask if isinstance(debug_mask, int) else ALL if debug_mask == "all" else 0
+        self.error_render_level = error_render_level
+        self.trace = Trace(is_checked=enable_check)
         self._function: str | None = "main" if "main" in self._views else None
         if len(self._views) == 1:
             self._function = next(iter(self._views))
 
         if enable_check:
-            self._prove_loop_kinds()
+            try:
+                self._prove_loop_kinds()
+            except ScheduleError as error:
+                error.render_level = error_render_level
+                raise
 
     def _prove_loop_kinds(self) -> None:
         """Loops written as parallel or vectorized are held to the same rule as those that a step makes so."""
         for view in self._views.values():
-            _check_threads_outside_vectors("Schedule", view)
-            for var, path in view.index.loops.items():
-                loop = path[-1]
-                if isinstance(loop, For) and loop.kind in _CONCURRENT:
-                    race = find_race(view.function, var)
-                    if race is not None:
-                        raise WouldRace(f"Schedule: loop {var.name}", race.why, loop)
+            check_threads_outside_vectors("Schedule", view)
+            for loop in concurrent_loops(view):
+                race = find_race(view.function, loop.loop_var)
+                if isinstance(race, Unproved):
+                    raise NotProved(f"Schedule: loop {loop.loop_var.name}", race.reason, loop)
+                if race is not None:
+                    raise WouldRace(f"Schedule: loop {loop.loop_var.name}", race.why, loop, race.fields)
 
     # --- state ----------------------------------------------------------------------------------------------------
 
@@ -89,6 +104,11 @@ class Schedule:
         """The program as it is now."""
         functions = {self._globals[name]: view.function for name, view in self._views.items()}
         return IRModule(functions, attrs=self._attrs)  # type: ignore[arg-type]
+
+    @property
+    def is_proved(self) -> bool:
+        """Whether every step was proved, those included that the program had behind it when it came here."""
+        return not any([view.function.attrs.get(UNPROVED) for view in self._views.values()])
 
     @property
     def func_working_on(self) -> Any:
@@ -148,6 +168,10 @@ class Schedule:
             raise BadStepArgument("schedule", f"there is no function {name!r}; there are {', '.join(self._views)}")
         return self._views[name]
 
+    def views(self) -> Mapping[str, View]:
+        """The current version of every function, by its name."""
+        return self._views
+
     # --- questions ------------------------------------------------------------------------------------------------
 
     def get_block(self, name: str, func_name: str | None = None) -> BlockRV:
@@ -179,12 +203,16 @@ class Schedule:
     def split(
         self,
         loop: LoopRV,
-        factors: Sequence[int | ExprRV | None],
+        factors: Sequence[int | ExprRV | Expr | str | None],
         preserve_unit_iters: bool = True,
         tail: str = "guard",
     ) -> list[LoopRV]:
-        """One loop becomes a nest, outermost first; one factor may be None. `tail`: "guard" or "peel" what is left."""
-        inputs = {"loop": loop, "factors": list(factors)}
+        """One loop becomes a nest, outermost first; one factor may be None. `tail`: "guard" or "peel" what is left.
+
+        A factor may be a size of the function, such as `n // 4 + 1`. With `preserve_unit_iters=False`, loops of one
+        iteration go from the bindings of the blocks.
+        """
+        inputs = {"loop": loop, "factors": [size_text(factor) for factor in factors]}
         return self._do("Split", inputs, preserve_unit_iters=preserve_unit_iters, tail=tail)
 
     def fuse(self, *loops: LoopRV, preserve_unit_iters: bool = True) -> LoopRV:
@@ -251,6 +279,17 @@ class Schedule:
         """A reduction's init becomes a block of its own, before `loop`; the old handle stays with the updates."""
         return self._do("DecomposeReduction", {"block": self._block(block), "loop": loop})
 
+    def rfactor(self, loop: LoopRV, factor_axis: int) -> BlockRV:
+        """A loop of a reduction becomes data: partial results in a new dimension, combined by a second reduction."""
+        return self._do("RFactor", {"loop": loop}, factor_axis=factor_axis)
+
+    def blockize(
+        self, target: LoopRV | BlockRV | str | Sequence[BlockRV | str], preserve_unit_iters: bool = True
+    ) -> BlockRV:
+        """What is below a loop, or blocks in a row, become one block over whole tiles."""
+        given = [target] if isinstance(target, (BlockRV, str)) else target
+        return self._do("Blockize", {"target": given}, preserve_unit_iters=preserve_unit_iters)
+
     # --- memory ---------------------------------------------------------------------------------------------------
 
     def cache_read(
@@ -263,7 +302,7 @@ class Schedule:
         """A copy of what a block reads, made before it; the block (or the listed ones) reads the copy."""
         consumers = None if consumer_blocks is None else [self._block(consumer) for consumer in consumer_blocks]
         inputs = {"block": self._block(block), "consumer_blocks": consumers}
-        return self._do("CacheRead", inputs, read_buffer_index=_named(read_buffer_index), storage_scope=storage_scope)
+        return self._do("CacheRead", inputs, read_buffer_index=named(read_buffer_index), storage_scope=storage_scope)
 
     def cache_write(
         self,
@@ -276,7 +315,7 @@ class Schedule:
         consumers = None if consumer_blocks is None else [self._block(consumer) for consumer in consumer_blocks]
         inputs = {"block": self._block(block), "consumer_blocks": consumers}
         return self._do(
-            "CacheWrite", inputs, write_buffer_index=_named(write_buffer_index), storage_scope=storage_scope
+            "CacheWrite", inputs, write_buffer_index=named(write_buffer_index), storage_scope=storage_scope
         )
 
     def stage(
@@ -290,7 +329,7 @@ class Schedule:
         """What one iteration of `loop` reads of `buffer` is copied at the loop, perhaps in another layout."""
         inputs = {"block": self._block(block), "loop": loop}
         return self._do(
-            "Stage", inputs, buffer=_named(buffer), storage_scope=storage_scope, layout=_map_text("stage", layout)
+            "Stage", inputs, buffer=named(buffer), storage_scope=storage_scope, layout=map_text("stage", layout)
         )
 
     def transform_layout(
@@ -305,15 +344,15 @@ class Schedule:
         return self._do(
             "TransformLayout",
             inputs,
-            buffer=list(buffer) if isinstance(buffer, tuple) else _named(buffer),
-            index_map=_map_text("transform_layout", index_map),
+            buffer=sided(buffer),
+            index_map=map_text("transform_layout", index_map),
             pad_value=pad_value,
         )
 
     def set_scope(self, block: BlockRV | str, buffer_index: int | str | Buffer, storage_scope: str) -> None:
         """A buffer that the block writes lives in another kind of memory."""
         return self._do(
-            "SetScope", {"block": self._block(block)}, buffer_index=_named(buffer_index), storage_scope=storage_scope
+            "SetScope", {"block": self._block(block)}, buffer_index=named(buffer_index), storage_scope=storage_scope
         )
 
     def storage_align(self, block: BlockRV | str, buffer_index: int, axis: int, factor: int, offset: int) -> None:
@@ -329,16 +368,16 @@ class Schedule:
 
     def lift_alloc(self, block: BlockRV | str, buffer: int | str | Buffer, levels: int = 1) -> None:
         """A buffer the block writes is allocated further out: `levels` loops up."""
-        return self._do("LiftAlloc", {"block": self._block(block)}, buffer=_named(buffer), levels=levels)
+        return self._do("LiftAlloc", {"block": self._block(block)}, buffer=named(buffer), levels=levels)
 
     def sink_alloc(self, block: BlockRV | str, buffer: int | str | Buffer) -> None:
         """A buffer the block writes is allocated as far in as its values allow."""
-        return self._do("SinkAlloc", {"block": self._block(block)}, buffer=_named(buffer))
+        return self._do("SinkAlloc", {"block": self._block(block)}, buffer=named(buffer))
 
     def prefetch(self, block: BlockRV | str, loop: LoopRV, buffer: int | str | Buffer, distance: int = 1) -> None:
         """Each iteration of `loop` asks for what the block reads `distance` iterations later."""
         return self._do(
-            "Prefetch", {"block": self._block(block), "loop": loop}, buffer=_named(buffer), distance=distance
+            "Prefetch", {"block": self._block(block), "loop": loop}, buffer=named(buffer), distance=distance
         )
 
     # --- notes and samples ----------------------------------------------------------------------------------------
@@ -366,16 +405,22 @@ class Schedule:
         made: ExprRV = self.run_instruction("SampleCategorical", {}, attrs, decision)[0]
         return made
 
+    def enter_postproc(self) -> None:
+        """A mark in the trace: what comes now finishes the schedule, and is left out by `remove_postproc`."""
+        return self._do("EnterPostproc", {})
+
     # --- the engine -----------------------------------------------------------------------------------------------
 
     def run_instruction(
         self, kind: str, inputs: Mapping[str, Any], attrs: Mapping[str, Any], decision: Any = None
     ) -> list[Any]:
         """Do one step by its kind; the handles it gives."""
-        primitive = PRIMITIVES[kind]
+        primitive, start = PRIMITIVES[kind], thread_time()
         asked: list[Instruction] = []  # blocks given by name: looked up first, recorded only if the step is done
         try:
-            inputs = {key: self._with_handles(value, asked) for key, value in inputs.items()}
+            inputs = {
+                key: value if key == "factors" else self._with_handles(value, asked) for key, value in inputs.items()
+            }
             view, name = self._locate(inputs, attrs)
             arguments = {key: self._resolved(view, value) for key, value in inputs.items()}
             arguments.update({key: _plain(value) for key, value in attrs.items()})
@@ -388,19 +433,48 @@ class Schedule:
             else:
                 step = primitive.function(view, **arguments)
                 self._prove(primitive.method, view, step)
+                if self.debug_mask and self.enable_check:
+                    look_again(primitive.method, view.function, step, self.debug_mask)
                 self._history.append((dict(self._views), len(self.trace.insts)))
-                self._views[name] = View(step.after)
+                done = _marked(step.after, self.enable_check and not InstructionKind(kind).is_unsafe)
+                self._views[name] = view.followed_by(done, step.moved)
                 results, several = step.results, step.several
         except ScheduleError as error:
             error.steps = tuple(inst for inst in self.trace.insts if not PRIMITIVES[inst.kind].is_query)
+            error.render_level = self.error_render_level
+            error.refusal = Refusal(self, self._frozen(), kind, inputs, attrs, thread_time() - start)
             raise
+        if not self.enable_check:
+            self.trace.is_checked = False
         for question in asked:
             self.trace.append(question)
         handles = [self._handle(result) for result in results]
         where = str(caller() or "")
-        inst = Instruction(kind, dict(inputs), dict(attrs), handles, several, primitive.method, where)
-        self.trace.append(inst, decision)
+        named = InstructionKind(kind)
+        self.trace.append(
+            Instruction(named, dict(inputs), dict(attrs), handles, several, primitive.method, where), decision
+        )
         return handles
+
+    def _frozen(self) -> Callable[[], Schedule]:
+        """Makes schedules of the program as it is now, with no steps yet, to try things on."""
+        views, function = dict(self._views), self._function
+
+        def make() -> Schedule:
+            new = object.__new__(type(self))
+            new.__dict__.update(self.__dict__)
+            new._views, new._function, new._history, new.trace = dict(views), function, [], Trace()
+            new._random = random.Random(0)  # of its own: drawing here must not change what the user draws next
+            new.enable_check, new.debug_mask = True, 0
+            return new
+
+        return make
+
+    def changes(self) -> list[tuple[Instruction, Mapping[str, View]]]:
+        """Each step that changed the program, with the functions as they were before it."""
+        rows = [(inst, PRIMITIVES[inst.kind]) for inst in self.trace.insts]
+        steps = [inst for inst, primitive in rows if not (primitive.is_query or primitive.is_sample)]
+        return [(inst, views) for inst, (views, _) in zip(steps, self._history, strict=True)]
 
     def _do(self, kind: str, inputs: Mapping[str, Any], **attrs: Any) -> Any:
         """A step as a method call: one handle, a list, or nothing."""
@@ -413,6 +487,8 @@ class Schedule:
         handles = handles_in(inputs.values())
         if not handles:
             name = attrs.get("func_name") or self._function
+            if name is None and "func_name" not in attrs:
+                name = next(iter(self._views))  # about no function in particular
             return self.view(name), str(name)
         view = self._view_of(handles)
         return view, next(name for name, other in self._views.items() if other is view)
@@ -422,7 +498,7 @@ class Schedule:
         for view in self._views.values():
             if isinstance(handle, LoopRV) and handle.var in view.index.loops:
                 return view
-            if isinstance(handle, BlockRV) and handle.key in view.index.blocks:
+            if isinstance(handle, BlockRV) and view.current(handle.key) in view.index.blocks:
                 return view
         raise HandleGone(f"{'loop' if isinstance(handle, LoopRV) else 'block'} {getattr(handle, 'name', handle)}")
 
@@ -444,18 +520,12 @@ class Schedule:
             attrs = {"name": value, "func_name": self._function}
             (found,) = PRIMITIVES["GetBlock"].function(self.view(), **attrs)
             handle = self._handle(found)
-            asked.append(Instruction("GetBlock", {}, attrs, [handle], False, "get_block", str(caller() or "")))
+            kind = InstructionKind("GetBlock")
+            asked.append(Instruction(kind, {}, attrs, [handle], False, "get_block", str(caller() or "")))
             return handle
         if isinstance(value, (list, tuple)):
             return [self._with_handles(item, asked) for item in value]
         return value
-
-    @staticmethod
-    def _block(block: BlockRV | str) -> BlockRV | str:
-        """A block given by handle or by name."""
-        if not isinstance(block, (BlockRV, str)):
-            raise WrongType("schedule", "block", "a block's handle or name", block)
-        return block
 
     def _handle(self, result: Result) -> Any:
         if isinstance(result, LoopResult):
@@ -473,43 +543,24 @@ class Schedule:
         if not self.enable_check:
             return
         if step.proof is Proof.VALUES:
-            found = find_mismatch(view.function, step.after, step.origins, step.buffers)
+            found = find_mismatch(step.given or view.function, step.after, step.origins, step.buffers)
             if isinstance(found, Mismatch):
                 raise WouldChangeValues(method, found, step.at)
             if found is not None:
                 raise NotProved(method, found.reason, step.at)
         after = View(step.after)
-        _check_threads_outside_vectors(method, after)
-        for var in self._to_check_for_races(view, after, step):
+        check_threads_outside_vectors(method, after)
+        for var in to_prove_again(view, after, step):
             race = find_race(step.after, var)
+            if isinstance(race, Unproved):
+                raise NotProved(f"{method}: loop {var.name}", race.reason, after.loop(var))
             if race is not None:
-                raise WouldRace(f"{method}: loop {var.name}", race.why, after.loop(var))
-
-    def _to_check_for_races(self, before: View, after: View, step: Step) -> list[Var]:
-        """Loops whose iterations run at the same time, and under which something is new."""
-        found = list(step.concurrent)
-        for var, path in after.index.loops.items():
-            loop = path[-1]
-            assert isinstance(loop, For)
-            old = before.index.loops.get(var)
-            if loop.kind in _CONCURRENT and var not in found and (old is None or old[-1] is not loop):
-                found.append(var)
-        return found
+                raise WouldRace(f"{method}: loop {var.name}", race.why, after.loop(var), race.fields)
 
 
-def _check_threads_outside_vectors(method: str, view: View) -> None:
-    """Lanes run in lockstep, and races are judged lane by lane: threads inside would need a proof across lanes."""
-    for path in view.index.loops.values():
-        loop, around = path[-1], path[:-1]
-        if isinstance(loop, For) and loop.kind in (ForKind.PARALLEL, ForKind.THREAD_BINDING):
-            for outer in around:
-                if isinstance(outer, For) and outer.kind is ForKind.VECTORIZED:
-                    names = (
-                        f"loop {loop.loop_var.name} runs on threads inside the vectorized loop {outer.loop_var.name}"
-                    )
-                    raise NotSupported(
-                        method, names, outer, "vectorize the innermost loop, and run an outer one on threads"
-                    )
+def _marked(function: PrimFunc, is_proved: bool) -> PrimFunc:
+    """The function, with the mark that building it carries on where something was not proved."""
+    return function if is_proved or function.attrs.get(UNPROVED) else function.with_attr(UNPROVED, True)
 
 
 def _plain(value: Any) -> Any:
@@ -532,18 +583,8 @@ def _checked_seed(seed: int | None) -> int | None:
 
 
 def _check_options(debug_mask: str | int, error_render_level: str) -> None:
-    if not isinstance(debug_mask, int) and debug_mask not in ("all", "none"):
+    if isinstance(debug_mask, bool) or (not isinstance(debug_mask, int) and debug_mask not in ("all", "none")):
         raise BadStepArgument("Schedule", f"debug_mask is {debug_mask!r}", hint='use "all", "none" or a number')
     if error_render_level not in ("detail", "fast", "none"):
         problem = f"error_render_level is {error_render_level!r}"
         raise BadStepArgument("Schedule", problem, hint='use "detail", "fast" or "none"')
-
-
-def _named(buffer: int | str | Buffer) -> int | str:
-    """A buffer as a trace carries it: on another schedule the name means the buffer there."""
-    return buffer.name if isinstance(buffer, Buffer) else buffer
-
-
-def _map_text(step: str, given: Callable[..., Any] | str | None) -> str | None:
-    """A map of indices as a trace carries it."""
-    return None if given is None else IndexMap.of(given, step).text

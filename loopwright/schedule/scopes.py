@@ -19,6 +19,34 @@ class LeavesScope(ScheduleError):
 
     `stage` and `sink_alloc` allocate memory inside a loop: each iteration has its own, and outside there is none. A
     reduction counts as used where its start value is written, which is before the outermost loop that carries it.
+
+    For example:
+
+        from loopwright import tir
+        from loopwright.script import tir as T
+
+        @T.prim_func
+        def func(A: T.Buffer((1, 3)), C: T.Buffer((1,)), E: T.Buffer((2,))):
+            S = T.alloc_buffer((1,))
+            for _i in range(1):
+                for k in range(3):
+                    with T.block("S"):
+                        vi = T.axis.spatial(1, 0)
+                        vk = T.axis.reduce(3, k)
+                        with T.init():
+                            S[vi] = 0.0
+                        S[vi] = S[vi] + A[vi, vk]
+                with T.block("C"):
+                    vi = T.axis.spatial(1, 0)
+                    C[vi] = S[vi] * 3.0
+            for j in range(2):
+                with T.block("E"):
+                    vj = T.axis.spatial(2, j)
+                    E[vj] = C[0]
+
+        sch = tir.Schedule(func)
+        sch.sink_alloc("C", "S")
+        sch.merge(sch.get_loops("C")[0], sch.get_loops("E")[0])
     """
 
     code = "LW0258"
@@ -28,7 +56,7 @@ class LeavesScope(ScheduleError):
         super().__init__(
             f"{step} would move a use of {name} out of the scope where {name} lives",
             at=at,
-            hint=f"lift_alloc {name} first",
+            fields={"memory": name},
         )
 
 

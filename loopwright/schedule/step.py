@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -33,7 +33,7 @@ class BlockResult:
     key: BlockKey
 
 
-Result = LoopResult | BlockResult | int
+Result = LoopResult | BlockResult | bool | int
 
 
 @dataclass(frozen=True)
@@ -48,3 +48,5 @@ class Step:
     concurrent: Sequence[Var] = ()  # loops whose iterations now run at the same time: proved free of races
     at: Stmt | None = None  # what an error shows
     buffers: Sequence[Buffer] | None = None  # only flow through these can have changed; None: through any
+    given: PrimFunc | None = None  # equal to the old version for the primitive's own reason; proved from there on
+    moved: Mapping[BlockKey, BlockKey] = field(default_factory=dict)  # blocks that are known by another key now

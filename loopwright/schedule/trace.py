@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from inspect import signature
+from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any
 
 from loopwright.schedule.errors import BadStepArgument
@@ -17,11 +17,46 @@ if TYPE_CHECKING:
 Handle = BlockRV | LoopRV | ExprRV
 
 
-@dataclass(frozen=True)
+class InstructionKind(str):
+    """The kind of a step, as traces name it: "Split". Pure steps change nothing: questions and samples."""
+
+    __slots__ = ()
+
+    @staticmethod
+    def get(name: str) -> InstructionKind:
+        """The kind with that name."""
+        from loopwright.schedule.primitives import PRIMITIVES
+
+        if name not in PRIMITIVES:
+            raise BadStepArgument("InstructionKind", f"there is no kind {name!r}; there are {', '.join(PRIMITIVES)}")
+        return InstructionKind(name)
+
+    @property
+    def name(self) -> str:
+        return str(self)
+
+    @property
+    def is_pure(self) -> bool:
+        """Whether the step only gives results: without a use for them it can be left out."""
+        from loopwright.schedule.primitives import PRIMITIVES
+
+        row = PRIMITIVES[self]
+        return row.is_sample or (row.is_query and self != _POSTPROC)
+
+    @property
+    def is_unsafe(self) -> bool:
+        """Whether nobody can prove what the step does: the caller vouches for it."""
+        return self.startswith("Unsafe")
+
+
+_POSTPROC = "EnterPostproc"
+
+
+@dataclass(frozen=True, eq=False)
 class Instruction:
     """One step: its kind, what it was applied to, its settings, and the handles it gave."""
 
-    kind: str
+    kind: InstructionKind
     inputs: Mapping[str, Any]
     attrs: Mapping[str, Any]
     outputs: Sequence[Handle]
@@ -31,14 +66,7 @@ class Instruction:
 
     def __str__(self) -> str:
         """The step in the user's own names: split(i, [None, 4])."""
-        usual = _usual_settings(self.method)
-        given = {name: value for name, value in self.attrs.items() if usual.get(name, self) != value}
-        settings = [f"{name}={_shown(value)}" for name, value in given.items()]
-        inputs = [
-            ", ".join([_shown(item) for item in value]) if name in _ONE_BY_ONE else _shown(value)
-            for name, value in self.inputs.items()
-        ]
-        return f"{self.method}({', '.join([*inputs, *settings])})"
+        return call_text(self.method, {**self.inputs, **self.attrs}, lambda handle: handle.name)
 
 
 @dataclass
@@ -47,6 +75,12 @@ class Trace:
 
     insts: list[Instruction] = field(default_factory=list)
     decisions: dict[int, Any] = field(default_factory=dict)
+    is_checked: bool = True  # False once a step was done without its proof
+
+    @property
+    def is_proved(self) -> bool:
+        """Whether every step was proved to keep every value."""
+        return self.is_checked and not any([inst.kind.is_unsafe for inst in self.insts])
 
     def append(self, inst: Instruction, decision: Any = None) -> None:
         if decision is not None:
@@ -61,16 +95,46 @@ class Trace:
         return self.insts.pop()
 
     def copy(self) -> Trace:
-        return Trace(list(self.insts), dict(self.decisions))
+        return Trace(list(self.insts), dict(self.decisions), self.is_checked)
 
     def get_decision(self, inst: Instruction) -> Any:
         """What was sampled at that step, or None."""
-        return self.decisions.get(next(k for k, other in enumerate(self.insts) if other is inst))
+        return self.decisions.get(self._position(inst))
 
     def with_decision(self, inst: Instruction, decision: Any, remove_postproc: bool = False) -> Trace:
         """The same steps with another decision at one of them."""
         new = self.copy()
-        new.decisions[next(k for k, other in enumerate(self.insts) if other is inst)] = decision
+        new.decisions[self._position(inst)] = decision
+        return new._kept(range(self._length(remove_postproc)))
+
+    def simplified(self, remove_postproc: bool = False) -> Trace:
+        """The steps without the questions and samples that nobody uses the answers of."""
+        used: set[int] = set()
+        kept: list[int] = []
+        for position in reversed(range(self._length(remove_postproc))):
+            inst = self.insts[position]
+            if inst.kind.is_pure and not any([id(handle) in used for handle in inst.outputs]):
+                continue
+            kept.append(position)
+            used.update([id(handle) for value in (inst.inputs, inst.attrs) for handle in _handles(value)])
+        return self._kept(reversed(kept))
+
+    def _position(self, inst: Instruction) -> int:
+        found = next((position for position, other in enumerate(self.insts) if other is inst), None)
+        if found is None:
+            raise BadStepArgument("Trace", f"the step {inst} is not one of its own")
+        return found
+
+    def _length(self, remove_postproc: bool) -> int:
+        """How many steps count: with `remove_postproc`, those before the mark."""
+        marks = [position for position, inst in enumerate(self.insts) if inst.kind == _POSTPROC]
+        return marks[0] if remove_postproc and marks else len(self.insts)
+
+    def _kept(self, positions: Iterable[int]) -> Trace:
+        """These steps alone, each with its decision."""
+        new = Trace(is_checked=self.is_checked)
+        for position in positions:
+            new.append(self.insts[position], self.decisions.get(position))
         return new
 
     # --- text -----------------------------------------------------------------------------------------------------
@@ -79,7 +143,7 @@ class Trace:
         """One line of Python a step."""
         names = _Names()
         lines = []
-        for position, inst in enumerate(self.insts):
+        for position, inst in enumerate(self.insts[: self._length(remove_postproc)]):
             arguments = {**inst.inputs, **inst.attrs}
             if position in self.decisions:
                 arguments["decision"] = self.decisions[position]
@@ -92,6 +156,8 @@ class Trace:
 
     def __str__(self) -> str:
         lines = ["# from loopwright import tir", "def apply_trace(sch: tir.Schedule) -> None:"]
+        if not self.is_proved:
+            lines.insert(0, "# unproved: some of these steps were done without a proof that they keep every value")
         body = self.as_python() or ["pass"]
         return "\n".join([*lines, *["  " + line for line in body]])
 
@@ -102,14 +168,19 @@ class Trace:
         show_text(str(self), style)
 
     def as_json(self, remove_postproc: bool = False) -> list[Any]:
-        """The steps as plain data: [[kind, inputs, attributes, outputs], …] and [[position, decision], …]."""
+        """The steps as plain data: [[kind, inputs, attributes, outputs], …] and [[position, decision], …].
+
+        A trace that is not proved says so in a third entry, {"proved": false}.
+        """
         names = _Names()
         steps = []
-        for inst in self.insts:
+        length = self._length(remove_postproc)
+        for inst in self.insts[:length]:
             inputs = [names.data(value) for value in inst.inputs.values()]
             attrs = [names.data(value) for value in inst.attrs.values()]
-            steps.append([inst.kind, inputs, attrs, [names.define(handle) for handle in inst.outputs]])
-        return [steps, [[position, decision] for position, decision in sorted(self.decisions.items())]]
+            steps.append([str(inst.kind), inputs, attrs, [names.define(handle) for handle in inst.outputs]])
+        decisions = [[position, decision] for position, decision in sorted(self.decisions.items()) if position < length]
+        return [steps, decisions] if self.is_proved else [steps, decisions, {"proved": False}]
 
     def apply_to_schedule(
         self,
@@ -117,9 +188,9 @@ class Trace:
         remove_postproc: bool = False,
         decision_provider: Callable[[Instruction, list[Any], list[Any], Any], Any] | None = None,
     ) -> None:
-        """Do all the steps on another schedule."""
+        """Do all the steps on another schedule, which proves them again."""
         known: dict[int, Any] = {}
-        for position, inst in enumerate(self.insts):
+        for position, inst in enumerate(self.insts[: self._length(remove_postproc)]):
             inputs = {name: _translated(value, known) for name, value in inst.inputs.items()}
             decision = self.decisions.get(position)
             if decision_provider is not None:
@@ -131,12 +202,12 @@ class Trace:
 
     @staticmethod
     def apply_json_to_schedule(data: str | Sequence[Any], sch: Schedule) -> None:
-        """Do the steps of `as_json` on a schedule."""
+        """Do the steps of `as_json` on a schedule, which proves them again."""
         from loopwright.schedule.primitives import PRIMITIVES
 
         try:
             loaded: Any = json.loads(data) if isinstance(data, str) else data
-            steps, decisions = loaded
+            steps, decisions, *_ = loaded
             chosen = dict(decisions)
         except (TypeError, ValueError):
             raise BadStepArgument("apply_json_to_schedule", "the text is not [steps, decisions]") from None
@@ -162,19 +233,43 @@ class Trace:
 _ONE_BY_ONE = ("loops", "ordered_loops")  # fuse, reorder and merge take their loops as arguments of their own
 
 
-def _usual_settings(method: str) -> dict[str, Any]:
+def usual_settings(method: str) -> dict[str, Any]:
     """What a step does when it is not told otherwise."""
     from loopwright.schedule.schedule import Schedule
 
-    return {name: given.default for name, given in signature(getattr(Schedule, method)).parameters.items()}
+    parameters = signature(getattr(Schedule, method)).parameters.values()
+    return {given.name: given.default for given in parameters if given.default is not Parameter.empty}
 
 
-def _shown(value: Any) -> str:
+_MAPS = ("layout", "index_map")  # settings that are a lambda, carried as its text
+
+
+def call_text(method: str, arguments: Mapping[str, Any], handle: Callable[[BlockRV | LoopRV], str]) -> str:
+    """A step as a user writes it: what must be given by position, the rest by name where it is not as usual."""
+    from loopwright.schedule.schedule import Schedule
+
+    parts: list[str] = []
+    for name, parameter in signature(getattr(Schedule, method)).parameters.items():
+        if name not in arguments:
+            continue
+        value = arguments[name]
+        if parameter.kind is Parameter.VAR_POSITIONAL:
+            parts += [_shown(item, handle) for item in value]
+            continue
+        text = value if name in _MAPS and isinstance(value, str) else _shown(value, handle)
+        if parameter.default is Parameter.empty:
+            parts.append(text)
+        elif type(value) is not type(parameter.default) or value != parameter.default:
+            parts.append(f"{name}={text}")
+    return f"{method}({', '.join(parts)})"
+
+
+def _shown(value: Any, handle: Callable[[BlockRV | LoopRV], str]) -> str:
     if isinstance(value, (BlockRV, LoopRV)):
-        return value.name
+        return handle(value)
     if isinstance(value, (list, tuple)):
-        return f"[{', '.join([_shown(item) for item in value])}]"
-    return repr(value)
+        return f"[{', '.join([_shown(item, handle) for item in value])}]"
+    return json.dumps(value) if isinstance(value, str) else repr(value)
 
 
 def _argument(names: _Names, name: str, value: Any) -> str:
@@ -229,12 +324,16 @@ def _from_data(value: Any, known: Mapping[str, Any]) -> Any:
     return value
 
 
-def handles_in(values: Iterable[Any]) -> list[Handle]:
-    """Every handle among the values, lists entered."""
-    found: list[Handle] = []
-    for value in values:
-        if isinstance(value, (BlockRV, LoopRV)):
-            found.append(value)
-        elif isinstance(value, (list, tuple)):
-            found += handles_in(value)
-    return found
+def handles_in(values: Iterable[Any]) -> list[BlockRV | LoopRV]:
+    """Every handle of a block or loop among the values, lists entered."""
+    return [handle for handle in _handles(list(values)) if not isinstance(handle, ExprRV)]
+
+
+def _handles(value: Any) -> Iterator[Handle]:
+    if isinstance(value, (BlockRV, LoopRV, ExprRV)):
+        yield value
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from _handles(item)
+    elif isinstance(value, Mapping):
+        yield from _handles(list(value.values()))

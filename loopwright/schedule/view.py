@@ -6,7 +6,7 @@ and is made when first asked for. Versions are immutable and share everything a 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 
 from loopwright.ir import (
@@ -54,8 +54,18 @@ class _Index(Visitor):
 class View:
     """A version of the function being scheduled."""
 
-    def __init__(self, function: PrimFunc) -> None:
+    def __init__(self, function: PrimFunc, moved: Mapping[BlockKey, BlockKey] | None = None) -> None:
         self.function = function
+        self.moved = moved or {}  # keys of blocks that an earlier step gave another one
+
+    def current(self, key: BlockKey) -> BlockKey:
+        """What the block is known by now that was once known by `key`."""
+        return self.moved.get(key, key)
+
+    def followed_by(self, function: PrimFunc, moved: Mapping[BlockKey, BlockKey]) -> View:
+        """The next version, in which some blocks are known by another key."""
+        keys = {old: moved.get(key, key) for old, key in self.moved.items()} | dict(moved)
+        return View(function, {old: key for old, key in keys.items() if old not in moved.values()})
 
     @cached_property
     @deep
@@ -75,7 +85,7 @@ class View:
 
     def block_path(self, key: BlockKey) -> Path:
         """The statements from the root down to the block's realize."""
-        path = self.index.blocks.get(key)
+        path = self.index.blocks.get(self.current(key))
         if path is None:
             raise HandleGone(f"block {key.name if isinstance(key, Var) else key}")
         return path

@@ -293,7 +293,9 @@ def inside_shape(window: Window, offsets: Sequence[Expr], facts: Analyzer) -> It
     """The conditions under which an element of the window is one of the buffer, as far as they need be asked."""
     for low, offset, extent, limit in zip(window.origin, offsets, window.buffer.shape, window.limits, strict=True):
         index = low + offset
-        end = extent if limit is None or facts.can_prove(extent <= limit) else limit
-        for condition in (index >= const(0, index.dtype), index < end):
+        ends = [extent]
+        if limit is not None and not facts.can_prove(extent <= limit):
+            ends = [limit] if facts.can_prove(limit <= extent) else [limit, extent]
+        for condition in (index >= const(0, index.dtype), *[index < end for end in ends]):
             if not facts.can_prove(condition):
                 yield facts.simplify(condition)

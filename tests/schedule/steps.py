@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
 
 from loopwright import te
-from loopwright.evaluator import difference, evaluate_terms
+from loopwright.evaluator import difference, evaluate, evaluate_terms
 from loopwright.ir import PrimFunc, assert_structural_equal, structural_digest
 from loopwright.ir.verifier import verify
 from loopwright.schedule import Schedule, ScheduleError, Trace
@@ -44,6 +45,17 @@ def check_replay(sch: Schedule, before: PrimFunc) -> None:
     exec("\n".join(sch.trace.as_python()), {"sch": from_text})
     assert_structural_equal(after, from_text.mod["main"])
     assert from_text.trace.as_python() == sch.trace.as_python()
+
+
+def assert_same_numbers(after: PrimFunc, before: PrimFunc) -> None:
+    """Both programs compute the same from the same small whole numbers."""
+    random = np.random.default_rng(0)
+    arrays = [random.integers(0, 9, [int(n) for n in b.shape]).astype(b.dtype) for b in before.argument_buffers()]
+    first, second = [a.copy() for a in arrays], [a.copy() for a in arrays]
+    evaluate(before, *first)
+    evaluate(after, *second)
+    for a, b in zip(first, second, strict=True):
+        np.testing.assert_array_equal(a, b)
 
 
 def refused(sch: Schedule, error: type[ScheduleError], match: str, step, *args, **options) -> ScheduleError:

@@ -161,3 +161,25 @@ def test_a_staged_window_that_is_full_is_copied():
     sch.stage("C", sch.get_loops("C")[0], "A", layout=lambda i, k: (i, k // 2, k % 2))
     sch.cache_read("C", 0, "local")
     check(sch, before)
+
+
+@T.prim_func
+def twice_guarded(A: T.Buffer((3,), "int32"), B: T.Buffer((2,), "int32")):
+    for i, j in T.grid(10, 2):
+        with T.block("B"):
+            vi = T.axis.spatial(2, i + j)
+            T.where(i < 2 and j < 1)
+            B[vi] = A[vi] * 2
+        with T.block("A"):
+            vi = T.axis.spatial(2, i + j)
+            T.where(i < 2 and j < 1)
+            A[vi + 1] = B[vi] + 1
+
+
+def test_a_copy_stays_inside_the_buffer_where_only_a_part_of_the_guard_is_known():
+    """The end of the window follows from `j < 1`, and moves with `i`; where `i < 2` fails, it is outside A."""
+    sch = tir.Schedule(twice_guarded)
+    loop = sch.get_loops("B")[1]
+    sch.fission(loop, 1)
+    sch.cache_read("B", 0, "local", consumer_blocks=["B"])
+    check(sch, twice_guarded)

@@ -156,3 +156,14 @@ def test_fuse_refuses_a_reduction_that_may_have_no_iterations():
     result = np.full(3, 7, "float32")
     lw.build(sch.mod["main"])(np.ones((3, 0), "float32"), result)
     assert result.tolist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize("preserve", [True, False])
+def test_loops_of_one_iteration_in_bindings(preserve):
+    func = matmul(4, 1, 3)
+    sch = tir.Schedule(func)
+    i, j, k = sch.get_loops("C")
+    sch.fuse(sch.add_unit_loop(i), i, preserve_unit_iters=preserve)
+    (realize,) = sch.view().blocks_below(sch.view().root.block.body)
+    assert [repr(value) for value in realize.iter_values] == ["u_i_fused", "j" if preserve else "0", "k"]
+    check(sch, func)

@@ -295,17 +295,17 @@ def sum_and_use(A: T.Buffer((1, 3), "int32"), C: T.Buffer((1,), "int32"), E: T.B
             E[vj] = C[0] + vj
 
 
-def test_merge_refuses_to_start_a_reduction_outside_its_memory():
+def test_merge_refuses_to_start_a_reduction_outside_its_memory(with_suggestions):
     # The longer loop repeats S[0], so its start value would be written before the loop, and S lives inside.
     sch = tir.Schedule(sum_and_use)
     sch.sink_alloc("C", "S")
     loops = [sch.get_loops("C")[0], sch.get_loops("E")[0]]
     refused(sch, LeavesScope, "merge would move a use of S out of the scope where S lives", "merge", *loops)
-    error = refused(sch, LeavesScope, "hint: lift_alloc S first", "merge", *loops)
-    assert error.code == "LW0258"
+    error = refused(sch, LeavesScope, "LW0258", "merge", *loops)
+    assert error.fields["suggestions"][0].startswith('sch.lift_alloc("S", "S", levels=2); sch.merge(')
     sch.lift_alloc("C", "S")
     error = refused(sch, NotSupported, "S is allocated in the nest around loop _i", "merge", *loops)
-    assert "hint: lift_alloc S out of the nest first" in str(error)
+    assert error.fields["suggestions"][0].startswith('sch.lift_alloc("S", "S"); sch.merge(')
     sch.lift_alloc("C", "S")
     sch.merge(*loops)
     check(sch, sum_and_use)

@@ -100,7 +100,7 @@ def test_reorder_refuses():
     refused(sch, BadStepArgument, "no loops are given", "reorder")
 
 
-def test_reorder_refuses_loops_of_two_nests_and_statements_between():
+def test_reorder_refuses_loops_of_two_nests_and_statements_between(with_suggestions):
     @T.prim_func
     def func(A: T.Buffer((4, 5)), B: T.Buffer((4, 5)), C: T.Buffer(4)):
         for i in range(4):

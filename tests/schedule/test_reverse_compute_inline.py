@@ -118,7 +118,7 @@ def test_chains_fold_one_after_the_other(size):
     check(sch, func)
 
 
-def test_a_reduction_is_not_folded_into():
+def test_a_reduction_is_not_folded_into(with_suggestions):
     sch = Schedule(chain())
     error = refused(sch, NotFoldable, "reads the result of a reduction, block 'D'", "reverse_compute_inline", "E")
     assert "reverse_compute_at" in str(error)

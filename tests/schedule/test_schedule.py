@@ -6,10 +6,13 @@ import random
 
 import pytest
 
+import loopwright as lw
 from loopwright import tir
-from loopwright.ir import IRModule, assert_structural_equal
-from loopwright.schedule import Schedule, ScheduleError
+from loopwright.ir import IRModule, Var, assert_structural_equal
+from loopwright.runtime.errors import InternalError
+from loopwright.schedule import Schedule, ScheduleError, primitives
 from loopwright.schedule.errors import BadStepArgument, WouldChangeValues, WrongType
+from loopwright.schedule.step import LoopResult, Proof, Step
 from loopwright.script import tir as T
 from tests.schedule.steps import chain, check, matmul, refused
 
@@ -159,6 +162,131 @@ def test_unproved_schedules_say_so():
     assert not unproved.copy().is_proved
 
 
+def test_what_is_not_proved_stays_marked():
+    func = matmul()
+    plain = tir.Schedule(func)
+    assert plain.mod["main"] is func
+    assert lw.build(plain.mod).is_proved
+    sch = tir.Schedule(func, enable_check=False)
+    sch.unroll(sch.get_loops("C")[0])
+    assert sch.mod["main"].attrs["loopwright.unproved"]
+    assert '"loopwright.unproved": True' in sch.mod["main"].script()
+    assert not lw.build(sch.mod).is_proved
+    # Proving what comes later does not prove what came before.
+    again = tir.Schedule(sch.mod)
+    again.unroll(again.get_loops("C")[1])
+    assert not again.is_proved
+    assert not lw.build(again.mod).is_proved
+    assert again.trace.is_proved
+
+
+def test_an_unsafe_step_marks_the_program_and_undo_takes_the_mark_back(monkeypatch):
+    def unsafe_forget(view, loop):
+        return Step(view.replaced(view.loop_path(loop.loop_var), loop), Proof.GIVEN)
+
+    row = primitives.Primitive("UnsafeForget", ("loop",))
+    vars(row)["function"] = unsafe_forget
+    monkeypatch.setitem(primitives.PRIMITIVES, "UnsafeForget", row)
+    sch = tir.Schedule(matmul())
+    loop = sch.get_loops("C")[0]
+    sch.unroll(loop)
+    assert sch.is_proved
+    sch.run_instruction("UnsafeForget", {"loop": loop}, {})
+    assert not sch.is_proved
+    assert not sch.trace.is_proved
+    sch.undo()
+    assert sch.is_proved
+    assert sch.trace.is_proved
+
+
+def racing(**options):
+    @T.prim_func
+    def func(A: T.Buffer(9)):
+        for i in range(8):
+            with T.block("A"):
+                vi = T.axis.spatial(8, i)
+                A[vi + 1] = A[vi]
+
+    sch = tir.Schedule(func, **options)
+    with pytest.raises(ScheduleError) as caught:
+        sch.parallel(sch.get_loops("A")[0])
+    return caught.value
+
+
+def test_how_much_a_refusal_tells(with_suggestions):
+    detail, fast, none = (racing(error_render_level=level) for level in ("detail", "fast", "none"))
+    assert str(detail).splitlines()[0] == f"{detail.problem} [LW0207]"
+    assert "of the parallel loop i both touch A[1]" in detail.why
+    assert f"  why: {detail.why}" in str(detail)
+    assert "  > for i in T.parallel(8):" in str(detail)
+    problem = "parallel: loop i: iterations that run at the same time would touch the same cell"
+    assert str(fast) == f"ScheduleError: {problem} [LW0207]"
+    assert str(none) == "ScheduleError: (not rendered)"
+    for error in (fast, none):  # the facts are there all the same
+        assert error.fields["buffer"] == "A"
+        assert error.problem == problem
+
+
+def test_how_much_the_refusal_of_a_program_tells():
+    @T.prim_func
+    def func(A: T.Buffer(9)):
+        for i in T.parallel(8):
+            with T.block("A"):
+                vi = T.axis.spatial(8, i)
+                A[vi + 1] = A[vi]
+
+    with pytest.raises(ScheduleError, match=r"^ScheduleError: Schedule: loop i: iterations .* \[LW0207\]$"):
+        tir.Schedule(func, error_render_level="fast")
+
+
+@pytest.mark.parametrize("mask", ["all", "none", 0, 1, 2, 3])
+def test_debug_mask_accepts_what_is_right(mask):
+    func = chain()
+    sch = tir.Schedule(func, debug_mask=mask)
+    m, l, k = sch.get_loops("D")
+    sch.reorder(k, m, l)
+    sch.parallel(sch.merge(*[sch.get_loops(name)[0] for name in "EF"]))
+    sch.compute_inline("E")
+    sch.stage("D", m, "A")
+    sch.split(l, [None, 2], tail="peel")
+    sch.cache_write("F", 0, "local")
+    check(sch, func)
+
+
+def test_debug_mask_finds_a_step_that_kept_no_order(monkeypatch):
+    monkeypatch.setattr("loopwright.schedule.primitives.reorder.permutation_is_free", lambda *args: True)
+
+    @T.prim_func
+    def func(A: T.Buffer((5, 5))):
+        for i, j in T.grid(4, 4):
+            with T.block("A"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                A[vi + 1, vj] = A[vi, vj + 1] + 1.0
+
+    for mask in ("none", 1):
+        sch = tir.Schedule(func, debug_mask=mask)
+        i, j = sch.get_loops("A")
+        sch.reorder(j, i)
+    for mask in ("all", 2):
+        sch = tir.Schedule(func, debug_mask=mask)
+        i, j = sch.get_loops("A")
+        with pytest.raises(InternalError, match=r"reorder was accepted, but would change a value: iteration \(vi=1"):
+            sch.reorder(j, i)
+        assert sch.mod["main"] is func
+        assert [inst.kind for inst in sch.trace.insts] == ["GetBlock", "GetLoops"]
+
+
+def test_debug_mask_finds_a_handle_of_nothing(monkeypatch):
+    def unroll(view, loop):
+        return Step(view.function, Proof.ORDER_KEPT, results=[LoopResult(Var("lost"))])
+
+    monkeypatch.setitem(vars(primitives.PRIMITIVES["Unroll"]), "function", unroll)
+    for mask in ("all", 1):
+        sch = tir.Schedule(matmul(), debug_mask=mask)
+        with pytest.raises(InternalError, match="unroll gives a handle of loop lost, which is not in the program"):
+            sch.unroll(sch.get_loops("C")[0])
+
+
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
@@ -167,6 +295,7 @@ def test_unproved_schedules_say_so():
         ({"seed": "one"}, TypeError, "seed must be an int, got str"),
         ({"enable_check": 1}, TypeError, "enable_check must be a bool, got int"),
         ({"debug_mask": "some"}, ValueError, "debug_mask is 'some'"),
+        ({"debug_mask": True}, ValueError, "debug_mask is True"),
         ({"error_render_level": "loud"}, ValueError, "error_render_level is 'loud'"),
     ],
 )

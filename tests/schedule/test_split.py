@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+import loopwright as lw
 from loopwright import te, tir
 from loopwright.schedule import ScheduleError
 from loopwright.schedule.errors import BadStepArgument, NotSupported, WouldChangeValues
-from loopwright.schedule.primitives.split import FactorsTooSmall
+from loopwright.schedule.primitives.split import FactorsNotProved, FactorsTooSmall
 from loopwright.script import tir as T
-from tests.schedule.steps import chain, check, matmul, refused, same_program
+from tests.schedule.steps import chain, check, check_replay, matmul, refused, same_program
 
 
 @T.prim_func
@@ -103,14 +105,14 @@ def test_peel_goes_through_nests_and_keeps_block_names_apart():
     check(sch, func)
 
 
-def test_peel_refuses_a_loop_over_data_and_reduction():
+def test_peel_refuses_a_loop_over_data_and_reduction(with_suggestions):
     sch = tir.Schedule(matmul(4, 5, 3))
     _, j, k = sch.get_loops("C")
     fused = sch.fuse(j, k)
     error = refused(
         sch, NotSupported, "runs over both data and the reduction of block C", "split", fused, [None, 4], tail="peel"
     )
-    assert 'use tail="guard"' in str(error)
+    assert any(str(text).startswith("sch.split(") and "tail" not in str(text) for text in error.suggestions)
     sch.split(fused, [None, 4])
 
 
@@ -244,3 +246,128 @@ def test_a_peeled_reduction_into_scoped_memory():
     text = sch.mod["main"].script()
     assert text.count("T.decl_buffer((7, 5))") == 2, text  # the tail's D is its own
     check(sch, before)
+
+
+# --- loops of one iteration, symbolic factors -----------------------------------------------------------------------
+
+
+@T.prim_func
+def column(A: T.Buffer((8, 1)), B: T.Buffer((8, 1))):
+    for i, j in T.grid(8, 1):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = A[vi, vj] + 1.0
+
+
+@pytest.mark.parametrize("preserve", [True, False])
+def test_loops_of_one_iteration_in_bindings(preserve):
+    sch = tir.Schedule(column)
+    sch.split(sch.get_loops("B")[0], [1, 8, 1], preserve_unit_iters=preserve)
+
+    @T.prim_func
+    def kept(A: T.Buffer((8, 1)), B: T.Buffer((8, 1))):
+        for i_0, i_1, i_2, j in T.grid(1, 8, 1, 1):
+            with T.block("B"):
+                vi = T.axis.spatial(8, i_0 * 8 + i_1 + i_2)
+                vj = T.axis.spatial(1, j)
+                B[vi, vj] = A[vi, vj] + 1.0
+
+    @T.prim_func
+    def dropped(A: T.Buffer((8, 1)), B: T.Buffer((8, 1))):
+        for _i_0, i_1, _i_2, _j in T.grid(1, 8, 1, 1):
+            with T.block("B"):
+                vi = T.axis.spatial(8, i_1)
+                vj = T.axis.spatial(1, 0)
+                B[vi, vj] = A[vi, vj] + 1.0
+
+    check(sch, column, kept if preserve else dropped)
+
+
+@pytest.mark.parametrize("preserve", [True, False])
+def test_a_tail_of_one_iteration(preserve):
+    func = matmul(9, 4, 3)
+    sch = tir.Schedule(func)
+    sch.split(sch.get_loops("C")[0], [None, 4], preserve_unit_iters=preserve, tail="peel")
+    value = sch.view().realize(sch.get_block("C_tail").key).iter_values[0]
+    assert repr(value) == ("i_tail + 8" if preserve else "8")
+    check(sch, func)
+
+
+@pytest.mark.parametrize("preserve", [True, False])
+def test_steps_after_loops_of_one_iteration(preserve):
+    func = matmul(8, 6, 4)
+    sch = tir.Schedule(func)
+    i, j, k = sch.get_loops("C")
+    i0, i1, i2 = sch.split(i, [1, 8, 1], preserve_unit_iters=preserve)
+    j0, j1 = sch.split(j, [3, 2], preserve_unit_iters=preserve)
+    sch.reorder(i0, j0, k, i1, i2, j1)
+    sch.parallel(j0)
+    sch.vectorize(j1)
+    sch.stage("C", i0, "A", layout=lambda i, k: (k, i))
+    check(sch, func)
+
+
+def symbolic(rank=1):
+    sizes = [te.var(name) for name in "nm"[:rank]]
+    A = te.placeholder(sizes, name="A", dtype="int32")
+    B = te.compute(sizes, lambda *i: A(*i) + 1, name="B")
+    return te.create_prim_func([A, B]), sizes
+
+
+@pytest.mark.parametrize("tail", ["guard", "peel"])
+@pytest.mark.parametrize("size", [0, 1, 2, 3, 4, 7, 16])
+def test_a_factor_that_is_a_size_of_the_function(size, tail):
+    func, (n,) = symbolic()
+    sch = tir.Schedule(func)
+    outer, inner = sch.split(sch.get_loops("B")[0], [None, n // 3 + 1], tail=tail)
+    assert repr(sch.get(inner).extent) == "n // 3 + 1"
+    check_replay(sch, func)
+    a, b = np.arange(size, dtype="int32"), np.zeros(size, "int32")
+    lw.build(sch.mod)(a, b)
+    np.testing.assert_array_equal(b, a + 1)
+
+
+def test_all_factors_given():
+    func, (n, m) = symbolic(2)
+    sch = tir.Schedule(func)
+    i, j = sch.get_loops("B")
+    sch.split(i, [2, n // 2 + 1])
+    sch.split(j, ["max(m, 4)", 1])
+    check_replay(sch, func)
+    for shape in [(0, 3), (1, 1), (5, 2), (4, 7)]:
+        a, b = np.arange(np.prod(shape), dtype="int32").reshape(shape), np.zeros(shape, "int32")
+        lw.build(sch.mod)(a, b)
+        np.testing.assert_array_equal(b, a + 1)
+
+
+def test_a_size_among_parameters():
+    @T.prim_func
+    def func(A: T.Buffer(12, "int32"), B: T.Buffer(12, "int32"), tile: T.int32):
+        for i in range(12):
+            with T.block("B"):
+                vi = T.axis.spatial(12, i)
+                B[vi] = A[vi] * 2
+
+    sch = tir.Schedule(func)
+    (i,) = sch.get_loops("B")
+    refused(sch, FactorsNotProved, "factor tile may be less than 1", "split", i, [None, func.params[2]])
+    sch.split(i, [None, "max(tile, 1)"])
+    check_replay(sch, func)
+    for tile in (-1, 0, 1, 5, 12, 13):
+        a, b = np.arange(12, dtype="int32"), np.zeros(12, "int32")
+        lw.build(sch.mod)(a, b, tile)
+        np.testing.assert_array_equal(b, a * 2)
+
+
+def test_symbolic_factors_that_are_refused(with_suggestions):
+    func, (n,) = symbolic()
+    sch = tir.Schedule(func)
+    (i,) = sch.get_loops("B")
+    error = refused(sch, FactorsNotProved, "factor n may be less than 1", "split", i, [None, n])
+    assert '[None, "max(n, 1)"])' in error.fields["suggestions"][0]
+    message = r"factors \[2, n // 4 \+ 1\] make n // 4 \* 2 \+ 2 iterations, and loop i0 has n: that may not be enough"
+    error = refused(sch, FactorsNotProved, message, "split", i, [2, n // 4 + 1])
+    assert '[None, "n // 4 + 1"])' in error.fields["suggestions"][0]
+    refused(sch, BadStepArgument, "'x' is not made of n, numbers", "split", i, [None, te.var("x")])
+    refused(sch, BadStepArgument, "'n // ' is no size", "split", i, [None, "n // "])
+    refused(sch, BadStepArgument, r"'n\(3\)' is not made of n, numbers", "split", i, [None, "n(3)"])

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from loopwright import tir
-from loopwright.schedule import Trace
+from loopwright.ir import assert_structural_equal
+from loopwright.schedule import InstructionKind, Trace
 from loopwright.schedule.errors import BadStepArgument
 from tests.schedule.steps import chain, check_replay, matmul
 
@@ -106,6 +109,108 @@ def test_a_decision_provider_sees_every_step():
     sch.trace.apply_to_schedule(again, decision_provider=provider)
     assert again.trace.decisions[3] == [1, 8]
     assert seen == [inst.kind for inst in sch.trace.insts]
+
+
+def marked():
+    sch = tiled(matmul(8, 8, 8))
+    sch.enter_postproc()
+    sch.get_block("C")
+    sch.unroll(sch.get_loops("C")[-1])
+    return sch
+
+
+def test_what_comes_after_the_mark_can_be_left_out():
+    sch, func = marked(), matmul(8, 8, 8)
+    before = tiled(func).trace
+    assert sch.trace.as_python()[-5:] == [
+        "sch.enter_postproc()",
+        "b11 = sch.get_block(name='C', func_name='main')",
+        "b12 = sch.get_block(name='C', func_name='main')",
+        "l13, l14, l15, l16 = sch.get_loops(block=b12)",
+        "sch.unroll(loop=l16)",
+    ]
+    assert sch.trace.as_python(remove_postproc=True) == before.as_python()
+    assert sch.trace.as_json(remove_postproc=True) == before.as_json()
+    check_replay(sch, func)
+    again = tir.Schedule(func)
+    sch.trace.apply_to_schedule(again, remove_postproc=True)
+    assert again.trace.as_python() == before.as_python()
+    sample = sch.trace.insts[3]
+    assert sch.trace.with_decision(sample, [4, 2], remove_postproc=True).as_python() == (
+        before.with_decision(before.insts[3], [4, 2]).as_python()
+    )
+
+
+def test_simplified_leaves_out_what_nobody_uses():
+    sch, func = marked(), matmul(8, 8, 8)
+    sch.sample_categorical([1, 2], [0.5, 0.5])
+    sch.get_consumers("C")
+    short = sch.trace.simplified(remove_postproc=False)
+    kinds = [inst.kind for inst in short.insts]
+    assert kinds.count("GetBlock") == 2  # the one for tiling, and the one for the loop to unroll
+    assert "GetConsumers" not in kinds
+    assert "SampleCategorical" not in kinds
+    assert "EnterPostproc" in kinds
+    assert list(short.decisions) == [3]
+    again = tir.Schedule(func)
+    short.apply_to_schedule(again)
+    assert_structural_equal(again.mod["main"], sch.mod["main"])
+    cut = sch.trace.simplified(remove_postproc=True)
+    assert cut.as_python() == tiled(func).trace.simplified().as_python()
+    assert Trace().simplified().insts == []
+
+
+def test_sampled_numbers_in_factors_count_as_used():
+    sch = tir.Schedule(matmul(8, 8, 8))
+    i, *_ = sch.get_loops("C")
+    sch.split(i, sch.sample_perfect_tile(i, 2))
+    assert "SamplePerfectTile" in [inst.kind for inst in sch.trace.simplified().insts]
+
+
+def test_kinds():
+    assert InstructionKind.get("Split").name == "Split"
+    assert not InstructionKind.get("Split").is_pure
+    assert InstructionKind.get("GetBlock").is_pure
+    assert InstructionKind.get("SampleCategorical").is_pure
+    assert not InstructionKind.get("EnterPostproc").is_pure
+    with pytest.raises(BadStepArgument, match="there is no kind 'Splat'"):
+        InstructionKind.get("Splat")
+
+
+def test_decisions():
+    sch = tiled(matmul(8, 8, 8))
+    sample = next(inst for inst in sch.trace.insts if inst.kind == "SamplePerfectTile")
+    assert sch.trace.get_decision(sample) == sch.trace.decisions[3]
+    assert sch.trace.get_decision(sch.trace.insts[0]) is None
+    other = sch.trace.with_decision(sample, [2, 4])
+    assert other.get_decision(sample) == [2, 4]
+    assert sch.trace.get_decision(sample) == sch.trace.decisions[3]
+    again = tir.Schedule(matmul(8, 8, 8))
+    other.apply_to_schedule(again)
+    assert again.trace.decisions[3] == [2, 4]
+    with pytest.raises(BadStepArgument, match="is not one of its own"):
+        Trace().get_decision(sample)
+
+
+def test_an_unproved_trace_says_so():
+    func = matmul()
+    sch = tir.Schedule(func, enable_check=False)
+    sch.unroll(sch.get_loops("C")[0])
+    assert not sch.trace.is_proved
+    assert str(sch.trace).startswith("# unproved: some of these steps were done without a proof")
+    assert sch.trace.as_json()[2] == {"proved": False}
+    assert not sch.trace.copy().is_proved
+    assert not sch.trace.simplified().is_proved
+    names = {"tir": tir}
+    exec(str(sch.trace), names)
+    again = tir.Schedule(func)
+    names["apply_trace"](again)
+    assert again.is_proved
+    from_json = tir.Schedule(func)
+    Trace.apply_json_to_schedule(json.dumps(sch.trace.as_json()), from_json)
+    assert from_json.is_proved  # loading proves again
+    assert from_json.trace.is_proved
+    assert len(from_json.trace.as_json()) == 2
 
 
 def test_steps_know_the_users_line():

@@ -94,5 +94,5 @@ def test_wrong_arguments_are_refused():
     refused(sch, NotOurMemory, r"A is an argument", "transform_layout", "B", "A", lambda i, j: (j, i))
     refused(sch, BadStepArgument, r"the map takes 1 index, B has 2", "transform_layout", "B", "B", lambda i: i)
     refused(sch, BadStepArgument, r"is no map of indices", "transform_layout", "B", "B", "i, j")
-    refused(sch, BadStepArgument, r"is not made of indices", "transform_layout", "B", "B", "lambda i, j: open(i)")
+    refused(sch, BadStepArgument, r"is not made of i, j, numbers", "transform_layout", "B", "B", "lambda i, j: open(i)")
     refused(sch, BadStepArgument, r"buffer is \['read', 'x'\]", "transform_layout", "B", ("read", "x"), "lambda i: i")

@@ -26,11 +26,13 @@ class Primitive:
     is_sample: bool = False
     gives_list: bool = False
     file: str = ""  # where it is not the method's own
+    name: str = ""  # of the method, where it does not follow from the kind: RFactor → rfactor
 
     @cached_property
     def method(self) -> str:
         """The name of the method and of the function: CacheRead → cache_read."""
-        return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in self.kind).lstrip("_")
+        words = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in self.kind)
+        return self.name or words.lstrip("_")
 
     @cached_property
     def function(self) -> Callable[..., Any]:
@@ -61,16 +63,19 @@ PRIMITIVES: Final = {
         _row("Merge", "loops"),
         _row("Fission", "loop", "index"),
         _row("AddUnitLoop", "block_or_loop"),
-        _row("Parallel", "loop", file="loop_kinds"),
-        _row("Vectorize", "loop", file="loop_kinds"),
-        _row("Unroll", "loop", file="loop_kinds"),
-        _row("Bind", "loop", "thread_axis", file="loop_kinds"),
+        _row("Parallel", "loop"),
+        _row("Vectorize", "loop"),
+        _row("Unroll", "loop"),
+        _row("Bind", "loop", "thread_axis"),
         # moving computation
         _row("ComputeAt", "block loop", "preserve_unit_loops index"),
         _row("ReverseComputeAt", "block loop", "preserve_unit_loops index"),
         _row("ComputeInline", "block"),
         _row("ReverseComputeInline", "block"),
         _row("DecomposeReduction", "block loop"),
+        _row("RFactor", "loop", "factor_axis", name="rfactor"),
+        _row("Blockize", "target", "preserve_unit_iters"),
+        _row("Tensorize", "block_or_loop", "tensor_intrin preserve_unit_iters"),
         # memory
         _row("CacheRead", "block consumer_blocks", "read_buffer_index storage_scope"),
         _row("CacheWrite", "block consumer_blocks", "write_buffer_index storage_scope"),
@@ -81,9 +86,22 @@ PRIMITIVES: Final = {
         _row("LiftAlloc", "block", "buffer levels"),
         _row("SinkAlloc", "block", "buffer"),
         _row("Prefetch", "block loop", "buffer distance"),
+        # copies by axes, at a loop, of indices; circular and shared buffers
+        _row("ReIndex", "block", "buffer", name="reindex"),
+        _row("ReindexCacheRead", "block", "read_buffer_index storage_scope index_map"),
+        _row("ReindexCacheWrite", "block", "write_buffer_index storage_scope index_map"),
+        _row("CacheInplace", "block", "read_buffer_index storage_scope", gives_list=True),
+        _row("CacheIndex", "block", "storage_scope cse_thresh", gives_list=True),
+        _row("ReadAt", "loop block", "read_buffer_index storage_scope"),
+        _row("WriteAt", "loop block", "write_buffer_index storage_scope", file="read_at"),
+        _row("RollingBuffer", "block", "write_buffer_index size"),
+        _row("ReuseBuffer", "block", "buffer other"),
+        # axes
+        _row("ReorderBlockIterVar", "block", "new_order"),
         # notes
         _row("Annotate", "block_or_loop", "ann_key ann_val", file="annotate"),
         _row("Unannotate", "block_or_loop", "ann_key", file="annotate"),
+        _row("EnterPostproc", is_query=True, file="queries"),
         # samples
         _row("SamplePerfectTile", "loop", "n max_innermost_factor", is_sample=True, gives_list=True, file="sampling"),
         _row("SampleCategorical", "", "candidates probs", is_sample=True, file="sampling"),

@@ -20,6 +20,15 @@ class BadAnnotation(ScheduleError, TypeError):
     """A note is not a text, a number, or a list or dictionary of these.
 
     Notes are printed, written to traces and read back, so they hold plain data only.
+
+    For example:
+
+        from loopwright import te, tir
+
+        A = te.placeholder((8,), name="A")
+        B = te.compute((8,), lambda i: A[i] + 1, name="B")
+        sch = tir.Schedule(te.create_prim_func([A, B]))
+        sch.annotate(sch.get_block("B"), "note", object())
     """
 
     code = "LW0212"
@@ -32,7 +41,17 @@ class BadAnnotation(ScheduleError, TypeError):
 
 
 class NoSuchAnnotation(ScheduleError, IndexError):
-    """A note was to be taken away that the block or loop does not carry."""
+    """A note was to be taken away that the block or loop does not carry.
+
+    For example:
+
+        from loopwright import te, tir
+
+        A = te.placeholder((8,), name="A")
+        B = te.compute((8,), lambda i: A[i] + 1, name="B")
+        sch = tir.Schedule(te.create_prim_func([A, B]))
+        sch.unannotate(sch.get_block("B"), "note")
+    """
 
     code = "LW0213"
 

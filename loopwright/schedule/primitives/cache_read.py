@@ -56,7 +56,7 @@ def cache_read(
     paths = [view.block_path(block_key(item.block)) for item in consumers]
     writers = [item for item in siblings if touches(item.block.writes, buffer)]
     writers = [item for item in writers if not any(item is other for other in consumers)]
-    place, after = _place(view, scope, paths, [view.block_path(block_key(item.block)) for item in writers])
+    place, after = place_before(view, scope, paths, [view.block_path(block_key(item.block)) for item in writers])
 
     still = loops_within(place[:-1], scope)
     leaves = [leaf for item in consumers for leaf in leaves_of(view, item)]
@@ -80,7 +80,9 @@ def cache_read(
     )
 
 
-def _place(view: View, scope: BlockRealize, consumers: Sequence[Path], writers: Sequence[Path]) -> tuple[Path, bool]:
+def place_before(
+    view: View, scope: BlockRealize, consumers: Sequence[Path], writers: Sequence[Path]
+) -> tuple[Path, bool]:
     """The statement that the copy stands next to, and whether it stands after it."""
     if writers:
         shared = common_path([*consumers, *writers])

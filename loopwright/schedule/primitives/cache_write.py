@@ -42,6 +42,17 @@ class SeveralWriters(ScheduleError):
 
     `cache_write` moves a whole buffer to the block that makes it. Where several blocks share the work (a reduction's
     init and its updates, after `decompose_reduction`), use `stage`: it copies the window in, updates it, and out.
+
+    For example:
+
+        from loopwright import te, tir
+
+        A = te.placeholder((8, 8), name="A")
+        k = te.reduce_axis((0, 8), name="k")
+        B = te.compute((8,), lambda i: te.sum(A[i, k], axis=k), name="B")
+        sch = tir.Schedule(te.create_prim_func([A, B]))
+        sch.decompose_reduction("B", sch.get_loops("B")[0])
+        sch.cache_write("B_update", 0, "local")
     """
 
     code = "LW0254"
@@ -51,7 +62,6 @@ class SeveralWriters(ScheduleError):
         super().__init__(
             f"cache_write: {buffer.name} is written by block {block.block.name_hint!r} and also by {names}",
             at=block,
-            hint=f"stage({block.block.name_hint}, loop, {buffer.name!r}) copies a window in and out",
         )
 
 
@@ -85,7 +95,7 @@ def cache_write(
         for item in siblings
         if touches(item.block.reads, buffer) and not any(item is other for other in listed)
     ]
-    place = _place(view, scope, path, readers, visible_from(path, buffer))
+    place = place_after(view, scope, path, readers, visible_from(path, buffer))
     still = loops_within(place[:-1], scope)
     window = window_of(view, leaves_of(view, block), buffer, scope, still)
     name = view.fresh_block_name(f"{buffer.name}_{storage_scope}")
@@ -108,7 +118,7 @@ def cache_write(
     )
 
 
-def _place(view: View, scope: BlockRealize, path: Path, readers: Sequence[Path], start: int) -> Path:
+def place_after(view: View, scope: BlockRealize, path: Path, readers: Sequence[Path], start: int) -> Path:
     """The statement that the copy stands after: the nest of the block, as far out as readers and allocation allow."""
     around = path[: max(start, len(view.block_path(block_key(scope.block))) + 1)]
     if readers:

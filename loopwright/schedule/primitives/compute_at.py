@@ -26,8 +26,7 @@ def compute_at(view: View, block: BlockRealize, loop: For, preserve_unit_loops: 
     move = Relocation("compute_at", view, block, loop)
     needed = touched_under(move.body, move.touched.writes, False, move.facts())
     if not needed:
-        hint = "choose a loop around a block that reads its result; to follow a producer, use reverse_compute_at"
-        raise NothingUnderLoop("compute_at", block, loop, "reads what is written by", hint)
+        raise NothingUnderLoop("compute_at", block, loop, "reads what is written by")
     solver = Solver(move.runs.domain, move.facts())
     spans: dict[Var, Span | None] = {}
     parts: list[dict[Var, Span]] = []

@@ -59,13 +59,24 @@ class NotInlinable(ScheduleError):
 
     compute_inline needs a block that is one plain store `B[f(v)] = e(v)` of a buffer allocated in the function, where
     each cell belongs to one iteration, without init, without effects, and B written by no other block.
+
+    For example:
+
+        from loopwright import te, tir
+
+        A = te.placeholder((8, 8), name="A")
+        k = te.reduce_axis((0, 8), name="k")
+        B = te.compute((8,), lambda i: te.sum(A[i, k], axis=k), name="B")
+        C = te.compute((8,), lambda i: B[i] * 2, name="C")
+        sch = tir.Schedule(te.create_prim_func([A, C]))
+        sch.compute_inline("B")  # a sum is no one expression
     """
 
     code = "LW0235"
 
-    def __init__(self, step: str, realize: BlockRealize, problem: str, hint: str | None = None) -> None:
+    def __init__(self, step: str, realize: BlockRealize, problem: str) -> None:
         name = realize.block.name_hint
-        super().__init__(f"{step}: block {name!r} {problem}", at=realize, hint=hint, fields={"block": name})
+        super().__init__(f"{step}: block {name!r} {problem}", at=realize, fields={"block": name})
 
 
 def compute_inline(view: View, block: BlockRealize) -> Step:
@@ -78,7 +89,7 @@ def compute_inline(view: View, block: BlockRealize) -> Step:
     if inverse is None:
         problem = f"writes {buffer.name}[{', '.join([str(index) for index in store.indices])}]"
         problem += ", where one cell may belong to several iterations"
-        raise NotInlinable("compute_inline", block, problem, "use compute_at instead")
+        raise NotInlinable("compute_inline", block, problem)
     check_uses("compute_inline", view, block, buffer)
 
     without = view.replaced(path, None)
@@ -89,7 +100,7 @@ def compute_inline(view: View, block: BlockRealize) -> Step:
         problem = (
             f"does not write all of {buffer.name}, and block {consumer!r} may read {load} where it was not written"
         )
-        raise NotInlinable("compute_inline", block, problem, "use compute_at instead")
+        raise NotInlinable("compute_inline", block, problem)
     added = {load.buffer: None for load in loads_in_order(store.value)}
     after = without.with_(body=body)
     return Step(after, Proof.VALUES, Origins(loads=rewriter.loads), at=block, buffers=[buffer, *added])
@@ -103,8 +114,7 @@ def the_store(step: str, view: View, path: Path) -> BufferStore:
     if len(path) == 1:
         raise NotInlinable(step, realize, "is the root block")
     if block.init is not None:
-        hint = "decompose_reduction does not help either: move it with compute_at or reverse_compute_at"
-        raise NotInlinable(step, realize, "is a reduction: it has an init, and its value is no one expression", hint)
+        raise NotInlinable(step, realize, "is a reduction: it has an init, and its value is no one expression")
     store = block.body
     if not isinstance(store, BufferStore) or block.alloc_buffers or block.match_buffers:
         raise NotInlinable(step, realize, "is not a single store")

@@ -46,7 +46,17 @@ from loopwright.schedule.view import View
 
 
 class NothingToDecompose(ScheduleError):
-    """decompose_reduction was asked of a block that has no init, or whose init cannot stand on its own."""
+    """decompose_reduction was asked of a block that has no init, or whose init cannot stand on its own.
+
+    For example:
+
+        from loopwright import te, tir
+
+        A = te.placeholder((8,), name="A")
+        B = te.compute((8,), lambda i: A[i] + 1, name="B")
+        sch = tir.Schedule(te.create_prim_func([A, B]))
+        sch.decompose_reduction("B", sch.get_loops("B")[0])  # B is no reduction
+    """
 
     code = "LW0238"
 
@@ -56,7 +66,19 @@ class NothingToDecompose(ScheduleError):
 
 
 class LoopNotAround(ScheduleError):
-    """A step needs a loop around the block, between it and the block that both stand in."""
+    """A step needs a loop around the block, between it and the block that both stand in.
+
+    For example:
+
+        from loopwright import te, tir
+
+        A = te.placeholder((8, 8), name="A")
+        k = te.reduce_axis((0, 8), name="k")
+        B = te.compute((8,), lambda i: te.sum(A[i, k], axis=k), name="B")
+        C = te.compute((8,), lambda i: B[i] * 2, name="C")
+        sch = tir.Schedule(te.create_prim_func([A, C]))
+        sch.decompose_reduction("B", sch.get_loops("C")[0])
+    """
 
     code = "LW0239"
 

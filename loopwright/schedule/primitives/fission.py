@@ -38,8 +38,8 @@ def fission(view: View, loop: For, index: int = 1) -> Step:
         raise BadStepArgument("fission", problem, loop, f"give an index from 1 to {count - 1}")
     for part in chain:
         if part.kind is ForKind.THREAD_BINDING:
-            problem = f"loop {part.loop_var.name} is bound to threads"
-            raise NotSupported("fission", problem, part, "bind the loops after fission")
+            problem = f"loop {part.loop_var.name} is bound to threads: a loop gets its kind last"
+            raise NotSupported("fission", problem, part)
 
     fresh: dict[Var, Expr] = {}
     second: list[For] = []

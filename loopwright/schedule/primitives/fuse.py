@@ -54,7 +54,7 @@ def fuse(view: View, loops: Sequence[For], preserve_unit_iters: bool = True) -> 
     values[loops[0].loop_var] = rest
     new = For(fused, const(0, fused.dtype), total, ForKind.SERIAL, loops[-1].body)
     path = view.loop_path(loops[0].loop_var)
-    body = rebind(loops[-1].body, values, [*view.all_loops_above(path[:-1]), new])
+    body = rebind(loops[-1].body, values, [*view.all_loops_above(path[:-1]), new], preserve_unit_iters)
     after = view.replaced(path, nest([new], body))
     buffers = met_by_inits(loops[0])
     proof = Proof.VALUES if buffers else Proof.ORDER_KEPT
@@ -82,5 +82,4 @@ def _check_empty(view: View, loops: Sequence[For]) -> None:
             if any([uses_var(value, outer.__contains__) for value in data]):
                 block = realize.block.name_hint
                 problem = f"loop {name} may have no iterations, and block {block} starts a reduction all the same"
-                hint = f"decompose_reduction({block}, {loops[0].loop_var.name}) first, or fuse the data loops alone"
-                raise NotSupported("fuse", problem, inner, hint)
+                raise NotSupported("fuse", problem, inner)

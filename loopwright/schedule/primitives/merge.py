@@ -97,7 +97,7 @@ def _common_parent(loops: Sequence[For], paths: Sequence[Path]) -> int:
                 problem = f"loop {loop.loop_var.name} is inside loop {around[0].loop_var.name}"
                 raise NotSupported("merge", problem, loop, "merge loops of nests that stand side by side")
         problem = f"the loops {_names(loops)} are not in nests that stand side by side"
-        raise NotSupported("merge", problem, loops[0], "two of them share a loop: merge inside it first")
+        raise NotSupported("merge", problem, loops[0])
     return parent
 
 
@@ -111,11 +111,9 @@ def _chain(path: Path, parent: int) -> list[For]:
             if isinstance(statement, (Allocate, DeclBuffer)):
                 memory = statement.buffer_var if isinstance(statement, Allocate) else statement.buffer
                 problem = f"{memory.name} is allocated in the nest around loop {loop.loop_var.name}"
-                raise NotSupported("merge", problem, statement, f"lift_alloc {memory.name} out of the nest first")
+                raise NotSupported("merge", problem, statement)
             problem = f"loop {loop.loop_var.name} is not the only statement in the nest around it"
-            raise NotSupported(
-                "merge", problem, path[parent + 1], "separate the statements around it with fission first"
-            )
+            raise NotSupported("merge", problem, path[parent + 1])
         chain.append(statement)
     return chain
 
@@ -126,20 +124,19 @@ def _check_chains(chains: Sequence[Sequence[For]]) -> None:
         if len(chain) != len(first):
             a, b = first[-1].loop_var.name, chain[-1].loop_var.name
             problem = f"loop {a} is {len(first)} deep in its nest, loop {b} is {len(chain)} deep"
-            raise NotSupported("merge", problem, chain[0], "name loops at the same depth, or add_unit_loop above one")
+            raise NotSupported("merge", problem, chain[0], "name loops at the same depth")
     for level in zip(*chains, strict=True):
         for loop in level:
             if loop.annotations:
                 problem = f"loop {loop.loop_var.name} carries annotations"
-                raise NotSupported("merge", problem, loop, "unannotate it first")
+                raise NotSupported("merge", problem, loop)
             if loop.kind is ForKind.THREAD_BINDING:
-                raise NotSupported(
-                    "merge", f"loop {loop.loop_var.name} is bound to threads", loop, "bind it after merging"
-                )
+                problem = f"loop {loop.loop_var.name} is bound to threads: a loop gets its kind last"
+                raise NotSupported("merge", problem, loop)
             if loop.kind is not level[0].kind:
                 kinds = f"{level[0].kind.name.lower()} and loop {loop.loop_var.name} {loop.kind.name.lower()}"
-                problem = f"loop {level[0].loop_var.name} is {kinds}"
-                raise NotSupported("merge", problem, loop, "give the loops their kind after merging")
+                problem = f"loop {level[0].loop_var.name} is {kinds}: a loop gets its kind last"
+                raise NotSupported("merge", problem, loop)
 
 
 def _merged_nest(around: Sequence[For], chains: Sequence[Sequence[For]]) -> tuple[Stmt, list[For]]:

@@ -61,6 +61,11 @@ def get_output_blocks(view: View, scope_block: BlockRealize) -> list[BlockResult
     return found
 
 
+def enter_postproc(view: View) -> list[BlockResult]:
+    """Nothing: the step is a mark in the trace."""
+    return []
+
+
 def _siblings(view: View, block: BlockRealize) -> tuple[list[BlockRealize], list[BlockRealize]]:
     scope = view.scope_of(view.block_path(block_key(block.block)))
     blocks = view.blocks_below(scope.block.body)

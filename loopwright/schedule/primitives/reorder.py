@@ -53,10 +53,7 @@ def _chain(view: View, wanted: Sequence[For]) -> list[For]:
     chain = longest[start:]
     for outer, inner in pairwise(chain):
         if not isinstance(outer, For) or outer.body is not inner:
-            problem = "there are other statements between the loops"
-            raise NotSupported(
-                "reorder", problem, outer, "move them out with fission, or reorder on either side of them"
-            )
+            raise NotSupported("reorder", "there are other statements between the loops", outer)
     return [loop for loop in chain if isinstance(loop, For)]
 
 

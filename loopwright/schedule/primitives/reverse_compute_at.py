@@ -28,8 +28,7 @@ def reverse_compute_at(
     move = Relocation("reverse_compute_at", view, block, loop)
     made = touched_under(move.body, move.touched.reads, True, move.facts())
     if not made:
-        hint = "choose a loop around a block that writes what it reads; to go before a consumer, use compute_at"
-        raise NothingUnderLoop("reverse_compute_at", block, loop, "writes what is read by", hint)
+        raise NothingUnderLoop("reverse_compute_at", block, loop, "writes what is read by")
     reduced = [axis.var for axis in block.block.iter_vars if axis.iter_type == IterType.CommReduce]
     solver = Solver(move.runs.domain, move.facts(), reduced)
     spans: dict[Var, Span] = {}

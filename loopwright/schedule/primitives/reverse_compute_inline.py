@@ -56,13 +56,23 @@ class NotFoldable(ScheduleError):
 
     reverse_compute_inline needs a producer that is one plain store, whose result is read by this block alone and by
     each iteration at one cell, from which the iteration can be told.
+
+    For example:
+
+        from loopwright import te, tir
+
+        A = te.placeholder((8,), name="A")
+        B = te.compute((8,), lambda i: A[i] + 1, name="B")
+        C = te.compute((4,), lambda i: B[i // 2], name="C")
+        sch = tir.Schedule(te.create_prim_func([A, C]))
+        sch.reverse_compute_inline("C")
     """
 
     code = "LW0236"
 
-    def __init__(self, realize: BlockRealize, problem: str, hint: str | None = None) -> None:
+    def __init__(self, realize: BlockRealize, problem: str) -> None:
         name = realize.block.name_hint
-        super().__init__(f"{STEP}: block {name!r} {problem}", at=realize, hint=hint, fields={"block": name})
+        super().__init__(f"{STEP}: block {name!r} {problem}", at=realize, fields={"block": name})
 
 
 def reverse_compute_inline(view: View, block: BlockRealize) -> Step:
@@ -79,7 +89,7 @@ def reverse_compute_inline(view: View, block: BlockRealize) -> Step:
     inverse = inverse_of(cell, runs.domain)
     if inverse is None:
         text = f"{buffer.name}[{', '.join([str(index) for index in cell])}]"
-        raise NotFoldable(block, f"reads {text}: one cell may belong to several iterations", "use reverse_compute_at")
+        raise NotFoldable(block, f"reads {text}: one cell may belong to several iterations")
 
     # The producer's iteration v does the work of the consumer's iteration `values`.
     values = inverse(produced.indices)
@@ -114,8 +124,7 @@ def _producer(view: View, block: BlockRealize) -> BlockRealize:
     producer = found[-1]
     if producer.block.init is not None:
         name = producer.block.name_hint
-        hint = f"move it next to block {name!r} with reverse_compute_at instead"
-        raise NotFoldable(block, f"reads the result of a reduction, block {name!r}, complete only at its end", hint)
+        raise NotFoldable(block, f"reads the result of a reduction, block {name!r}, complete only at its end")
     return producer
 
 
@@ -127,7 +136,7 @@ def _check_sole_reader(view: View, block: BlockRealize, producer: BlockRealize, 
             continue
         if any(load.buffer is buffer for load in loads_in_order(realize.block.body)):
             problem = f"is not the only one that reads {buffer.name}: block {realize.block.name_hint!r} does as well"
-            raise NotFoldable(block, problem, f"compute_inline of block {producer.block.name_hint!r} serves both")
+            raise NotFoldable(block, problem)
 
 
 def _cell_read(block: BlockRealize, store: BufferStore, buffer: Buffer) -> Sequence[Expr]:
@@ -137,7 +146,7 @@ def _cell_read(block: BlockRealize, store: BufferStore, buffer: Buffer) -> Seque
     for load in loads[1:]:
         if not structural_equal(load.indices, loads[0].indices, map_free_vars=False):
             problem = f"reads {buffer.name} at several cells: {loads[0]} and {load}"
-            raise NotFoldable(block, problem, "use reverse_compute_at")
+            raise NotFoldable(block, problem)
     return loads[0].indices
 
 

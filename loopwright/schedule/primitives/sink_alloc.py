@@ -25,7 +25,18 @@ from loopwright.schedule.view import Path, View
 
 class NothingToSink(ScheduleError):
     """The buffer cannot be allocated further in: its uses have no closer place in common, or a value is carried from
-    one iteration of the loop to the next."""
+    one iteration of the loop to the next.
+
+    For example:
+
+        from loopwright import te, tir
+
+        A = te.placeholder((8,), name="A")
+        B = te.compute((8,), lambda i: A[i] + 1, name="B")
+        C = te.compute((8,), lambda i: B[i] * 2, name="C")
+        sch = tir.Schedule(te.create_prim_func([A, C]))
+        sch.sink_alloc("C", "B")  # one loop writes all of B, the next one reads it
+    """
 
     code = "LW0255"
 
@@ -71,10 +82,10 @@ def _allocated_in(view: View, home: Home, buffer: Buffer, shared: Path, place: i
     assert isinstance(loop, For)
     inner = loop.with_(body=allocate(buffer, loop.body))
     after = view.replaced(shared[: place + 1], inner)
-    return without_allocation(View(after), buffer, home, len(shared))
+    return without_allocation(View(after), buffer, home)
 
 
-def without_allocation(view: View, buffer: Buffer, home: Home, depth: int) -> PrimFunc:
+def without_allocation(view: View, buffer: Buffer, home: Home) -> PrimFunc:
     """The function without the outer allocation of the buffer."""
     last = home.path[-1]
     if isinstance(last, BlockRealize):

@@ -32,12 +32,23 @@ from loopwright.schedule.handles import BlockKey
 from loopwright.schedule.naming import OldValues
 from loopwright.schedule.proof import InitOf, Origins
 from loopwright.schedule.renew import renew
+from loopwright.schedule.sizes import read_size, size_facts
 from loopwright.schedule.step import LoopResult, Proof, Step
 from loopwright.schedule.view import View
 
 
 class FactorsTooSmall(ScheduleError):
-    """The factors of a split make fewer iterations than the loop has, so some would be lost."""
+    """The factors of a split make fewer iterations than the loop has, so some would be lost.
+
+    For example:
+
+        from loopwright import te, tir
+
+        A = te.placeholder((10,), name="A")
+        B = te.compute((10,), lambda i: A[i] + 1, name="B")
+        sch = tir.Schedule(te.create_prim_func([A, B]))
+        sch.split(sch.get_loops("B")[0], [2, 4])
+    """
 
     code = "LW0211"
 
@@ -50,24 +61,48 @@ class FactorsTooSmall(ScheduleError):
         )
 
 
+class FactorsNotProved(ScheduleError):
+    """The factors of a split are sizes of the function, and may be too small for some calls.
+
+    A factor must be at least 1, or the loop inside would never run; all factors together must make as many iterations
+    as the loop has. Say so in the factor itself ("max(n, 1)"), or leave one as None to have it inferred.
+
+    For example:
+
+        from loopwright import te, tir
+        n = te.var("n")
+        A = te.placeholder((n,), name="A")
+        B = te.compute((n,), lambda i: A[i] + 1.0, name="B")
+        sch = tir.Schedule(te.create_prim_func([A, B]))
+        sch.split(sch.get_loops("B")[0], [None, n])
+    """
+
+    code = "LW0260"
+
+    def __init__(self, loop: For, problem: str, factor: str | None = None) -> None:
+        """`factor` is the one that may be less than 1."""
+        super().__init__(f"split: {problem}", at=loop, fields={"loop": loop.loop_var.name, "factor": factor})
+
+
 def split(
-    view: View, loop: For, factors: Sequence[int | None], preserve_unit_iters: bool = True, tail: str = "guard"
+    view: View, loop: For, factors: Sequence[int | str | None], preserve_unit_iters: bool = True, tail: str = "guard"
 ) -> Step:
     """Split `loop` into one loop per factor, outermost first."""
     # Check: nothing is built until every check has passed.
     check_plain("split", loop)
     if tail not in ("guard", "peel"):
         raise BadStepArgument("split", f"tail is {tail!r}", loop, 'use "guard" or "peel"')
-    extents = _extents(loop, factors)
+    extents = _extents(view, loop, factors)
     facts = Analyzer()
     fits = facts.can_prove_equal(_product(extents), loop.extent)
 
     # Build
     if tail == "peel" and not fits:
-        return _peeled(view, loop, extents)
+        return _peeled(view, loop, extents, preserve_unit_iters)
     loops, index = _nest_of(loop, extents)
     path = view.loop_path(loop.loop_var)
-    body = rebind(loop.body, {loop.loop_var: index}, [*view.all_loops_above(path[:-1]), *loops])
+    around = [*view.all_loops_above(path[:-1]), *loops]
+    body = rebind(loop.body, {loop.loop_var: index}, around, preserve_unit_iters)
     if not fits:
         body = guard_blocks(body, index < loop.extent)
     buffers = met_by_inits(loop)
@@ -86,27 +121,54 @@ def check_plain(step: str, loop: For) -> None:
     if not (isinstance(loop.min, IntImm) and loop.min.value == 0):
         raise NotSupported(step, f"loop {loop.loop_var.name} starts at {loop.min}, not at 0", loop)
     if loop.annotations:
-        raise NotSupported(step, f"loop {loop.loop_var.name} carries annotations", loop, "unannotate it first")
+        raise NotSupported(step, f"loop {loop.loop_var.name} carries annotations", loop)
     if loop.kind is not ForKind.SERIAL:
         kind = loop.kind.name.lower()
-        raise NotSupported(step, f"loop {loop.loop_var.name} is {kind}", loop, f"{step} it before it is made {kind}")
+        raise NotSupported(step, f"loop {loop.loop_var.name} is {kind}: a loop gets its kind last", loop)
 
 
-def _extents(loop: For, factors: Sequence[int | None]) -> list[Expr]:
+def _extents(view: View, loop: For, factors: Sequence[int | str | None]) -> list[Expr]:
     """How often each new loop runs."""
     shown = list(factors)
     if sum(factor is None for factor in factors) > 1:
         raise BadStepArgument("split", f"factors {shown} leave more than one to be inferred", loop)
-    if not factors or any(
-        not isinstance(factor, int | None) or (factor is not None and factor < 1) for factor in factors
-    ):
+    if not factors or any([_is_no_factor(factor) for factor in factors]):
         raise BadStepArgument("split", f"factors {shown} are not all whole numbers of at least 1", loop)
-    known = prod(factor for factor in factors if factor is not None)
-    if isinstance(loop.extent, IntImm) and None not in factors and known < loop.extent.value:
-        raise FactorsTooSmall(loop, [factor for factor in factors if factor is not None])
     dtype = loop.loop_var.dtype
-    inferred = Analyzer().simplify(ceildiv(loop.extent, const(known, dtype)))
-    return [inferred if factor is None else const(factor, dtype) for factor in factors]
+    if any([isinstance(factor, str) for factor in factors]):
+        known = _symbolic(view, loop, factors)
+    else:
+        known = [None if factor is None else const(factor, dtype) for factor in factors]
+        numbers = [factor for factor in factors if isinstance(factor, int)]
+        if isinstance(loop.extent, IntImm) and None not in factors and prod(numbers) < loop.extent.value:
+            raise FactorsTooSmall(loop, numbers)
+    given = [extent for extent in known if extent is not None]
+    inferred = Analyzer().simplify(ceildiv(loop.extent, _product(given) if given else const(1, dtype)))
+    return [inferred if extent is None else extent for extent in known]
+
+
+def _is_no_factor(factor: object) -> bool:
+    return not isinstance(factor, int | str | None) or (isinstance(factor, int) and factor < 1)
+
+
+def _symbolic(view: View, loop: For, factors: Sequence[int | str | None]) -> list[Expr | None]:
+    """Factors in terms of the function's sizes; refused where they may be too small."""
+    function, dtype = view.function, loop.loop_var.dtype
+    facts = size_facts(function)
+    known: list[Expr | None] = []
+    for factor in factors:
+        size = read_size("split", factor, function, dtype) if isinstance(factor, str) else factor
+        extent = const(size, dtype) if isinstance(size, int) else size if size is None else facts.simplify(size)
+        if extent is not None and not facts.can_prove(extent >= 1):
+            raise FactorsNotProved(loop, f"factor {factor} may be less than 1", str(factor))
+        known.append(extent)
+    given = [extent for extent in known if extent is not None]
+    if len(given) == len(known) and not facts.can_prove(_product(given) >= loop.extent):
+        made = facts.simplify(_product(given))
+        shown = f"[{', '.join([str(factor) for factor in factors])}]"
+        problem = f"factors {shown} make {made} iterations, and loop {loop.loop_var.name} has {loop.extent}"
+        raise FactorsNotProved(loop, f"{problem}: that may not be enough")
+    return known
 
 
 def _nest_of(loop: For, extents: Sequence[Expr]) -> tuple[list[For], Expr]:
@@ -132,13 +194,13 @@ def _product(extents: Sequence[Expr]) -> Expr:
 # --- peeling ------------------------------------------------------------------------------------------------------
 
 
-def _peeled(view: View, loop: For, extents: Sequence[Expr]) -> Step:
+def _peeled(view: View, loop: For, extents: Sequence[Expr], keep_units: bool) -> Step:
     """Whole tiles, and then the rest in a loop of its own."""
     path = view.loop_path(loop.loop_var)
     for realize in view.blocks_below(loop.body):
         if realize.block.match_buffers:
             problem = f"block {realize.block.name_hint} has a match_buffer, and cannot be written twice yet"
-            raise NotSupported("split", problem, loop, 'use tail="guard"')
+            raise NotSupported("split", problem, loop)
     around = view.all_loops_above(path[:-1])
     facts = Analyzer()
     tile = facts.simplify(_product(extents[1:])) if len(extents) > 1 else const(1, loop.loop_var.dtype)
@@ -146,7 +208,7 @@ def _peeled(view: View, loop: For, extents: Sequence[Expr]) -> Step:
     reductions = _check_reductions(view, loop, whole)
 
     loops, index = _nest_of(loop, [whole, *extents[1:]])
-    main = nest(loops, rebind(loop.body, {loop.loop_var: index}, [*around, *loops]))
+    main = nest(loops, rebind(loop.body, {loop.loop_var: index}, [*around, *loops], keep_units))
 
     taken: set[str] = set()
 
@@ -161,7 +223,7 @@ def _peeled(view: View, loop: For, extents: Sequence[Expr]) -> Step:
     var = Var(f"{loop.loop_var.name}_tail", loop.loop_var.dtype)
     done = facts.simplify(whole * tile)
     rest = loop.with_(loop_var=var, extent=facts.simplify(loop.extent % tile), body=copy)
-    rest = rest.with_(body=rebind(copy, {loop.loop_var: var + done}, [*around, rest]))
+    rest = rest.with_(body=rebind(copy, {loop.loop_var: var + done}, [*around, rest], keep_units))
     return Step(
         view.replaced(path, seq([main, rest])),
         Proof.VALUES if reductions else Proof.ORDER_KEPT,
@@ -189,13 +251,12 @@ def _check_reductions(view: View, loop: For, whole: Expr) -> bool:
     for realize in reductions:
         name = realize.block.name_hint
         data, reduce = _uses(realize, loop.loop_var)
-        hint = f'use tail="guard", or decompose_reduction block {name} first'
         if data and reduce:
             problem = f"loop {loop.loop_var.name} runs over both data and the reduction of block {name}"
-            raise NotSupported("split", f"{problem}: it cannot be peeled", loop, hint)
+            raise NotSupported("split", f"{problem}: it cannot be peeled", loop)
         if not data and isinstance(whole, IntImm) and whole.value == 0:
             problem = f"loop {loop.loop_var.name} has {loop.extent} iterations, fewer than one tile"
-            raise NotSupported("split", f"{problem}: block {name} could not start its reduction there", loop, hint)
+            raise NotSupported("split", f"{problem}: block {name} could not start its reduction there", loop)
     return bool(reductions)
 
 

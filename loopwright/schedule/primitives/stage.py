@@ -69,6 +69,21 @@ class WindowNotInBlock(ScheduleError):
 
     A block sees the loops around it only through its own iteration variables. Where several iterations of a loop run
     the same instances (a recomputed halo), the variables do not say which window is meant.
+
+    For example:
+
+        from loopwright import tir
+        from loopwright.script import tir as T
+
+        @T.prim_func
+        def overlapping(A: T.Buffer(8), B: T.Buffer(8)):
+            for i, j in T.grid(3, 4):
+                with T.block("B"):
+                    vi = T.axis.opaque(8, i * 2 + j)
+                    B[vi] = A[vi]
+
+        sch = tir.Schedule(overlapping)
+        sch.stage("B", sch.get_loops("B")[0], "A", "local")  # vi = 2 belongs to i = 0 and to i = 1
     """
 
     code = "LW0252"
@@ -87,6 +102,17 @@ class InitOutsideWindow(ScheduleError):
     The start value is written once a cell, before the outermost loop that carries the reduction. When that loop is the
     one of the window or lies around it, the start value must be a block of its own first: then each iteration copies
     the window in, updates it, and copies it out.
+
+    For example:
+
+        from loopwright import te, tir
+
+        A = te.placeholder((8, 8), name="A")
+        k = te.reduce_axis((0, 8), name="k")
+        B = te.compute((8,), lambda i: te.sum(A[i, k], axis=k), name="B")
+        sch = tir.Schedule(te.create_prim_func([A, B]))
+        i, k = sch.get_loops("B")
+        sch.stage("B", k, "B", "local")
     """
 
     code = "LW0253"

@@ -59,7 +59,18 @@ from loopwright.schedule.windows import region_in
 
 
 class LayoutLeavesRoom(ScheduleError):
-    """The new layout has cells that hold no element of the buffer, and nothing was said about their value."""
+    """The new layout has cells that hold no element of the buffer, and nothing was said about their value.
+
+    For example:
+
+        from loopwright import te, tir
+
+        A = te.placeholder((6,), name="A")
+        B = te.compute((6,), lambda i: A[i] + 1, name="B")
+        C = te.compute((6,), lambda i: B[i] * 2, name="C")
+        sch = tir.Schedule(te.create_prim_func([A, C]))
+        sch.transform_layout("B", ("write", 0), lambda i: (i // 4, i % 4))  # 2 × 4 cells for 6 elements
+    """
 
     code = "LW0256"
 
@@ -68,7 +79,6 @@ class LayoutLeavesRoom(ScheduleError):
         super().__init__(
             f"transform_layout: the new layout ({new}) of {buffer.name} has more cells than its shape ({old})",
             at=at,
-            hint="give pad_value=0 to fill the rest, or a map that fits",
         )
 
 
@@ -91,7 +101,7 @@ def transform_layout(
 
     # Build
     new = fresh_buffer(old.name, shape, old, old.scope())
-    after = _Relaid(old, new, mapping).apply(view.function)
+    after = relaid(view.function, old, new, mapping)
     if leaves_room:
         after = _padded(View(after), new, mapping, old.shape, pad_value, block)
     is_renaming = _inverse(mapping, new, [Var("cell") for _ in shape]) is not None
@@ -109,6 +119,11 @@ def _chosen(block: BlockRealize, given: BufferName | list[object]) -> Buffer:
 
 def _cells(shape: Sequence[Expr]) -> int:
     return prod([extent.value for extent in shape if isinstance(extent, IntImm)])
+
+
+def relaid(function: PrimFunc, old: Buffer, new: Buffer, mapping: IndexMap) -> PrimFunc:
+    """The function with `new` in place of `old` everywhere, element `i` at cell `mapping(i)`."""
+    return _Relaid(old, new, mapping).apply(function)
 
 
 class _Relaid(Rewriter):

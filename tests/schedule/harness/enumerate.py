@@ -18,7 +18,7 @@ from loopwright.schedule import Schedule
 from loopwright.schedule.errors import NotProved, ScheduleError, WouldChangeValues, WouldRace
 from loopwright.schedule.primitives import PRIMITIVES
 from tests.schedule.harness.cases import Move, Unresolved, available_kinds, moves_of
-from tests.schedule.harness.legality import Terms, disproof, terms_of, truth
+from tests.schedule.harness.legality import Terms, disproof, has_chained_reduction, same_numbers, terms_of, truth
 from tests.schedule.harness.programs import Program, template_programs
 
 # What can come of a case, good to bad.
@@ -122,6 +122,10 @@ class Site:
             return Answer(BROKEN, f"{type(error).__name__}: {_first_line(error)}")
         if real is None:
             return Answer(UNKNOWN, said)
+        first = self.program.function
+        if not said and not real.is_right and not real.is_race and has_chained_reduction(first):
+            if same_numbers(first, after):
+                return Answer(REGROUPED, "", real.why)
         if said:
             return Answer(FALSE_REFUSAL if real.legal else REFUSED_RIGHT, said, real.why)
         if real.is_regrouped or real.copies_undefined:

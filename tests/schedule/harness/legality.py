@@ -38,6 +38,8 @@ from loopwright.evaluator.races import Races
 from loopwright.evaluator.term import Term
 from loopwright.evaluator.terms import _argument, _cells, _TermCompiler
 from loopwright.ir import (
+    Add,
+    Block,
     BlockRealize,
     Buffer,
     BufferLoad,
@@ -45,6 +47,10 @@ from loopwright.ir import (
     Expr,
     For,
     ForKind,
+    IterType,
+    Max,
+    Min,
+    Mul,
     Node,
     PrimFunc,
     Rewriter,
@@ -261,20 +267,6 @@ def _members(term: Term, known: dict[int, tuple[object, ...]]) -> tuple[object, 
     return found
 
 
-def has_tuple_reduction(terms: Terms) -> bool:
-    """Whether some cell holds a field of a reduction over several."""
-    pending = [term for cells in terms.values() for term in cells.flat]
-    seen: set[int] = set()
-    while pending:
-        term = pending.pop()
-        if term.op == "reduce" and term.data[1] > 1:
-            return True
-        if term.number not in seen:
-            seen.add(term.number)
-            pending += term.args
-    return False
-
-
 def _fold_of(term: Term) -> str | None:
     if term.op in _FOLDS:
         return term.op
@@ -319,6 +311,43 @@ def disproof(before: PrimFunc, after: PrimFunc, inputs: int = 4) -> Truth | None
         if real is not None and not real.is_right:
             return real
     return None
+
+
+def has_chained_reduction(function: PrimFunc) -> bool:
+    """Whether some block reduces several values together, or by something other than one sum, product, min or max.
+
+    Outside of their own buffer such updates are a chain, which terms do not compare with a set.
+    """
+    found = False
+
+    def look(node: Node) -> None:
+        nonlocal found
+        if isinstance(node, Block) and any(axis.iter_type == IterType.CommReduce for axis in node.iter_vars):
+            found = found or not _is_plain_fold(node.body)
+
+    pre_order_visit(function.body, look)
+    return found
+
+
+def _is_plain_fold(body: Stmt) -> bool:
+    if not isinstance(body, BufferStore) or not isinstance(body.value, (Add, Mul, Min, Max)):
+        return False
+    operands = (body.value.a, body.value.b)
+    return any(isinstance(operand, BufferLoad) and operand.buffer is body.buffer for operand in operands)
+
+
+def same_numbers(before: PrimFunc, after: PrimFunc, inputs: int = 16) -> bool:
+    """Whether two programs give the same numbers for several random inputs, few values or many."""
+    for seed in range(inputs):
+        rng = np.random.default_rng(seed)
+        arguments = []
+        for buffer in before.argument_buffers():
+            shape = [int(extent) for extent in buffer.shape]  # type: ignore[call-overload]
+            arguments.append(rng.integers(-2, 3 if seed % 2 else 100, shape).astype(buffer.dtype.numpy()))
+        expected, got = numbers_of(before, arguments), numbers_of(after, arguments)
+        if isinstance(expected, str) or isinstance(got, str) or first_difference(before, got, expected) is not None:
+            return False
+    return True
 
 
 def _stored(function: PrimFunc) -> set[Buffer]:

@@ -1,0 +1,29 @@
+"""bind: the iterations of a loop run on the threads of an axis.
+
+    for i in range(64): …      →      for i in T.thread_binding(64, thread="threadIdx.x"): …
+
+Proved, as for `parallel`: no two iterations touch one cell with a write among them.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from loopwright.ir import For, ForKind, IterType, IterVar, Var
+from loopwright.schedule.errors import BadStepArgument
+from loopwright.schedule.loop_kinds import with_kind
+from loopwright.schedule.step import Step
+from loopwright.schedule.view import View
+
+_KINDS: Final = ("blockIdx", "threadIdx", "vthread")
+_AXES: Final = (*[f"{kind}.{axis}" for kind in _KINDS for axis in "xyz"], "vthread")
+
+
+def bind(view: View, loop: For, thread_axis: str) -> Step:
+    """Run the iterations on the threads of `thread_axis`."""
+    if thread_axis not in _AXES:
+        problem = f"there is no thread axis {thread_axis!r}"
+        raise BadStepArgument("bind", problem, loop, f"use one of {', '.join(_AXES)}")
+    # No range of its own: it is the loop's, and a script says it there.
+    axis = IterVar(None, Var(thread_axis, loop.loop_var.dtype), IterType.ThreadIndex, thread_axis)
+    return with_kind(view, loop, ForKind.THREAD_BINDING, axis)

@@ -1,0 +1,387 @@
+"""rfactor: one loop of a reduction becomes data: partial results, and a second reduction that combines them.
+
+    for i, k_0, k_1 in T.grid(4, 8, 2):            →    for i, k_0, k_1 in T.grid(4, 8, 2):
+        with T.block("C"):                                  with T.block("C_rf"):
+            vi = T.axis.spatial(4, i)                           vk_1, vi, vk_0 = T.axis.remap("SSR", [k_1, i, k_0])
+            vk = T.axis.reduce(16, k_0 * 2 + k_1)               with T.init():
+            with T.init():                                          C_rf[vk_1, vi] = 0
+                C[vi] = 0                                       C_rf[vk_1, vi] = C_rf[vk_1, vi] + A[vi, vk_0 * 2 + vk_1]
+            C[vi] = C[vi] + A[vi, vk]                       for i, k_1 in T.grid(4, 2):
+                                                                with T.block("C"):
+        rfactor(k_1, factor_axis=0)                                 vi, vk = T.axis.remap("SR", [i, k_1])
+                                                                    with T.init():
+                                                                        C[vi] = 0
+                                                                    C[vi] = C[vi] + C_rf[vk, vi]
+
+The partial results are data of `k_1`, which may now run in parallel or as lanes. The old handle of the block stays with
+what writes C; those of its loops stay with the partial results.
+
+The reason why this is right is algebra, not order: the operation is associative and commutative (`combiners.py` says
+which are known), every member goes into exactly one partial result, partial results start at the unit of the operation,
+and each is combined exactly once. Checked for that: the loop is one of the reduction alone, no two iterations of data
+loops reach one cell, and no guard ties data to the reduction. A guard on the loop itself becomes a choice between the
+member and the unit, so that every partial result has a value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from loopwright.analysis.carried import Loop, carries
+from loopwright.analysis.reduction_init import conjuncts
+from loopwright.arith import Analyzer
+from loopwright.ir import (
+    Block,
+    BlockRealize,
+    Buffer,
+    BufferLoad,
+    BufferRegion,
+    Expr,
+    For,
+    ForKind,
+    IntImm,
+    IterType,
+    IterVar,
+    Node,
+    Range,
+    Stmt,
+    Var,
+    cast,
+    const,
+    logical_and,
+    pre_order_visit,
+    seq,
+    substitute,
+    uses_var,
+)
+from loopwright.ir.intrinsics import if_then_else
+from loopwright.schedule.bindings import TRUE
+from loopwright.schedule.buffers import fresh_buffer, is_leaf
+from loopwright.schedule.combiners import Reduction, read_reduction, update_statement
+from loopwright.schedule.edits import Edits
+from loopwright.schedule.errors import BadStepArgument, ScheduleError
+from loopwright.schedule.handles import block_key
+from loopwright.schedule.step import BlockResult, Proof, Step
+from loopwright.schedule.view import View
+
+
+class NotFactorable(ScheduleError):
+    """rfactor was asked of a loop whose iterations are not members of one reduction and nothing else.
+
+    The loop must run over reduction axes alone, hold a single block, and stand with the block's other loops in one
+    nest; no guard may relate data loops to it. `split` and `reorder` give a nest that shape.
+
+    For example:
+
+        from loopwright import te
+        from loopwright.schedule import Schedule
+        A = te.placeholder((4, 8), name="A")
+        k = te.reduce_axis((0, 8), name="k")
+        C = te.compute((4,), lambda i: te.sum(A[i, k], axis=k), name="C")
+        sch = Schedule(te.create_prim_func([A, C]))
+        sch.rfactor(sch.get_loops("C")[0], 0)
+    """
+
+    code = "LW0283"
+
+    def __init__(self, loop: For, problem: str, hint: str | None = None) -> None:
+        super().__init__(
+            f"rfactor: {problem}", at=loop, hint=hint, fields={"loop": loop.loop_var.name, "problem": problem}
+        )
+
+
+class _Nest(NamedTuple):
+    """A reduction block with its loops, told apart: those its data axes use, and the one to factor."""
+
+    realize: BlockRealize
+    loops: Sequence[For]
+    data: Sequence[For]
+    factored: For
+    kept: Sequence[Expr]  # guards that stay: on data loops (both blocks), and on other loops of the reduction
+    on_loop: Sequence[Expr]  # guards on the factored loop
+
+
+def rfactor(view: View, loop: For, factor_axis: int) -> Step:
+    """Make partial results along `loop`, kept in a new dimension `factor_axis`, and combine them afterwards."""
+    # Check
+    nest = _nest_of(view, loop)
+    found = read_reduction("rfactor", nest.realize)
+    axis = _checked_axis(loop, factor_axis, len(found.indices))
+
+    # Build
+    name = nest.realize.block.name_hint
+    partial = tuple([_partial_buffer(buffer, loop, axis) for buffer in found.buffers])
+    first = _partial_nest(view.fresh_block_name(f"{name}_rf"), nest, found, partial, axis)
+    second = _combining_nest(nest, found, partial, axis)
+    edits = Edits()
+    path = view.block_path(block_key(nest.realize.block))
+    edits.replaced[nest.loops[0]] = seq([first.statement, second])
+    edits.allocated[view.scope_of(path)] = list(partial)
+    result = BlockResult(block_key(first.block))
+    return Step(edits.apply(view.function), Proof.GIVEN, results=[result], at=loop)
+
+
+# --- checks -------------------------------------------------------------------------------------------------------
+
+
+def _nest_of(view: View, loop: For) -> _Nest:
+    below = view.blocks_below(loop)
+    if len(below) != 1:
+        names = ", ".join([realize.block.name_hint for realize in below]) or "none"
+        raise NotFactorable(loop, f"loop {loop.loop_var.name} must hold one block; it holds {names}", "see fission")
+    (realize,) = below
+    block = realize.block
+    loops = view.loops_of(block_key(block))
+    for item, inner in zip(loops, [*loops[1:], realize], strict=True):
+        if item.body is not inner:
+            problem = f"loop {item.loop_var.name} holds more than the nest of block {block.name_hint!r}"
+            raise NotFactorable(loop, problem, "part it with fission first")
+    if not is_leaf(block):
+        raise NotFactorable(loop, f"block {block.name_hint!r} has blocks inside")
+
+    pairs = list(zip(block.iter_vars, realize.iter_values, strict=True))
+    data_values = [value for axis, value in pairs if axis.iter_type != IterType.CommReduce]
+    reduce_values = [value for axis, value in pairs if axis.iter_type == IterType.CommReduce]
+    data = [item for item in loops if _is_used(item.loop_var, data_values)]
+    reducing = {item.loop_var for item in loops if _is_used(item.loop_var, reduce_values)}
+    name = loop.loop_var.name
+    if loop in data:
+        both = " as well as its reduction" if loop.loop_var in reducing else ""
+        problem = f"loop {name} runs over data axes of block {block.name_hint!r}{both}"
+        names = ", ".join([item.loop_var.name for item in loops if item.loop_var in reducing and item not in data])
+        raise NotFactorable(loop, problem, f"its loops of the reduction are: {names or 'none'}")
+    for item in data:
+        if item.loop_var in reducing:
+            problem = f"loop {item.loop_var.name} runs over data and over the reduction of block {block.name_hint!r}"
+            raise NotFactorable(loop, problem)
+    touched = [value for value in reduce_values if _is_used(loop.loop_var, [value])]
+    _check_bounds(loop, [item for item in loops if _is_used(item.loop_var, touched)], loops, data)
+    conditions = conjuncts(realize.predicate)
+    known = [Loop(item.loop_var, item.min, item.extent) for item in loops]
+    for depth, item in enumerate(loops):
+        if item in data and carries(known, depth, data_values, conditions):
+            problem = f"several iterations of loop {item.loop_var.name} reach one cell of the result"
+            raise NotFactorable(loop, problem)
+    return _Nest(realize, loops, data, loop, *_guards(loop, loops, data, conditions))
+
+
+def _check_bounds(loop: For, new_axes: Sequence[For], loops: Sequence[For], data: Sequence[For]) -> None:
+    """The new buffer and axes have one size each, and the data loops run the same without the others."""
+    every, shared = {item.loop_var for item in loops}, {item.loop_var for item in data}
+    checked: list[tuple[For, set[Var]]] = [*[(item, set()) for item in new_axes], *[(item, shared) for item in data]]
+    for item, allowed in checked:
+        for bound in (item.min, item.extent):
+            used = [var.name for var in _variables(bound) if var in every and var not in allowed]
+            if used:
+                problem = f"the bounds of loop {item.loop_var.name} depend on loop {used[0]}"
+                raise NotFactorable(loop, problem)
+
+
+def _guards(
+    loop: For, loops: Sequence[For], data: Sequence[For], conditions: Sequence[Expr]
+) -> tuple[list[Expr], list[Expr]]:
+    shared = {item.loop_var for item in data}
+    others = {item.loop_var for item in loops} - shared
+    kept, on_loop = [], []
+    for condition in conditions:
+        used = _variables(condition)
+        if used & shared and used & others:
+            names = sorted([var.name for var in used & (shared | others)])
+            raise NotFactorable(
+                loop,
+                f"the guard {condition} relates data to the reduction (loops {', '.join(names)})",
+                "which members there are would depend on the cell; choose tiles that divide the extents",
+            )
+        (on_loop if loop.loop_var in used else kept).append(condition)
+    return kept, on_loop
+
+
+def _checked_axis(loop: For, factor_axis: int, rank: int) -> int:
+    if isinstance(factor_axis, bool) or not isinstance(factor_axis, int) or not -rank - 1 <= factor_axis <= rank:
+        problem = f"factor_axis is {factor_axis!r}, but the partial results have {rank + 1} dimensions"
+        raise BadStepArgument("rfactor", problem, loop, f"give a number from {-rank - 1} to {rank}")
+    return factor_axis + rank + 1 if factor_axis < 0 else factor_axis
+
+
+def _is_used(var: Var, exprs: Sequence[Expr]) -> bool:
+    return any(uses_var(expr, lambda used: used is var) for expr in exprs)
+
+
+def _variables(expr: Expr) -> set[Var]:
+    found: set[Var] = set()
+
+    def look(node: Node) -> None:
+        if isinstance(node, Var):
+            found.add(node)
+
+    pre_order_visit(expr, look)
+    return found
+
+
+# --- the partial results ------------------------------------------------------------------------------------------
+
+
+class _Made(NamedTuple):
+    statement: Stmt
+    block: Block
+
+
+def _partial_buffer(buffer: Buffer, loop: For, axis: int) -> Buffer:
+    dtype = buffer.shape[0].dtype if buffer.shape else loop.loop_var.dtype
+    shape = [*buffer.shape[:axis], cast(loop.extent, dtype), *buffer.shape[axis:]]
+    return fresh_buffer(f"{buffer.name}_rf", shape, buffer, buffer.scope())
+
+
+def _place(indices: Sequence[Expr], axis: int, at: Expr) -> tuple[Expr, ...]:
+    return (*indices[:axis], at, *indices[axis:])
+
+
+def _offset(loop: For, var: Expr) -> Expr:
+    """Where the partial result of an iteration is: loops count from `min`, buffers from 0."""
+    return var if isinstance(loop.min, IntImm) and loop.min.value == 0 else var - loop.min
+
+
+def _partial_nest(
+    name: str, nest: _Nest, found: Reduction, partial: Sequence[Buffer], axis: int
+) -> _Made:
+    realize, loop = nest.realize, nest.factored
+    block = realize.block
+    own = Var(f"v{loop.loop_var.name}", loop.loop_var.dtype)
+    axes = [IterVar(Range.from_min_extent(loop.min, loop.extent), own, IterType.DataPar)]
+    bound: list[Expr] = [loop.loop_var]
+    facts = Analyzer()
+    values: dict[Var, Expr] = {}  # what stands for the old axes
+    inner: dict[Var, Expr] = {loop.loop_var: own}  # what stands for loops that touched axes run over
+    reduced: list[tuple[IterVar, Expr]] = []
+    for old, value in zip(block.iter_vars, realize.iter_values, strict=True):
+        if old.iter_type == IterType.CommReduce and _is_used(loop.loop_var, [value]):
+            for other in nest.loops:
+                if other.loop_var not in inner and _is_used(other.loop_var, [value]):
+                    part = Var(f"v{other.loop_var.name}", other.loop_var.dtype)
+                    inner[other.loop_var] = part
+                    domain = Range.from_min_extent(other.min, other.extent)
+                    reduced.append((IterVar(domain, part, IterType.CommReduce), other.loop_var))
+            values[old.var] = value
+            continue
+        fresh = Var(old.var.name, old.var.dtype)
+        values[old.var] = fresh
+        made = IterVar(old.dom, fresh, old.iter_type, old.thread_tag)
+        if old.iter_type == IterType.CommReduce:
+            reduced.append((made, value))
+        else:
+            axes.append(made)
+            bound.append(value)
+    axes += [item for item, _ in reduced]
+    bound += [value for _, value in reduced]
+    for item in axes:
+        if item.dom is not None:
+            facts.bind(item.var, item.dom)
+    values = {
+        var: value if isinstance(value, Var) and value not in inner else cast(_inside(value, inner, facts), var.dtype)
+        for var, value in values.items()
+    }
+
+    cell = _place([substitute(index, values) for index in found.indices], axis, _offset(loop, own))
+    old_values = [BufferLoad(buffer, cell) for buffer in partial]
+    operands = [substitute(operand, values) for operand in found.operands]
+    units = [substitute(unit, values) for unit in found.identity]
+    if nest.on_loop:
+        # The guard tells members from what is none; it is about loops, which the block sees as axes of its own.
+        guard = logical_and(TRUE, *[_guard_inside(item, inner, nest, reduced) for item in nest.on_loop])
+        operands = [if_then_else(guard, operand, unit) for operand, unit in zip(operands, units, strict=True)]
+    new = Block(
+        tuple(axes),
+        tuple([substitute(region, values) for region in block.reads if region.buffer not in found.buffers]),
+        tuple([_point(buffer, cell) for buffer in partial]),
+        name,
+        update_statement(partial, cell, found.combine(old_values, operands)),
+        init=update_statement(partial, cell, units) if len(partial) == 1 else _init(partial, cell, units),
+        annotations=block.annotations,
+    )
+    statement: Stmt = BlockRealize(tuple(bound), logical_and(TRUE, *nest.kept), new)
+    for item in reversed(nest.loops):
+        statement = item.with_(body=statement)
+    return _Made(statement, new)
+
+
+def _guard_inside(
+    guard: Expr, inner: dict[Var, Expr], nest: _Nest, reduced: Sequence[tuple[IterVar, Expr]]
+) -> Expr:
+    """A guard on the factored loop, in axes of the block."""
+    known = dict(inner)
+    for item, value in reduced:
+        if isinstance(value, Var):
+            known.setdefault(value, item.var)
+    loops = {item.loop_var for item in nest.loops}
+    for var in _variables(guard):
+        if var in loops and var not in known:
+            problem = f"the guard {guard} is about loop {var.name}, which is no axis of the reduction"
+            raise NotFactorable(nest.factored, problem)
+    return substitute(guard, known)
+
+
+def _init(buffers: Sequence[Buffer], cell: tuple[Expr, ...], values: Sequence[Expr]) -> Stmt:
+    return seq([update_statement([buffer], cell, [value]) for buffer, value in zip(buffers, values, strict=True)])
+
+
+def _inside(value: Expr, inner: Mapping[Var, Expr], facts: Analyzer) -> Expr:
+    return facts.simplify(substitute(value, inner))
+
+
+def _point(buffer: Buffer, indices: Sequence[Expr]) -> BufferRegion:
+    return BufferRegion(buffer, tuple([Range.from_min_extent(index, const(1, index.dtype)) for index in indices]))
+
+
+# --- combining them -----------------------------------------------------------------------------------------------
+
+
+def _combining_nest(nest: _Nest, found: Reduction, partial: Sequence[Buffer], axis: int) -> Stmt:
+    realize, loop = nest.realize, nest.factored
+    block = realize.block
+    loops = [item for item in nest.loops if item in nest.data or item is loop]
+    fresh = {item.loop_var: Var(item.loop_var.name, item.loop_var.dtype) for item in loops}
+    axes: list[IterVar] = []
+    bound: list[Expr] = []
+    at: Var | None = None
+    for old, value in zip(block.iter_vars, realize.iter_values, strict=True):
+        if old.iter_type != IterType.CommReduce:
+            axes.append(old)
+            bound.append(substitute(value, fresh))
+        elif at is None:
+            at = old.var
+            domain = Range.from_min_extent(cast(loop.min, at.dtype), cast(loop.extent, at.dtype))
+            axes.append(IterVar(domain, at, IterType.CommReduce))
+            bound.append(cast(fresh[loop.loop_var], at.dtype))
+    assert at is not None
+    cell = found.indices
+    there = _place(cell, axis, _offset(loop, at))
+    mine = [BufferLoad(buffer, cell) for buffer in found.buffers]
+    theirs = [BufferLoad(buffer, there) for buffer in partial]
+    new = block.with_(
+        iter_vars=tuple(axes),
+        reads=tuple([_point(buffer, there) for buffer in partial]),
+        writes=tuple([_point(buffer, cell) for buffer in found.buffers]),
+        body=update_statement(found.buffers, cell, found.combine(mine, theirs)),
+    )
+    on_data = [item for item in nest.kept if not _uses_others(item, nest)]
+    guard = logical_and(TRUE, *[substitute(item, fresh) for item in on_data])
+    statement: Stmt = BlockRealize(tuple(bound), guard, new)
+    for item in reversed(loops):
+        kind = item.kind if item is not loop or item.kind is ForKind.UNROLLED else ForKind.SERIAL
+        binding = item.thread_binding if item is not loop else None
+        statement = item.with_(
+            loop_var=fresh[item.loop_var],
+            min=substitute(item.min, fresh),
+            extent=substitute(item.extent, fresh),
+            kind=kind,
+            thread_binding=binding,
+            body=statement,
+        )
+    return statement
+
+
+def _uses_others(guard: Expr, nest: _Nest) -> bool:
+    """Whether a guard is about loops of the reduction: it says which members there are."""
+    others = {item.loop_var for item in nest.loops} - {item.loop_var for item in nest.data}
+    return bool(_variables(guard) & others)

@@ -1,0 +1,230 @@
+"""rolling_buffer: iterations that need overlapping rows keep them in a circular buffer, and compute only what is new.
+
+    for i0 in range(4):                                       for i0 in range(4):
+        for ax0 in range(6):                         →            for ax0 in range(6):
+            with T.block("B"):  # rows 4 * i0 … + 5                   with T.block("B"):
+                B[vi] = A[vi] + 1                                         T.where(i0 < 1 or 2 <= ax0)
+        for i1 in range(4):                                               B[vi % 6] = A[vi] + 1
+            with T.block("C"): … B[vi] … B[vi + 2]                for i1 in range(4):
+                                                                      with T.block("C"): … B[vi % 6] … B[(vi + 2) % 6]
+
+The block must already be computed at a loop of its consumers (`compute_at`). The buffer rolls along the outermost loop
+whose iterations overlap. Proved: every read sees the row it saw before; a buffer with too few rows (`size`) is refused
+with the read that would find another row in place of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from loopwright.arith import linear_coefficients
+from loopwright.ir import (
+    Allocate,
+    Block,
+    BlockRealize,
+    Buffer,
+    BufferLoad,
+    BufferRegion,
+    BufferStore,
+    Expr,
+    For,
+    IntImm,
+    IterType,
+    Node,
+    PrimFunc,
+    Rewriter,
+    Stmt,
+    Var,
+    const,
+    deep,
+    logical_and,
+    logical_or,
+    structural_equal,
+    substitute,
+    uses_var,
+)
+from loopwright.schedule.buffers import (
+    BufferName,
+    allocated_extents,
+    check_plain_use,
+    find_buffer,
+    fresh_buffer,
+    home_of,
+    replaced_regions,
+    touches,
+)
+from loopwright.schedule.edits import common_path, leaves_of
+from loopwright.schedule.errors import BadStepArgument, NotSupported, ScheduleError
+from loopwright.schedule.handles import block_key
+from loopwright.schedule.regions import facts_under
+from loopwright.schedule.step import Proof, Step
+from loopwright.schedule.view import View
+from loopwright.schedule.windows import accesses, loops_within, region_in, window_of
+
+
+class NothingRolls(ScheduleError):
+    """No loop around all uses of the buffer has iterations that share rows with the next one.
+
+    A circular buffer pays where consecutive iterations of a loop need overlapping parts of a buffer that is computed in
+    that loop. Move the producer there first (`compute_at`), under a loop over tiles of its consumer.
+
+    For example:
+
+        from loopwright import te, tir
+        A = te.placeholder((8,), name="A")
+        B = te.compute((8,), lambda i: A[i] + 1.0, name="B")
+        C = te.compute((8,), lambda i: B[i] * 2.0, name="C")
+        sch = tir.Schedule(te.create_prim_func([A, C]))
+        sch.rolling_buffer("B", 0)
+    """
+
+    code = "LW0218"
+
+    def __init__(self, realize: BlockRealize, buffer: Buffer, loops: Sequence[For]) -> None:
+        where = f"loops {', '.join([loop.loop_var.name for loop in loops])}" if loops else "no loop"
+        problem = f"{where} around all uses of {buffer.name}" + (
+            " have no iterations that share a part of it" if loops else ""
+        )
+        super().__init__(f"rolling_buffer: {problem if loops else f'there is {problem}'}", at=realize)
+
+
+class _Roll(NamedTuple):
+    """Along which loop and dimension, the window of one iteration, and how far it moves from one to the next."""
+
+    loop: For
+    axis: int
+    origin: Expr
+    rows: int
+    step: int
+
+
+def rolling_buffer(view: View, block: BlockRealize, write_buffer_index: BufferName, size: int | None = None) -> Step:
+    """Keep what iterations share of a buffer that `block` writes in `size` rows (as many as one iteration needs)."""
+    # Check
+    old = find_buffer("rolling_buffer", block, write_buffer_index, "writes")
+    if size is not None and (isinstance(size, bool) or not isinstance(size, int) or size < 1):
+        raise BadStepArgument("rolling_buffer", f"size is {size!r}", block, "give a number of rows of at least 1")
+    home_of("rolling_buffer", view, old, block)
+    check_plain_use("rolling_buffer", view.function.body, old)
+    roll = _roll(view, block, old)
+    rows = roll.rows if size is None else size
+
+    # Build
+    shape = [const(rows, extent.dtype) if k == roll.axis else extent for k, extent in enumerate(old.shape)]
+    new = fresh_buffer(old.name, shape, old, old.scope())
+    after = _Circular(view, old, new, roll, rows).apply(view.function)
+    return Step(after, Proof.VALUES, at=roll.loop, buffers=[old])
+
+
+def _roll(view: View, realize: BlockRealize, buffer: Buffer) -> _Roll:
+    """The outermost loop, and the dimension, in which iterations overlap."""
+    scope = view.scope_of(view.block_path(block_key(realize.block)))
+    siblings = view.blocks_below(scope.block.body)
+    users = [item for item in siblings if touches((*item.block.reads, *item.block.writes), buffer)]
+    shared = common_path([view.block_path(block_key(item.block)) for item in users])
+    if len(users) < 2:
+        raise NothingRolls(realize, buffer, [])
+    loops = loops_within(shared, scope)
+    leaves = [leaf for item in users for leaf in leaves_of(view, item)]
+    for depth, loop in enumerate(loops):
+        still = loops[: depth + 1]
+        window = window_of(view, leaves, buffer, scope, still)
+        facts = facts_under(still, [scope])
+        for axis, (origin, extent) in enumerate(zip(window.origin, window.shape, strict=True)):
+            linear = linear_coefficients(origin, [loop.loop_var], facts)
+            if linear is None or not isinstance(linear[0][0], IntImm) or not isinstance(extent, IntImm):
+                continue
+            step = linear[0][0].value
+            if 0 < step < extent.value:
+                return _Roll(loop, axis, origin, extent.value, step)
+    raise NothingRolls(realize, buffer, loops)
+
+
+class _Circular(Rewriter):
+    """Accesses go to the row modulo the number of rows; blocks that write run where their row is new."""
+
+    def __init__(self, view: View, old: Buffer, new: Buffer, roll: _Roll, rows: int) -> None:
+        self.view, self.old, self.new, self.roll, self.rows = view, old, new, roll, rows
+
+    @deep
+    def apply(self, function: PrimFunc) -> PrimFunc:
+        return function.with_(body=self.visit(function.body))
+
+    def _indices(self, indices: Sequence[Expr]) -> tuple[Expr, ...]:
+        axis = self.roll.axis
+        row = indices[axis]
+        return (*indices[:axis], row % const(self.rows, row.dtype), *indices[axis + 1 :])
+
+    def visit_BufferLoad(self, load: BufferLoad) -> Expr:
+        load = load.with_(indices=tuple([self.visit(index) for index in load.indices]))
+        if load.buffer is not self.old:
+            return load
+        return BufferLoad._make(self.new, self._indices(load.indices), span=load.span)
+
+    def visit_BufferStore(self, store: BufferStore) -> Stmt:
+        value, indices = self.visit(store.value), tuple([self.visit(index) for index in store.indices])
+        if store.buffer is not self.old:
+            return store.with_(value=value, indices=indices)
+        return BufferStore(self.new, value, self._indices(indices), span=store.span)
+
+    def visit_BufferRegion(self, region: BufferRegion) -> BufferRegion:
+        return region  # blocks see to their regions
+
+    def visit_Buffer(self, buffer: Node) -> Node:
+        return self.new if buffer is self.old else buffer
+
+    def visit_Allocate(self, allocation: Allocate) -> Stmt:
+        body = self.visit(allocation.body)
+        if allocation.buffer_var is not self.old.data:
+            return allocation.with_(body=body)
+        return allocation.with_(buffer_var=self.new.data, extents=allocated_extents(self.new), body=body)
+
+    def visit_BlockRealize(self, realize: BlockRealize) -> Stmt:
+        block: Block = self.visit(realize.block)
+        writes = any([region.buffer is self.old for region in realize.block.writes])
+        if not writes or len(self.view.block_path(block_key(realize.block))) == 1:
+            return realize.with_(block=block)
+        row = _row(realize, self.old, self.roll.axis)
+        block = block.with_(
+            iter_vars=tuple(
+                [axis.with_(iter_type=IterType.Opaque) if axis.var is row else axis for axis in block.iter_vars]
+            )
+        )
+        values = dict(zip([axis.var for axis in block.iter_vars], realize.iter_values, strict=True))
+        path = self.view.block_path(block_key(realize.block))
+        facts = facts_under(self.view.all_loops_above(path))
+        loop = self.roll.loop
+        first = loop.loop_var < loop.min + 1
+        is_new = facts.simplify(
+            substitute(row, values) - self.roll.origin >= const(self.roll.rows - self.roll.step, row.dtype)
+        )
+        predicate = logical_and(realize.predicate, logical_or(facts.simplify(first), is_new))
+        return realize.with_(predicate=predicate, block=block)
+
+    def visit_Block(self, block: Block) -> Block:
+        new = block.rebuild(self.visit)
+        if not any(region.buffer is self.old for region in (*block.reads, *block.writes)):
+            return new
+        return new.with_(
+            reads=replaced_regions(block.reads, self.old, region_in(new, self.new, writes=False)),
+            writes=replaced_regions(block.writes, self.old, region_in(new, self.new, writes=True)),
+        )
+
+
+def _row(realize: BlockRealize, buffer: Buffer, axis: int) -> Expr:
+    """The one row that a run of the block writes."""
+    block = realize.block
+    stores = [
+        access
+        for part in (block.init, block.body)
+        if part is not None
+        for access in accesses(part, buffer)
+        if access.writes
+    ]
+    rows = [access.indices[axis] for access in stores]
+    inner: set[Var] = {loop.loop_var for access in stores for loop in access.loops}
+    if not rows or not all([structural_equal(row, rows[0]) for row in rows]) or uses_var(rows[0], inner.__contains__):
+        problem = f"block {block.name_hint!r} writes several rows of {buffer.name} in one run"
+        raise NotSupported("rolling_buffer", problem, realize)
+    return rows[0]

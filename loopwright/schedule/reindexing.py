@@ -1,0 +1,302 @@
+"""Reindexing: a copy of what a block touches, indexed by the block's own axes. The work of reindex and its caches.
+
+    … B[vi * 2 + vr] …                →     A_reindex[vi, vr] = A[vi * 2 + vr]     over all (vi, vr) the block runs over
+                                            … A_reindex[vi, vr] …
+
+A copy block stands for the cell it copies: the proof looks through it, and refuses a layout in which two values meet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from loopwright.arith import Analyzer
+from loopwright.ir import (
+    Block,
+    BlockRealize,
+    Buffer,
+    BufferLoad,
+    BufferRegion,
+    BufferStore,
+    Expr,
+    For,
+    ForKind,
+    IterType,
+    IterVar,
+    Node,
+    Range,
+    Rewriter,
+    Stmt,
+    Var,
+    const,
+    deep,
+    logical_and,
+    structural_equal,
+    substitute,
+    uses_var,
+)
+from loopwright.schedule.bindings import TRUE
+from loopwright.schedule.buffers import (
+    check_plain_use,
+    check_scope,
+    fresh_buffer,
+    is_leaf,
+    replaced_regions,
+    touches,
+    visible_from,
+)
+from loopwright.schedule.copies import around_copy
+from loopwright.schedule.edits import Edits
+from loopwright.schedule.errors import NotSupported, ScheduleError
+from loopwright.schedule.executed import executed
+from loopwright.schedule.handles import block_key
+from loopwright.schedule.index_map import IndexMap
+from loopwright.schedule.primitives.cache_read import place_before
+from loopwright.schedule.primitives.cache_write import place_after
+from loopwright.schedule.proof import Origins
+from loopwright.schedule.step import BlockResult, Proof, Step
+from loopwright.schedule.view import View
+from loopwright.schedule.windows import accesses, loops_within, region_in
+
+
+class NotOnePoint(ScheduleError):
+    """A buffer can be indexed by a block's axes only if one run of the block touches one cell of it.
+
+    `reindex` and its caches give each point of the block's axes a cell of its own in a new buffer. A block that loads
+    A[i] and A[i + 1] needs two cells at each point, and one that reads a whole row needs many.
+
+    For example:
+
+        from loopwright import te, tir
+        A = te.placeholder((9,), name="A")
+        B = te.compute((8,), lambda i: A[i] + A[i + 1], name="B")
+        sch = tir.Schedule(te.create_prim_func([A, B]))
+        sch.reindex("B", ("read", 0))
+    """
+
+    code = "LW0215"
+
+    def __init__(self, step: str, realize: BlockRealize, buffer: Buffer, problem: str) -> None:
+        super().__init__(f"{step}: block {realize.block.name_hint!r} touches {buffer.name} {problem}", at=realize)
+
+
+class AxesDiffer(ScheduleError):
+    """The layout of a cache must use just those axes of the block that the access itself uses.
+
+    An axis that only the access uses would put several values into one cell; one that only the layout uses would hold
+    copies of one value. Say the layout in terms of the axes that appear in the access.
+
+    For example:
+
+        from loopwright import te, tir
+        A = te.placeholder((8, 4), name="A")
+        B = te.compute((8, 4), lambda i, j: A[i, j] + 1.0, name="B")
+        sch = tir.Schedule(te.create_prim_func([A, B]))
+        sch.reindex_cache_read("B", 0, "local", lambda i, j: (i,))
+    """
+
+    code = "LW0216"
+
+    def __init__(self, step: str, realize: BlockRealize, only_access: Sequence[Var], only_map: Sequence[Var]) -> None:
+        sides = [
+            (f"the access of block {realize.block.name_hint!r} uses", only_access),
+            ("the layout uses", only_map),
+        ]
+        told = [f"{what} {', '.join([var.name for var in axes])} alone" for what, axes in sides if axes]
+        super().__init__(f"{step}: {', and '.join(told)}", at=realize)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What to make: the name and memory of the new buffer, and its layout over the block's axes (None: as they are)."""
+
+    name: str
+    scope: str
+    layout: IndexMap | None = None
+
+
+def reindexed(view: View, step: str, block: BlockRealize, buffer: Buffer, writes: bool, wanted: Wanted) -> Step:
+    """`block` with what it reads (or writes) of `buffer` in a buffer indexed by its axes, copied before (after) it."""
+    # Check
+    check_scope(step, wanted.scope, block)
+    path = view.block_path(block_key(block.block))
+    if len(path) == 1 or not is_leaf(block.block):
+        raise NotSupported(step, f"block {block.block.name_hint!r} has blocks inside", block)
+    check_plain_use(step, block, buffer)
+    indices = _the_point(step, block, buffer, writes)
+    used = [axis for axis in block.block.iter_vars if _uses(indices, axis.var)]
+    if wanted.layout is not None:
+        wanted.layout.check_rank(step, len(block.block.iter_vars), f"block {block.block.name_hint!r}")
+        _check_axes(step, block, used, wanted.layout)
+    scope = view.scope_of(path)
+    others = [item for item in view.blocks_below(scope.block.body) if item is not block]
+    writers = [item for item in others if touches(item.block.writes, buffer)]
+    if writes and writers:
+        names = ", ".join([repr(item.block.name_hint) for item in writers])
+        problem = f"{buffer.name} is written by block {block.block.name_hint!r} and also by {names}"
+        raise NotSupported(step, problem, block)
+    if writes:
+        readers = [view.block_path(block_key(item.block)) for item in others if touches(item.block.reads, buffer)]
+        place, after = place_after(view, scope, path, readers, visible_from(path, buffer)), True
+    else:
+        place, after = place_before(view, scope, [path], [view.block_path(block_key(item.block)) for item in writers])
+
+    # Build
+    still = loops_within(place[:-1], scope)
+    named = around_copy(view, scope, still, buffer).named
+    new = fresh_buffer(wanted.name, _shape(step, block, used, wanted.layout), buffer, wanted.scope)
+    cell = _cell(block.block, used, wanted.layout)
+    nest, made = _copy(step, view, block, used, named, (buffer, indices), (new, cell), into_new=not writes)
+    edits = Edits()
+    edits.replaced[block] = _pointed(block, buffer, new, cell, writes)
+    (edits.after if after else edits.before).setdefault(place[-1], []).append(nest)
+    edits.allocated[scope] = [new]
+    return Step(
+        edits.apply(view.function),
+        Proof.VALUES,
+        Origins(copies=frozenset([block_key(made)])),
+        results=[BlockResult(block_key(made))],
+        at=block,
+        buffers=[buffer],
+    )
+
+
+def _the_point(step: str, realize: BlockRealize, buffer: Buffer, writes: bool) -> tuple[Expr, ...]:
+    """The indices of the one cell that the block touches."""
+    block = realize.block
+    found = [access for part in (block.init, block.body) if part is not None for access in accesses(part, buffer)]
+    if not writes:
+        found = [access for access in found if not access.writes]
+    if not found or (writes and not any([access.writes for access in found])):
+        raise NotOnePoint(step, realize, buffer, f"nowhere that it {'writes' if writes else 'reads'}")
+    first = found[0].indices
+    for access in found:
+        if len(access.indices) != len(first) or not all(map(structural_equal, access.indices, first)):
+            cells = sorted({f"{buffer.name}[{', '.join(map(str, item.indices))}]" for item in found})
+            raise NotOnePoint(step, realize, buffer, f"in several places: {' and '.join(cells)}")
+        inner = {loop.loop_var for loop in access.loops}
+        if any([uses_var(index, inner.__contains__) for index in access.indices]):
+            raise NotOnePoint(step, realize, buffer, "in many cells at one point of its axes")
+    return first
+
+
+def _uses(indices: Sequence[Expr], var: Var) -> bool:
+    return any([uses_var(index, lambda used: used is var) for index in indices])
+
+
+def _check_axes(step: str, realize: BlockRealize, used: Sequence[IterVar], layout: IndexMap) -> None:
+    pairs = list(zip(realize.block.iter_vars, layout.inputs, strict=True))
+    in_map = [axis for axis, var in pairs if _uses(layout.results, var)]
+    only_access = [axis.var for axis in used if axis not in in_map]
+    only_map = [axis.var for axis in in_map if axis not in used]
+    if only_access or only_map:
+        raise AxesDiffer(step, realize, only_access, only_map)
+
+
+def _end(axis: IterVar) -> Expr:
+    assert axis.dom is not None
+    return Analyzer().simplify(axis.dom.min + axis.dom.extent)
+
+
+def _shape(step: str, realize: BlockRealize, used: Sequence[IterVar], layout: IndexMap | None) -> Sequence[Expr]:
+    if layout is None:
+        return [_end(axis) for axis in used] or [const(1)]
+    return layout.shape(step, [_end(axis) for axis in realize.block.iter_vars])
+
+
+def _cell(block: Block, used: Sequence[IterVar], layout: IndexMap | None) -> tuple[Expr, ...]:
+    """Where in the new buffer the block finds what it touches."""
+    if layout is None:
+        return tuple([axis.var for axis in used]) or (const(0),)
+    facts = Analyzer()
+    for axis in block.iter_vars:
+        if axis.dom is not None:
+            facts.bind(axis.var, axis.dom)
+    return tuple([facts.simplify(index) for index in layout.at([axis.var for axis in block.iter_vars])])
+
+
+def _copy(
+    step: str,
+    view: View,
+    realize: BlockRealize,
+    used: Sequence[IterVar],
+    named: Sequence[For],
+    old: tuple[Buffer, Sequence[Expr]],
+    new: tuple[Buffer, Sequence[Expr]],
+    into_new: bool,
+) -> tuple[Stmt, Block]:
+    """The nest over the axes that the access uses, with the values they really take, and its block."""
+    runs = executed(step, view.block_path(block_key(realize.block)), ())
+    axes = {axis.var: Var(axis.var.name, axis.var.dtype) for axis in used}
+    rest = {axis.var for axis in realize.block.iter_vars} - set(axes)
+    for condition in runs.conditions:
+        if uses_var(condition, rest.__contains__) and uses_var(condition, axes.__contains__):
+            problem = f"block {realize.block.name_hint!r} runs only where {condition}: what it touches depends on that"
+            raise NotSupported(step, problem, realize)
+    facts = Analyzer()
+    loops: list[tuple[Var, Expr]] = []
+    values: dict[Var, Expr] = {}
+    for position, axis in enumerate(used):
+        span = runs.domain[axis.var]
+        counter = Var(f"ax{position}", axis.var.dtype)
+        extent = facts.simplify(span.high - span.low + 1)
+        loops.append((counter, extent))
+        facts.bind(counter, Range.from_min_extent(const(0, counter.dtype), extent))
+        values[axis.var] = facts.simplify(span.low + counter)
+    source, target = (old, new) if into_new else (new, old)
+    from_indices, to_indices = ([substitute(index, axes) for index in side[1]] for side in (source, target))
+    iter_vars = [
+        IterVar(Range.from_min_extent(loop.min, loop.extent), Var(f"o{k}", loop.loop_var.dtype), IterType.Opaque)
+        for k, loop in enumerate(named)
+    ]
+    iter_vars += [IterVar(axis.dom, axes[axis.var], IterType.DataPar) for axis in used]
+    block = Block(
+        tuple(iter_vars),
+        (_point(source[0], from_indices),),
+        (_point(target[0], to_indices),),
+        new[0].name,
+        BufferStore(target[0], BufferLoad(source[0], tuple(from_indices)), to_indices),
+    )
+    kept = [item for item in runs.conditions if not uses_var(item, rest.__contains__)]
+    predicate = logical_and(TRUE, *[facts.simplify(substitute(item, values)) for item in kept])
+    bound = (*[loop.loop_var for loop in named], *[values[axis.var] for axis in used])
+    nest: Stmt = BlockRealize(bound, predicate, block)
+    for counter, extent in reversed(loops):
+        nest = For(counter, const(0, counter.dtype), extent, ForKind.SERIAL, nest)
+    return nest, block
+
+
+def _point(buffer: Buffer, indices: Sequence[Expr]) -> BufferRegion:
+    return BufferRegion(buffer, tuple([Range.from_min_extent(index, const(1, index.dtype)) for index in indices]))
+
+
+@deep
+def _pointed(realize: BlockRealize, old: Buffer, new: Buffer, cell: Sequence[Expr], writes: bool) -> BlockRealize:
+    """The block with its accesses (its loads alone, unless `writes`) of `old` going to `new[cell]`."""
+    rewriter = _Pointed(old, new, tuple(cell), writes)
+    block = realize.block
+    init = None if block.init is None else rewriter.visit(block.init)
+    made = block.with_(body=rewriter.visit(block.body), init=init)
+    reads = replaced_regions(made.reads, old, region_in(made, new, writes=False))
+    kept = replaced_regions(made.writes, old, region_in(made, new, writes=True)) if writes else made.writes
+    return realize.with_(block=made.with_(reads=reads, writes=kept))
+
+
+class _Pointed(Rewriter):
+    def __init__(self, old: Buffer, new: Buffer, cell: tuple[Expr, ...], writes: bool) -> None:
+        self.old, self.new, self.cell, self.writes = old, new, cell, writes
+
+    def visit_BufferLoad(self, load: BufferLoad) -> Expr:
+        if load.buffer is self.old:
+            return BufferLoad._make(self.new, self.cell, span=load.span)
+        return self.rebuild(load)
+
+    def visit_BufferStore(self, store: BufferStore) -> Stmt:
+        store = self.rebuild(store)
+        if store.buffer is self.old and self.writes:
+            return BufferStore(self.new, store.value, self.cell, span=store.span)
+        return store
+
+    def visit_Buffer(self, node: Node) -> Node:
+        return node
