@@ -19,30 +19,59 @@ from loopwright.ir.passes import (
     module_pass,
     prim_func_pass,
 )
+from loopwright.transform.annotate_entry import annotate_entry
+from loopwright.transform.auto_unroll import auto_unroll
+from loopwright.transform.bind_target import bind_target
 from loopwright.transform.canonicalize_loops import canonicalize_loops
 from loopwright.transform.check_bounds import check_bounds
 from loopwright.transform.choose_index_width import choose_index_width
+from loopwright.transform.common_subexpressions import common_subexpressions
+from loopwright.transform.compact_buffers import compact_buffers
+from loopwright.transform.convert_for_loops_to_serial import convert_for_loops_to_serial
+from loopwright.transform.double_buffer import double_buffer
 from loopwright.transform.errors import (
+    BadAnnotation,
+    BadIndexWidth,
     BlockNotLowered,
     BlockStateLeft,
+    IndexTooWide,
     LoweringError,
+    NotAPipeline,
     NotForThisTarget,
+    PipelineBreaksDependence,
+    PipelineMismatch,
     RegionDoesNotMatch,
     ThreadLoopOnCpu,
+    UndefinedValueUsed,
     UnknownStage,
     UnrollExtentUnknown,
     VectorExtentUnknown,
 )
+from loopwright.transform.extract_constants import extract_constants
 from loopwright.transform.flatten_buffers import flatten_buffers
+from loopwright.transform.force_narrow_index_to_int32 import force_narrow_index_to_int32
 from loopwright.transform.form_fma import form_fma
+from loopwright.transform.hoist_expressions import hoist_expressions
+from loopwright.transform.hoist_if_then_else import hoist_if_then_else
+from loopwright.transform.inject_virtual_thread import inject_virtual_thread
 from loopwright.transform.legalize_low_precision import legalize_low_precision
 from loopwright.transform.lower_blocks import lower_blocks
+from loopwright.transform.lower_custom_datatypes import lower_custom_datatypes
+from loopwright.transform.lower_intrinsics import lower_intrinsics
+from loopwright.transform.narrow_data_type import narrow_data_type
 from loopwright.transform.partition_loops import partition_loops
 from loopwright.transform.pipeline import CPU_PIPELINE, lower, pipeline, stages
+from loopwright.transform.plan_storage import plan_storage
+from loopwright.transform.remove_assume import remove_assume
+from loopwright.transform.remove_no_op import remove_no_op
+from loopwright.transform.remove_store_undef import remove_store_undef
 from loopwright.transform.renew_definitions import renew_definitions
+from loopwright.transform.rewrite_unsafe_select import rewrite_unsafe_select
+from loopwright.transform.scalarize_vectors import scalarize_vectors
 from loopwright.transform.simplify import simplify
 from loopwright.transform.skip_asserts import skip_asserts
-from loopwright.transform.unroll_loops import unroll_loops
+from loopwright.transform.software_pipeline import software_pipeline
+from loopwright.transform.unroll_loops import unroll_loops, unroll_small_loops
 from loopwright.transform.vectorize_loops import vectorize_loops
 from loopwright.transform.write_allocations import write_allocations
 from loopwright.transform.write_inits import write_inits
@@ -50,46 +79,76 @@ from loopwright.transform.write_inits import write_inits
 __all__ = [
     "CPU_PIPELINE",
     "Apply",
+    "BadAnnotation",
     "BadConfigValue",
+    "BadIndexWidth",
     "BlockNotLowered",
     "BlockStateLeft",
     "Filter",
+    "IndexTooWide",
     "LoweringError",
+    "NotAPipeline",
     "NotForThisTarget",
     "Pass",
     "PassContext",
     "PassInfo",
     "PassInstrument",
     "PassTimingInstrument",
+    "PipelineBreaksDependence",
+    "PipelineMismatch",
     "PrintIR",
     "RegionDoesNotMatch",
     "Sequential",
     "ShowAfterEach",
     "ThreadLoopOnCpu",
+    "UndefinedValueUsed",
     "UnknownConfig",
     "UnknownStage",
     "UnrollExtentUnknown",
     "VectorExtentUnknown",
+    "annotate_entry",
+    "auto_unroll",
+    "bind_target",
     "canonicalize_loops",
     "check_bounds",
     "choose_index_width",
+    "common_subexpressions",
+    "compact_buffers",
+    "convert_for_loops_to_serial",
+    "double_buffer",
+    "extract_constants",
     "flatten_buffers",
+    "force_narrow_index_to_int32",
     "form_fma",
     "function_pass",
+    "hoist_expressions",
+    "hoist_if_then_else",
+    "inject_virtual_thread",
     "legalize_low_precision",
     "lower",
     "lower_blocks",
+    "lower_custom_datatypes",
+    "lower_intrinsics",
     "module_pass",
+    "narrow_data_type",
     "partition_loops",
     "pass_instrument",
     "pipeline",
+    "plan_storage",
     "prim_func_pass",
     "register_config",
+    "remove_assume",
+    "remove_no_op",
+    "remove_store_undef",
     "renew_definitions",
+    "rewrite_unsafe_select",
+    "scalarize_vectors",
     "simplify",
     "skip_asserts",
+    "software_pipeline",
     "stages",
     "unroll_loops",
+    "unroll_small_loops",
     "vectorize_loops",
     "write_allocations",
     "write_inits",

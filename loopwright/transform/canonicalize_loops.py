@@ -4,20 +4,26 @@
         for j in range(1):                       B[i + 2, 0] = A[i + 2]
             B[i, j] = A[i]
 
-Needs: nothing.  Leaves: `min` is the literal 0; loop variable and extent have one type; no thread-bound loop (one of
-extent 1 is an ordinary unit loop; a longer one is an error on a CPU). Unit loops with annotations stay: somebody put
-the annotation there for a later pass.
+Needs: nothing.  Leaves: `min` is the literal 0; loop variable and extent have one type; no thread-bound loop and no
+launch of threads (one of extent 1 is an ordinary unit loop; a longer one is an error on a CPU; virtual threads become
+a serial loop that carries a mark for `inject_virtual_thread`). Unit loops with annotations stay: somebody put the
+annotation there for a later pass. The statements of software pipelines are marked (`pipeline_marks.py`).
 """
 
 from __future__ import annotations
 
-from loopwright.ir import Expr, For, ForKind, IntImm, PrimFunc, SeqStmt, Stmt, Var, cast, const, deep
+from typing import Final
+
+from loopwright.ir import AttrStmt, Expr, For, ForKind, IntImm, IterVar, PrimFunc, SeqStmt, Stmt, Var, cast, const, deep
 from loopwright.ir.passes import PassContext, function_pass
 from loopwright.runtime.dtype import DataType
 from loopwright.transform.errors import ThreadLoopOnCpu
 from loopwright.transform.flat_index import add_index
 from loopwright.transform.folding import FoldingRewriter
+from loopwright.transform.pipeline_marks import is_pipeline, mark_statements
 from loopwright.transform.statements import flat_seq
+
+VIRTUAL_THREAD: Final = "virtual_thread"
 
 
 class _CanonicalizeLoops(FoldingRewriter):
@@ -31,8 +37,13 @@ class _CanonicalizeLoops(FoldingRewriter):
     def visit_For(self, loop: For) -> Stmt:
         low, extent = self.visit(loop.min), self.visit(loop.extent)
         is_unit = isinstance(extent, IntImm) and extent.value == 1
+        thread = loop.thread_binding
         if loop.kind is ForKind.THREAD_BINDING and not is_unit:
-            raise ThreadLoopOnCpu(loop)
+            if thread is None or not thread.thread_tag.startswith("vthread"):
+                raise ThreadLoopOnCpu(loop)
+            loop = loop.with_(annotations={**loop.annotations, VIRTUAL_THREAD: True})
+        if is_pipeline(loop):
+            loop = loop.with_(body=mark_statements(loop.body))
         old = loop.loop_var
         dtype = _widest(old.dtype, low.dtype, extent.dtype)
         starts_at_zero = isinstance(low, IntImm) and low.value == 0
@@ -47,6 +58,20 @@ class _CanonicalizeLoops(FoldingRewriter):
             body = self._with_value(old, cast(index, old.dtype), loop.body)
         zero = low if starts_at_zero and low.dtype is dtype else const(0, dtype)
         return loop.with_(loop_var=var, min=zero, extent=cast(extent, dtype), kind=kind, body=body, thread_binding=None)
+
+    def visit_AttrStmt(self, node: AttrStmt) -> Stmt:
+        thread = node.node
+        if not isinstance(thread, IterVar) or node.attr_key not in ("thread_extent", "virtual_thread"):
+            return self.rebuild(node)
+        extent = self.visit(node.value)
+        if isinstance(extent, IntImm) and extent.value == 1:
+            return self._with_value(thread.var, const(0, thread.var.dtype), node.body)
+        if node.attr_key == "thread_extent":
+            raise ThreadLoopOnCpu(node)
+        # Virtual threads run one after the other, until a later pass takes their statements in turn.
+        zero, count = const(0, thread.var.dtype), cast(extent, thread.var.dtype)
+        marked = {VIRTUAL_THREAD: True}
+        return self.visit_For(For(thread.var, zero, count, ForKind.SERIAL, node.body, annotations=marked))
 
     def _with_value(self, var: Var, value: Expr, body: Stmt) -> Stmt:
         outer = self.values.get(var)

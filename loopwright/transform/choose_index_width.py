@@ -1,4 +1,4 @@
-"""choose_index_width: indices are computed in 64 bits, the width of a pointer.
+"""choose_index_width: indices are computed in the width of a pointer, which is 64 bits on most machines.
 
     for i in range(n):                    →    for i in range(T.int64(0), T.Cast("int64", n)):      # i: int64
         B[i * 4] = A[i] + i                        B[i * T.int64(4)] = A[i] + T.Cast("int32", i)
@@ -11,7 +11,10 @@ Index arithmetic (on loop variables, parameters and literals) is widened on the 
 around; where intervals show that it does, and where loaded data takes part, it is computed in its own width and then
 converted, so its value is exactly the program's.
 
-Needs: loops from 0, flat buffers.  Leaves: loop variables and buffer indices of type int64.
+On a machine with 32-bit pointers indices are narrowed instead: see `narrow_indices.py`.
+
+Needs: loops from 0, flat buffers.  Leaves: buffer indices of the width of a pointer, and on 64-bit machines loop
+variables too.
 """
 
 from __future__ import annotations
@@ -54,6 +57,7 @@ from loopwright.ir.node import rewrite_tuple
 from loopwright.ir.passes import function_pass
 from loopwright.runtime.dtype import INT32, INT64
 from loopwright.transform.cpu_of import cpu_of
+from loopwright.transform.narrow_indices import narrow_indices
 
 Interval = tuple[int, int]
 _ENDS: Final[dict[type, Callable[[int, int], int]]] = {
@@ -228,7 +232,7 @@ def _combine(node: type, a: Interval, b: Interval) -> Interval | None:
 @function_pass
 @deep
 def choose_index_width(func: PrimFunc) -> PrimFunc:
-    """Indices are computed in 64 bits, the width of a pointer."""
+    """Indices are computed in the width of a pointer."""
     if cpu_of(func).pointer_bits < 64:
-        return func
+        return func.with_(body=narrow_indices(func.body))
     return func.with_(body=_ChooseIndexWidth().visit(func.body))

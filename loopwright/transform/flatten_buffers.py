@@ -30,9 +30,9 @@ from loopwright.ir import (
 from loopwright.ir.node import rewrite_tuple
 from loopwright.ir.passes import function_pass
 from loopwright.runtime.dtype import INT64
-from loopwright.runtime.errors import NotBuilt
 from loopwright.transform.errors import BlockNotLowered
 from loopwright.transform.flat_index import add_index, flat_index, is_literal, mul_index, sub_index
+from loopwright.transform.prefetch_loops import prefetch_loops
 
 
 class _FlattenBuffers(Rewriter):
@@ -67,7 +67,8 @@ class _FlattenBuffers(Rewriter):
         return node.with_(extents=_one_extent(node.extents), body=self.visit(node.body))
 
     def visit_Prefetch(self, node: Prefetch) -> Stmt:
-        raise NotBuilt("lowering of Prefetch statements", hint="call tir.prefetch with the address of an element")
+        made: Stmt = self.visit(prefetch_loops(node))
+        return made
 
     def visit_Block(self, block: Block) -> Stmt:
         raise BlockNotLowered("flatten_buffers", block)

@@ -10,6 +10,9 @@ ADDRESS_OF: Final = Op.get("tir.address_of")
 FMA: Final = Op.get("tir.fma")
 IF_THEN_ELSE: Final = Op.get("tir.if_then_else")
 LIKELY: Final = Op.get("tir.likely")
+PREFETCH: Final = Op.get("tir.prefetch")
+ASSUME: Final = Op.get("tir.assume")
+UNDEF: Final = Op.get("tir.undef")
 
 # Calls that mean "the same on every lane".
 LANE_WISE: Final = frozenset(

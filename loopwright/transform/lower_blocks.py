@@ -8,7 +8,8 @@
             B[vi] = a[()]
 
 Block iterators are replaced by their bindings, the predicate becomes an `if`, and a matched buffer by the region it
-names. Annotations that say how to run a block (`pragma_…`) stay as attributes; the rest has done its work.
+names. Annotations that say how to run a block (`pragma_…`, `double_buffer_scope`) stay as attributes; the rest has done
+its work.
 Needs: no init (`write_inits`) and no alloc_buffers (`write_allocations`) left.  Leaves: no blocks.
 """
 
@@ -37,9 +38,10 @@ from loopwright.ir import (
 )
 from loopwright.ir.node import rewrite_tuple
 from loopwright.ir.passes import function_pass
-from loopwright.transform.errors import BlockStateLeft, RegionDoesNotMatch
+from loopwright.transform.errors import BadAnnotation, BlockStateLeft, RegionDoesNotMatch
 from loopwright.transform.flat_index import add_index, flat_index
 from loopwright.transform.folding import FoldingRewriter
+from loopwright.transform.pipeline_marks import DOUBLE_BUFFER
 from loopwright.transform.statements import flat_seq
 
 
@@ -65,7 +67,18 @@ class _LowerBlocks(FoldingRewriter):
         for key, value in block.annotations.items():
             if key.startswith("pragma_"):
                 body = AttrStmt(block.name_hint, key, as_expr(value), body)
+            elif key == DOUBLE_BUFFER:
+                body = AttrStmt(self._written(block, value).data, key, const(1), body)
         return body if isinstance(predicate, IntImm) and predicate.value else IfThenElse(predicate, body)
+
+    def _written(self, block: Block, which: object) -> Buffer:
+        """The buffer that a block writes at position `which`."""
+        position = which.value if isinstance(which, IntImm) else which
+        if not isinstance(position, int) or not 0 <= position < len(block.writes):
+            wanted = f"the position of a buffer among the {len(block.writes)} that block {block.name_hint} writes"
+            raise BadAnnotation(DOUBLE_BUFFER, which, wanted, block)
+        buffer: Buffer = self.visit(block.writes[position].buffer)
+        return buffer
 
     def visit_SeqStmt(self, node: SeqStmt) -> Stmt:
         return flat_seq(node, self.visit)

@@ -17,17 +17,29 @@ from loopwright.ir import IRModule, PrimFunc
 from loopwright.ir.passes import Pass, PassContext, Sequential
 from loopwright.runtime.errors import LoopwrightError
 from loopwright.target import Target
+from loopwright.transform.auto_unroll import auto_unroll
 from loopwright.transform.canonicalize_loops import canonicalize_loops
 from loopwright.transform.check_bounds import check_bounds
 from loopwright.transform.choose_index_width import choose_index_width
+from loopwright.transform.compact_buffers import compact_buffers
+from loopwright.transform.double_buffer import double_buffer
 from loopwright.transform.errors import NotForThisTarget, UnknownStage
 from loopwright.transform.flatten_buffers import flatten_buffers
 from loopwright.transform.form_fma import form_fma
+from loopwright.transform.hoist_if_then_else import hoist_if_then_else
+from loopwright.transform.inject_virtual_thread import inject_virtual_thread
 from loopwright.transform.legalize_low_precision import legalize_low_precision
 from loopwright.transform.lower_blocks import lower_blocks
+from loopwright.transform.lower_custom_datatypes import lower_custom_datatypes
+from loopwright.transform.lower_intrinsics import lower_intrinsics
 from loopwright.transform.partition_loops import partition_loops
+from loopwright.transform.plan_storage import plan_storage
+from loopwright.transform.remove_no_op import remove_no_op
+from loopwright.transform.scalarize_vectors import scalarize_vectors
 from loopwright.transform.simplify import simplify
 from loopwright.transform.skip_asserts import skip_asserts
+from loopwright.transform.software_pipeline import software_pipeline
+from loopwright.transform.unroll_loops import unroll_small_loops
 from loopwright.transform.vectorize_loops import vectorize_loops
 from loopwright.transform.write_allocations import write_allocations
 from loopwright.transform.write_inits import write_inits
@@ -47,15 +59,34 @@ CPU_PIPELINE: list[Step] = [
     Step(write_inits, 1),  # before blocks go: block iterators say which loops a reduction runs over
     Step(write_allocations, 1),  # after write_inits: an init stands inside the allocation it writes to
     Step(lower_blocks, 1),  # after both: a block is nothing but its body and predicate now
+    Step(compact_buffers, 1),  # after lower_blocks: indices are in terms of loops; first of those that change buffers
+    Step(inject_virtual_thread, 1),  # before the overlapping of loops: threads share the loops inside them
+    Step(software_pipeline, 1),  # after compact_buffers: a version is as large as one iteration needs
+    Step(double_buffer, 1),  # after software_pipeline: what is asked for by stages is not asked for by marks
+    Step(auto_unroll, 1),  # after both: prologues and bodies count with the statements they have now
+    Step(lower_custom_datatypes, 2),  # before all that looks at types: afterwards there are only those we know
+    Step(lower_intrinsics, 2),  # before legalize_low_precision, form_fma: what a rule makes is program like any other
     Step(legalize_low_precision, 2),  # before form_fma: the sums and products it makes are in float32
     Step(form_fma, 2),  # before partition_loops and vectorize_loops: every copy of a statement computes the same bits
     Step(check_bounds, 2, "tir.instrument_bound_checkers"),  # before flatten_buffers: shapes say what the bounds are
+    Step(plan_storage, 2),  # before partition_loops: a nest is one statement still, and is seen to work in place
     Step(partition_loops, 2),  # before vectorize_loops: a vector loop without guards needs no lane-by-lane form
+    Step(hoist_if_then_else, 2),  # after it: what it cannot decide is asked once; before vectorize_loops: not by lanes
     Step(flatten_buffers, 2),  # before vectorize_loops: a lane is a stride of the flat index
     Step(vectorize_loops, 2),  # before simplify: it makes the last new index arithmetic
+    Step(remove_no_op, 3),  # before simplify: what is not there need not be simplified
     Step(simplify, 3),  # before choose_index_width: it compares and folds the program's own types
     Step(choose_index_width, 3),  # last: until here all passes see one index type
 ]
+
+# C-like sources: vectors have no place in C99, and a reader sees unrolled loops written out while they are short.
+SOURCE_STEPS: dict[Pass, list[Step]] = {
+    vectorize_loops: [
+        Step(unroll_small_loops, 2),  # before vectorize_loops: what that one unrolls itself stays loops over lanes
+        Step(vectorize_loops, 2),  # vector statements say which loads come before which stores
+        Step(scalarize_vectors, 2),  # after it, and before simplify: it makes new index arithmetic
+    ]
+}
 
 
 def pipeline(target: Target | str) -> list[Step]:
@@ -64,7 +95,10 @@ def pipeline(target: Target | str) -> list[Step]:
     if kind not in ("llvm", "c", "hybrid", "stackvm"):
         raise NotForThisTarget(kind)
     context = PassContext.current()
-    chosen = [step for step in CPU_PIPELINE if not step.setting or context.setting(step.setting)]
+    steps = CPU_PIPELINE
+    if kind == "c":
+        steps = [part for step in CPU_PIPELINE for part in SOURCE_STEPS.get(step.run, [step])]
+    chosen = [step for step in steps if not step.setting or context.setting(step.setting)]
     return _with_user_passes(chosen, context.setting("tir.add_lower_pass"))
 
 

@@ -11,11 +11,13 @@ from typing import TypeVar
 from loopwright.ir import (
     Allocate,
     AllocateConst,
+    Block,
     Buffer,
     BufferRewriter,
     DeclBuffer,
     Expr,
     For,
+    IterVar,
     Let,
     LetStmt,
     Stmt,
@@ -65,6 +67,23 @@ class _Renew(BufferRewriter):
             buffer = Buffer(**{name: getattr(buffer, name) for name in Buffer.__slots__}, span=buffer.span)
             self.buffers[node.buffer] = buffer
         return node.with_(buffer=buffer, body=self.visit(node.body))
+
+
+    def visit_Block(self, block: Block) -> Stmt:
+        axes = []
+        for axis in block.iter_vars:
+            dom = None if axis.dom is None else self.visit(axis.dom)
+            axes.append(IterVar(dom, self._fresh(axis.var), axis.iter_type, axis.thread_tag, axis.span))
+        for buffer in (*block.alloc_buffers, *[match.buffer for match in block.match_buffers]):
+            self._fresh(buffer.data)
+            self.buffers.pop(buffer, None)
+        for match in block.match_buffers:
+            # What a match leaves open is defined by it, so it is new as well.
+            parts = (*match.buffer.shape, *match.buffer.strides, match.buffer.elem_offset)
+            for part in parts:
+                if isinstance(part, Var) and part not in self.values:
+                    self._fresh(part)
+        return self.rebuild(block.with_(iter_vars=tuple(axes)))
 
 
 @deep

@@ -12,6 +12,8 @@ Needs: loops from 0.  Leaves: no unrolled loop.
 
 from __future__ import annotations
 
+from typing import Final
+
 from loopwright.ir import Expr, For, ForKind, IntImm, PrimFunc, Stmt, const, deep, pre_order_visit, seq
 from loopwright.ir.pass_config import UnrollLoopConfig
 from loopwright.ir.passes import PassContext, function_pass
@@ -66,6 +68,28 @@ def _size(body: Stmt) -> tuple[int, int]:
 
     pre_order_visit(body, look)
     return max(1, steps), loops
+
+
+_FEW: Final = 64  # statements that a loop may become without anybody asking why the source is so long
+
+
+class _UnrollSmallLoops(_UnrollLoops):
+    def _wanted(self, loop: For) -> bool:
+        if not isinstance(loop.extent, IntImm) or not super()._wanted(loop):
+            return False
+        return max(0, loop.extent.value) * _size(loop.body)[0] <= _FEW
+
+    def visit_For(self, loop: For) -> Stmt:
+        if loop.kind is ForKind.UNROLLED and not isinstance(loop.extent, IntImm):
+            return self.rebuild(loop)
+        return super().visit_For(loop)
+
+
+@function_pass
+@deep
+def unroll_small_loops(func: PrimFunc) -> PrimFunc:
+    """A loop marked unrolled is written out where few statements come of it; others stay loops that carry the mark."""
+    return func.with_(body=_UnrollSmallLoops(PassContext.current().setting("tir.UnrollLoop")).visit(func.body))
 
 
 @function_pass

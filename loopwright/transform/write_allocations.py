@@ -5,32 +5,82 @@
         ...                                           B = T.decl_buffer((4, 8), data=B_data)
                                                       ...
 
+What blocks asked for with `buffer_dim_align` (strides of a buffer they write) is noted at its allocation.
 Needs: no init left (it may use the buffers, and must stand inside their allocation; `write_inits` sees to that).
 Leaves: no block with alloc_buffers.
 """
 
 from __future__ import annotations
 
-from loopwright.ir import Allocate, Block, Buffer, DeclBuffer, Expr, PrimFunc, Stmt, const, deep
+from collections.abc import Sequence
+from typing import Any, Final
+
+from loopwright.ir import (
+    Allocate,
+    Block,
+    Buffer,
+    BufferRealize,
+    DeclBuffer,
+    Expr,
+    IntImm,
+    PrimFunc,
+    Stmt,
+    const,
+    deep,
+)
 from loopwright.ir.passes import function_pass
 from loopwright.transform.statements import StmtRewriter
 
+ALIGN_KEY: Final = "buffer_dim_align"
+
 
 class _WriteAllocations(StmtRewriter):
+    def __init__(self) -> None:
+        self.aligned: dict[Buffer, list[list[int]]] = {}  # [axis, factor, offset] each, as blocks asked for
+
     def visit_Block(self, block: Block) -> Block:
         block = self.rebuild(block)
+        self._note_alignment(block)
         if not block.alloc_buffers:
             return block
         body = block.body
         for buffer in reversed(block.alloc_buffers):
-            body = allocate_around(buffer, body)
+            body = allocate_around(buffer, body, self.aligned.get(buffer))
         return block.with_(body=body, alloc_buffers=())
 
+    def _note_alignment(self, block: Block) -> None:
+        wishes: Any = block.annotations.get(ALIGN_KEY, ())
+        for which, axis, factor, offset in wishes:
+            buffer = block.writes[int(which)].buffer
+            self.aligned.setdefault(buffer, []).append([int(axis), int(factor), int(offset)])
 
-def allocate_around(buffer: Buffer, body: Stmt) -> Stmt:
+    def visit_BufferRealize(self, node: BufferRealize) -> Stmt:
+        """The whole buffer is stored: its bounds lie inside its shape."""
+        return allocate_around(node.buffer, self.visit(node.body))
+
+
+def allocate_around(buffer: Buffer, body: Stmt, aligned: Sequence[Sequence[int]] | None = None) -> Stmt:
     """`body` with memory for `buffer`."""
     extents = (allocated_size(buffer),) if buffer.strides else buffer.shape
-    return Allocate(buffer.data, buffer.dtype, extents, const(True), DeclBuffer(buffer, body))
+    notes = {ALIGN_KEY: aligned} if aligned else {}
+    return Allocate(buffer.data, buffer.dtype, extents, const(True), DeclBuffer(buffer, body), notes)
+
+
+def strides_for(shape: Sequence[Expr], aligned: Sequence[Sequence[int]]) -> tuple[Expr, ...]:
+    """Strides of a buffer of that shape, each of the aligned ones `offset` modulo `factor`; () where none is needed."""
+    wanted = {axis % len(shape): (factor, offset) for axis, factor, offset in aligned}
+    strides: list[Expr] = []
+    stride: Expr = const(1, shape[-1].dtype)
+    is_compact = True
+    for axis in reversed(range(len(shape))):
+        if axis in wanted and isinstance(stride, IntImm):
+            factor, offset = wanted[axis]
+            padding = (offset - stride.value) % factor
+            is_compact = is_compact and not padding
+            stride = const(stride.value + padding, stride.dtype)
+        strides.append(stride)
+        stride = stride * shape[axis]
+    return () if is_compact else tuple(reversed(strides))
 
 
 def allocated_size(buffer: Buffer) -> Expr:

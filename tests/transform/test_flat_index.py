@@ -6,14 +6,21 @@ import pytest
 
 from loopwright.ir import (
     Allocate,
+    Block,
+    BlockRealize,
+    BufferRegion,
     BufferStore,
     DeclBuffer,
     For,
     ForKind,
+    IterType,
+    IterVar,
     LetStmt,
+    MatchBufferRegion,
     Mul,
     PrimFunc,
     Ramp,
+    Range,
     Var,
     const,
     decl_buffer,
@@ -85,3 +92,17 @@ def test_a_renewed_copy_defines_its_own_variables():
     verify(PrimFunc([A], seq([nest, copy])))  # nothing is defined twice
     store = BufferStore(A, 1.0, [0])
     assert renew_definitions(store) is store
+
+
+def test_a_renewed_block_has_axes_and_memory_of_its_own():
+    A, B, C = decl_buffer((8,), name="A"), decl_buffer((8,), name="B"), decl_buffer((n,), name="C")
+    axis = IterVar(Range(8), Var("v"), IterType.DataPar)
+    match = MatchBufferRegion(C, BufferRegion(A, (Range(8),)))
+    body = seq([BufferStore(B, A[axis.var], [axis.var]), BufferStore(C, const(0.0), [0])])
+    block = Block((axis,), (), (), "b", body, alloc_buffers=(B,), match_buffers=(match,))
+    made = BlockRealize((i,), const(True), block)
+    copy = renew_definitions(made)
+    assert structural_equal(copy, made)
+    assert copy.block.alloc_buffers[0].data is not B.data
+    nest = For(i, 0, 8, ForKind.SERIAL, made)
+    verify(PrimFunc([A], seq([nest, renew_definitions(nest)])))  # nothing is defined twice
