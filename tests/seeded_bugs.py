@@ -199,7 +199,7 @@ def only_the_first_load_is_read() -> AbstractContextManager[Any]:
 
     # The class finds its methods by name once, so a fresh table comes with the patch.
     changed = type("BlockAccesses", (block_accesses.BlockAccesses,), {"visit_BufferLoad": visit_load})
-    return patch("loopwright.te.create_prim_func.BlockAccesses", changed)
+    return patch("loopwright.te.lower_compute.BlockAccesses", changed)
 
 
 def constants_divided_towards_zero() -> AbstractContextManager[Any]:
@@ -414,7 +414,7 @@ BUGS = [
     ),
     Bug(
         "bindings are not rewritten for the new loops",
-        lambda: patch("loopwright.schedule.primitives.split.rebind", lambda body, values, around: body),
+        lambda: patch("loopwright.schedule.primitives.split.rebind", lambda body, *_: body),
         test_split.test_split_guards_the_tail,
     ),
 ]

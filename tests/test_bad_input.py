@@ -370,7 +370,7 @@ def test_a_gpu_where_there_is_none():
     assert text.startswith("cannot build for target 'cuda' [LW0607]")
     assert "asked: a build for 'cuda" in text and "test_bad_input.py" in text
     assert "why: looked for: libcuda.so.1" in text and "the CUDA backend (not built in this version)" in text
-    assert 'hint: what works here: "llvm" (this machine\'s CPU' in text
+    assert 'hint: what works here: "llvm", "c" (this machine\'s CPU' in text
 
 
 def test_tensors_on_a_gpu_where_there_is_none():

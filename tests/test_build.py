@@ -76,7 +76,8 @@ def test_every_kind_of_program_is_built(program, name, factor):
 def test_the_name_is_given_to_tensors_and_nameless_functions():
     assert ran(lw.build(doubled(), name="twice"), "twice") == 2
     assert ran(lw.build(nameless, name="five"), "five") == 5
-    assert ran(lw.build(tripled, name="ignored"), "tripled") == 3
+    assert ran(lw.build(tripled), "tripled") == 3
+    assert ran(lw.build(tripled, name="renamed"), "renamed") == 3
 
 
 def test_several_functions_become_one_module():
@@ -173,3 +174,13 @@ def test_a_build_that_fails_leaves_nothing_behind():
         with pytest.raises(IndexError):
             lw.build(broken)
     assert ran(lw.build(doubled())) == 2
+
+
+def test_a_program_for_each_target():
+    both = lw.build({"llvm": tripled, lw.Target("llvm -num-cores=1"): nameless})
+    assert ran(both, "tripled") == 3
+    assert [module.function_names for module in both.imported_modules] == [["main"]]
+    with pytest.raises(NotBuildable, match="cannot build a dict"):
+        lw.build({"llvm": 3})
+    with pytest.raises(NotBuildable, match="cannot build a dict"):
+        lw.build({})

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import importlib.util
+import shutil
 import sys
 from pathlib import Path
 from types import ModuleType
 
 import numpy as np
+import pytest
 
 import loopwright as lw
 from loopwright import te
@@ -49,3 +51,42 @@ def test_every_rung_of_the_textbook_ladder_keeps_the_values():
         f = np.empty((32, 128), "float32")
         lw.build(sch.mod)(a, b, c, f)
         np.testing.assert_allclose(f, exact, rtol=0, atol=(64 + 128 + 8) * 2**-23 * 128 * 0.2 * 1.5)
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
+def test_an_exported_library_in_c_and_in_a_python_without_the_compiler(capfd):
+    load("export_and_load").main()
+    shown = capfd.readouterr().out
+    assert "int32_t loopwright_softmax(const float *X, float *Y, int32_t rows);" in shown
+    assert [line for line in shown.splitlines() if line.startswith("row ")] == [
+        f"row {row} sums to 1.0000" for row in range(3)
+    ]
+    assert "rows sum to [1.0, 1.0, 1.0]" in shown
+    assert "refused: softmax: argument Y has shape (3, 4), expected (3, 8) = (rows, 8)" in shown
+    assert "the compiler was imported: False" in shown
+
+
+def test_the_lstm(capsys):
+    load("lstm_scan", STEPS=5, HIDDEN=8).main()
+    shown = capsys.readouterr().out
+    for part in ("te.scan  5 steps of 2×8", "script   5 steps", "Steps cannot run at once: parallel: loop t"):
+        assert part in shown
+
+
+def test_argmax(capsys):
+    load("argmax").main()
+    shown = capsys.readouterr().out
+    assert [line.split(":")[0] for line in shown.splitlines()] == ["te", "te, rows in parallel", "script"]
+
+
+def test_the_hybrid_convolution(capsys):
+    load("hybrid_convolution", SIZE=7, FILTERS=3).main()
+    shown = capsys.readouterr().out
+    for part in ("as Python", "hybrid: shape (3, 7, 7)", "stride 2: shape (3, 4, 4)", "script: shape (3, 7, 7)"):
+        assert part in shown
+
+
+def test_calls_into_numpy_and_c(capsys):
+    load("extern_calls").main()
+    shown = capsys.readouterr().out.splitlines()
+    assert [line.split(":")[0] for line in shown] == ["te", "script"]

@@ -1,0 +1,293 @@
+from __future__ import annotations
+
+import importlib
+import subprocess
+import sys
+import types
+import warnings
+
+import pytest
+
+import loopwright
+from loopwright.compat import door, names, paths
+from loopwright.compat.stand_in import StandIn, StandInModule
+from loopwright.runtime.errors import NotBuilt
+
+
+@pytest.fixture(autouse=True)
+def opened():
+    door.install()
+    yield
+    door.uninstall()
+
+
+def test_modules_are_ours():
+    import tvm
+    from tvm import arith, te, tir, transform
+    from tvm.script import ir as I
+    from tvm.script import tir as T
+
+    assert te is loopwright.te and tir is loopwright.tir and arith is loopwright.arith
+    assert T is loopwright.script.tir and I is loopwright.script.ir
+    assert transform is loopwright.transform and tvm.nd is loopwright.nd
+    assert tvm.runtime is loopwright.runtime and tvm.target is loopwright.target
+    assert tvm.build is loopwright.build and tvm.te.compute is loopwright.te.compute
+    assert tvm.testing is loopwright.testing and tvm.contrib.cc is importlib.import_module("loopwright.contrib.cc")
+
+
+@pytest.mark.parametrize(
+    "line",
+    """
+    tvm: TVMError IRModule DataType PrimExpr register_func get_global_func convert cpu webgpu build lower transform
+    tvm._ffi: register_func get_global_func
+    tvm._ffi.base: TVMError string_types numeric_types py_str
+    tvm._ffi.libinfo: find_include_path find_lib_path
+    tvm._ffi.registry: list_global_func_names remove_global_func
+    tvm._ffi.runtime_ctypes: DataType
+    tvm.arith: Analyzer detect_iter_map
+    tvm.arith.analyzer: Analyzer ConstIntBound
+    tvm.arith.iter_affine_map: IterSumExpr
+    tvm.contrib.cc: create_shared cross_compiler get_cc
+    tvm.contrib.clang: create_llvm
+    tvm.contrib.dlpack: to_pytorch_func
+    tvm.contrib.nvcc: parse_compute_version
+    tvm.contrib.popen_pool: PopenPoolExecutor
+    tvm.contrib.tar: tar
+    tvm.contrib.utils: tempdir
+    tvm.driver: build lower
+    tvm.driver.build_module: get_binds schedule_to_module
+    tvm.error: DiagnosticError TVMError register_error
+    tvm.instrument: PassInstrument
+    tvm.ir: IRModule Range structural_equal
+    tvm.ir.expr: Range PrimExpr GlobalVar
+    tvm.ir.instrument: pass_instrument PassTimingInstrument
+    tvm.ir.module: IRModule
+    tvm.ir.op: Op register_op_attr
+    tvm.ir.transform: PassContext Sequential module_pass
+    tvm.ir.type: PointerType
+    tvm.nd: array empty cpu
+    tvm.ndarray: array
+    tvm.runtime: load_module Module NDArray
+    tvm.runtime.module: Module load_module
+    tvm.runtime.ndarray: NDArray cpu array
+    tvm.script: from_source ir_module tir ir
+    tvm.script.ir: ir_module
+    tvm.script.parser: from_source
+    tvm.script.parser.tir: prim_func
+    tvm.script.tir: grid block prim_func
+    tvm.support: libinfo
+    tvm.target: Target
+    tvm.te: placeholder compute create_schedule
+    tvm.te.operation: PlaceholderOp create_prim_func
+    tvm.te.tag: tag_scope
+    tvm.te.tensor: Tensor
+    tvm.testing: assert_allclose parameter
+    tvm.testing.utils: enabled_targets
+    tvm.tir: Schedule PrimFunc transform
+    tvm.tir.buffer: decl_buffer
+    tvm.tir.expr: Var IntImm PrimExpr
+    tvm.tir.function: PrimFunc
+    tvm.tir.op: exp call_extern
+    tvm.tir.schedule: Schedule BlockRV
+    tvm.tir.schedule.schedule: Schedule
+    tvm.tir.schedule.trace: Trace
+    tvm.tir.stmt: For Evaluate
+    tvm.tir.stmt_functor: post_order_visit substitute
+    tvm.tir.transform: prim_func_pass
+    tvm.transform: Sequential PassContext
+    """.strip().splitlines(),
+)
+def test_paths_that_are_built(line):
+    path, names_of_it = line.strip().split(": ")
+    module = importlib.import_module(path)
+    walked = importlib.import_module("tvm")
+    for part in path.split(".")[1:]:
+        walked = getattr(walked, part)  # the peer imports everything with `import tvm`
+    for name in names_of_it.split():
+        found = getattr(module, name)
+        assert not isinstance(found, (StandIn, StandInModule)), f"{path}.{name}"
+        assert getattr(walked, name) is found
+
+
+@pytest.mark.parametrize("path", sorted({*paths.VIEWS, *paths.TO_COME, *names.NAMES} - {""}))
+def test_every_path_imports(path):
+    module = importlib.import_module(f"tvm.{path}")
+    assert sys.modules[f"tvm.{path}"] is module
+    for name in names.NAMES.get(path, "").split():
+        getattr(module, name)  # ours, or a stand-in
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("from tvm import relay; relay.build(1)", r"tvm\.relay\.build"),
+        ("from tvm import relay; relay.nn.conv2d(1)", r"tvm\.relay\.nn\.conv2d"),
+        ("from tvm.relay.op.nn import dense; dense()", r"tvm\.relay\.op\.nn\.dense"),
+        ("from tvm.relay import testing; testing.resnet.get_workload()", r"tvm\.relay\.testing\.resnet\.get_workload"),
+        ("import tvm.topi as topi; topi.sum", None),
+        ("import tvm.topi as topi; topi.sum([1])", r"tvm\.topi\.sum"),
+        ("import tvm.relay.frontend", None),
+        ("import tvm; class_ = tvm.relay.ExprVisitor\nclass Mine(class_): pass", r"tvm\.relay\.ExprVisitor"),
+        ("import tvm\n@tvm.autotvm.template('x')\ndef f(): pass", r"tvm\.autotvm\.template"),
+        ("import tvm\nwith tvm.autotvm.apply_history_best('x'): pass", r"tvm\.autotvm\.apply_history_best"),
+        ("import tvm\nwith tvm.rpc.Session: pass", r"tvm\.rpc\.Session"),
+        ("from tvm.contrib import graph_executor", None),
+        ("from tvm.contrib import graph_executor; graph_executor.GraphModule(1)", "graph_executor.GraphModule"),
+        ("from tvm.relay.dataflow_pattern import *", r"tvm\.relay\.dataflow_pattern\.\*"),
+        ("import tvm; tvm.meta_schedule.MAX + 1", r"tvm\.meta_schedule\.MAX"),
+        ("import tvm; tvm.meta_schedule.LIST[0]", r"tvm\.meta_schedule\.LIST"),
+        ("import tvm; assert not isinstance(1, tvm.relay.Function)", None),
+        ("import tvm; assert not issubclass(int, tvm.relay.Function)", None),
+        ("import tvm\ndef f(x: tvm.relay.Function | None) -> None | tvm.relay.Call: pass", None),
+        ("from tvm.tir.transform import StorageRewrite", None),
+        ("import tvm; tvm.tir.transform.TextureFlatten()", r"tir\.transform\.TextureFlatten"),
+        ("import tvm; tvm.target.VirtualDevice()", r"tvm\.target\.VirtualDevice"),
+    ],
+)
+def test_what_is_not_built_says_so_when_it_is_used(text, named):
+    if named is None:
+        exec(text, {})
+    else:
+        with pytest.raises(NotBuilt, match=f"{named} is not built yet"):
+            exec(text, {})
+
+
+def test_te_schedules_say_what_works_instead():
+    from tvm import te
+
+    A = te.placeholder((4,), name="A")
+    with pytest.raises(NotBuilt, match=r"te\.create_schedule is not built yet") as caught:
+        te.create_schedule(te.compute((4,), lambda i: A[i]).op)
+    assert "te.create_prim_func" in caught.value.hint
+
+
+def test_stand_ins_show_what_they_are():
+    import tvm
+
+    assert repr(tvm.relay) == "<module 'tvm.relay', which is not built>"
+    assert repr(tvm.relay.build) == "<tvm.relay.build, which is not built>"
+    assert tvm.relay.__name__ == "tvm.relay"
+    with pytest.raises(AttributeError):
+        tvm.relay.build.__wrapped__
+
+
+def test_what_the_peer_does_not_have_either():
+    import tvm
+
+    with pytest.raises(ModuleNotFoundError, match=r"No module named 'tvm\.nonsense'"):
+        importlib.import_module("tvm.nonsense")
+    with pytest.raises(ModuleNotFoundError, match=r"No module named 'tvm\.te\.nonsense'"):
+        importlib.import_module("tvm.te.nonsense")
+    with pytest.raises(AttributeError, match="has no attribute 'placeholdr'; did you mean placeholder"):
+        tvm.te.placeholdr
+    with pytest.raises(AttributeError, match="module 'tvm' has no attribute 'biuld'; did you mean build"):
+        tvm.biuld
+    with pytest.raises(ImportError, match="cannot import name 'nonsense'"):
+        exec("from tvm.tir.expr import nonsense", {})
+    assert not hasattr(tvm, "nonsense")
+
+
+def test_views():
+    import tvm
+    import tvm.ir.module
+
+    assert "IRModule" in dir(tvm.ir.module) and "build" in dir(tvm)
+    names_of_it: dict[str, object] = {}
+    exec("from tvm.ir.module import *", names_of_it)
+    assert names_of_it["IRModule"] is loopwright.IRModule
+    assert repr(tvm) == "<module 'tvm': names of loopwright, loopwright.runtime, loopwright.compat.ffi_base>"
+    assert tvm.__file__ == loopwright.__file__
+    assert tvm.__version__ == "0.15.0" and loopwright.__version__ != tvm.__version__
+    assert "module" not in vars(loopwright.ir)  # nothing of the peer's is written into our modules
+
+
+def test_closing_the_door_leaves_nothing():
+    import tvm
+    import tvm.ir.module
+
+    assert isinstance(tvm.target.VirtualDevice, StandIn)
+    assert door.is_open()
+    door.uninstall()
+    door.uninstall()
+    assert not door.is_open()
+    assert not [name for name in sys.modules if name.split(".")[0] == "tvm"]
+    assert type(loopwright.te) is types.ModuleType
+    with pytest.raises(AttributeError):
+        loopwright.target.VirtualDevice
+    with pytest.raises(ModuleNotFoundError):
+        importlib.import_module("tvm")
+
+
+def test_installing_twice_does_nothing():
+    before = list(sys.meta_path)
+    door.install()
+    assert sys.meta_path == before
+
+
+@pytest.fixture
+def peer(tmp_path, monkeypatch):
+    """A TVM that is installed."""
+    door.uninstall()
+    (tmp_path / "tvm").mkdir()
+    (tmp_path / "tvm" / "__init__.py").write_text("__version__ = '0.15.dev'\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    yield tmp_path
+    sys.modules.pop("tvm", None)
+
+
+def test_an_installed_peer_wins_unless_it_is_replaced(peer):
+    with pytest.warns(door.PeerInstalled, match=r"the real TVM is installed \(.*\), and stays what `import tvm` means"):
+        door.install()
+    assert not door.is_open()
+    assert importlib.import_module("tvm").__version__ == "0.15.dev"
+    with pytest.raises(door.PeerAlreadyImported, match=r"tvm 0\.15\.dev is imported already, and is not Loopwright"):
+        door.install(replace=True)
+    with pytest.warns(door.PeerInstalled):
+        door.install()
+    del sys.modules["tvm"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        door.install(replace=True)
+    assert importlib.import_module("tvm").te is loopwright.te
+
+
+@pytest.mark.parametrize(
+    ("environment", "version", "warned"), [({}, "0.15.dev", True), ({"LOOPWRIGHT_REPLACE_TVM": "1"}, "0.15.0", False)]
+)
+def test_the_door_as_an_import(peer, environment, version, warned):
+    code = "import loopwright.compat.tvm, tvm; print(tvm.__version__)"
+    environment = {"PYTHONPATH": str(peer), **environment}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
+    assert done.stdout == f"{version}\n"
+    assert ("PeerInstalled" in done.stderr) == warned
+
+
+def test_loopwright_itself_has_the_names():
+    door.uninstall()
+    code = """
+import loopwright as tvm
+from loopwright import te, tir, nd, runtime, driver, testing, contrib, support, error, instrument, transform, arith, ir
+for name in "build lower cpu opencl device register_func get_global_func convert TVMError IRModule DataType".split():
+    assert getattr(tvm, name) is not None, name
+assert tvm.contrib.utils.tempdir and tvm.driver.build_module.get_binds and tvm.runtime.load_module
+assert "testing" in dir(tvm)
+try:
+    tvm.relay
+except AttributeError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "'loopwright.relay' is not built yet; the README lists what works today\n"
+
+
+def test_a_path_whose_last_part_is_a_function_of_ours():
+    from tvm.tir.transform.function_pass import prim_func_pass
+
+    assert prim_func_pass is loopwright.transform.prim_func_pass
+
+
+def test_what_is_built_is_not_said_to_come():
+    door.uninstall()
+    built = [path for path in paths.TO_COME if door._find_ours(f"loopwright.{path}") is not None]
+    assert not built, f"remove from paths.TO_COME: {', '.join(built)}"
