@@ -13,22 +13,27 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 # Public name → module that holds it; loaded on first use (PEP 562), so that `import loopwright` stays fast.
-_NAMES = {
-    "build": "loopwright.build",
-    "lower": "loopwright.build",
-    "IRModule": "loopwright.ir",
-    "DataType": "loopwright.runtime.dtype",
-    "Target": "loopwright.target",
-    "PassContext": "loopwright.transform",
-    "cpu": "loopwright.runtime",
-    "cuda": "loopwright.runtime",
-    "device": "loopwright.runtime",
-    "TVMError": "loopwright.error",
-    "LoopwrightError": "loopwright.runtime.errors",
+_HOMES = {
+    "loopwright.build": "build lower",
+    "loopwright.error": "TVMError register_error",
+    "loopwright.ir": "IRModule",
+    "loopwright.runtime": "cl convert cpu cuda device ext_dev get_global_func gpu hexagon metal mtl opencl "
+    "register_func rocm vpi vulkan webgpu",
+    "loopwright.runtime.dtype": "DataType",
+    "loopwright.runtime.errors": "LoopwrightError",
+    "loopwright.target": "Target",
+    "loopwright.tir": "PrimExpr",
+    "loopwright.transform": "PassContext",
 }
-_MODULES = "analysis arith error evaluator ir nd runtime script target te tir transform".split()
+_NAMES = {name: module for module, names in _HOMES.items() for name in names.split()}
+_MODULES = {
+    name: f"loopwright.{name}"
+    for name in "analysis arith contrib driver error evaluator ir nd runtime script support target te testing tir "
+    "transform".split()
+}
+_MODULES["instrument"] = "loopwright.ir.instrument"
 # Names that users of a full stack look for, and that are not here yet.
-_TO_COME = "auto_scheduler autotvm contrib driver micro meta_schedule relay relax rpc testing topi".split()
+_TO_COME = "auto_scheduler autotvm micro meta_schedule relay relax rpc topi".split()
 
 __all__ = [*_NAMES, *_MODULES]
 
@@ -37,7 +42,7 @@ def __getattr__(name: str) -> Any:
     if name in _NAMES:
         value = getattr(importlib.import_module(_NAMES[name]), name)
     elif name in _MODULES:
-        value = importlib.import_module(f"loopwright.{name}")
+        value = importlib.import_module(_MODULES[name])
     elif name in _TO_COME:
         raise AttributeError(f"'loopwright.{name}' is not built yet; the README lists what works today")
     else:

@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from time import perf_counter
 from typing import Any
 
@@ -16,11 +16,18 @@ from loopwright.ir.expr import Producer, Var
 from loopwright.ir.function import IRModule, PrimFunc
 from loopwright.ir.verifier import verify
 from loopwright.runtime.errors import LoopwrightError, NotBuilt, with_article
-from loopwright.target import Target, describe, require_buildable
+from loopwright.target import CpuDescription, Target, describe, require_buildable
 
 
 class NotBuildable(LoopwrightError, ValueError):
-    """`build` or `lower` was given something that is no program."""
+    """`build` or `lower` was given something that is no program.
+
+    For example:
+
+        import loopwright
+
+        loopwright.build("add.py")
+    """
 
     code = "LW0790"
 
@@ -49,6 +56,15 @@ class ArgsWithoutSchedule(LoopwrightError, TypeError):
     """`args` was given for a program that says itself what its parameters are.
 
     Only a te schedule leaves them open. The second argument of `build` and `lower` is `args`: a target has its name.
+
+    For example:
+
+        import loopwright
+        from loopwright import te
+
+        A = te.placeholder((8,), name="A")
+        B = te.compute((8,), lambda i: A[i] + 1, name="B")
+        loopwright.build(te.create_prim_func([A, B]), "llvm")  # target="llvm"
     """
 
     code = "LW0791"
@@ -62,7 +78,17 @@ class ArgsWithoutSchedule(LoopwrightError, TypeError):
 
 
 class BadFunctionName(LoopwrightError, TypeError):
-    """A compiled function is found by its name, which is a text that is not empty."""
+    """A compiled function is found by its name, which is a text that is not empty.
+
+    For example:
+
+        import loopwright
+        from loopwright import te
+
+        A = te.placeholder((8,), name="A")
+        B = te.compute((8,), lambda i: A[i] + 1, name="B")
+        loopwright.build([A, B], name="")
+    """
 
     code = "LW0792"
 
@@ -71,7 +97,18 @@ class BadFunctionName(LoopwrightError, TypeError):
 
 
 class NameClash(LoopwrightError, ValueError):
-    """Two functions of one program would be compiled under the same name."""
+    """Two functions of one program would be compiled under the same name.
+
+    For example:
+
+        import loopwright
+        from loopwright import ir, te
+
+        A = te.placeholder((8,), name="A")
+        B = te.compute((8,), lambda i: A[i] + 1, name="B")
+        func = te.create_prim_func([A, B]).with_attr("global_symbol", "add")
+        loopwright.build(ir.IRModule({"first": func, "second": func}))
+    """
 
     code = "LW0793"
 
@@ -102,22 +139,22 @@ def build(
     name: str = "main",
     binds: Any = None,
 ) -> Any:
-    """A runtime Module of native functions from a PrimFunc, an IRModule, or te tensors.
+    """A runtime Module of native functions from a PrimFunc, an IRModule, te tensors, or `{target: IRModule}`.
 
     The module is callable (its entry function), holds each function by name, and shows its source with
-    `get_source("ll")` and `get_source("asm")`. Without `target`, the current target or else `llvm` for this machine.
+    `get_source("ll")` and `get_source("asm")`, or, for target "c", `get_source("c")` and `get_source("h")`. Without
+    `target`, the current target or else `llvm` for this machine.
     """
     from loopwright.analysis import check_program
-    from loopwright.codegen.llvm import make_module
     from loopwright.transform import lower as run_pipeline
 
     if target_host is not None:
         warnings.warn("target_host is deprecated: use Target(target, host=...)", DeprecationWarning, stacklevel=2)
+    if isinstance(inputs, Mapping) and inputs and args is None and target is None:
+        return _build_each(inputs)
     start = perf_counter()
     chosen = Target(target) if target is not None else Target.current(allow_none=True) or Target("llvm")
     require_buildable(chosen)
-    if chosen.kind != "llvm":
-        raise NotBuilt(f"code generation for target {chosen.kind}", 'build for target "llvm"')
     _refuse_binds(binds)
     module = as_module(inputs, args, name)
     verify(module)
@@ -125,9 +162,30 @@ def build(
     checked = perf_counter()
     lowered = run_pipeline(module, chosen)
     finished = perf_counter()
-    made = make_module(lowered, describe(chosen), _entry_name(module))
+    made = _code_generator(chosen)(lowered, describe(chosen), _entry_name(module))
     made.timings = {"check": checked - start, "lower": finished - checked, **made.timings}
     return made
+
+
+def _build_each(programs: Mapping[Any, Any]) -> Any:
+    """The module of the first target, which imports those of the others; `programs` says what is built for each."""
+    if not all([isinstance(program, (IRModule, PrimFunc)) for program in programs.values()]):
+        raise NotBuildable(programs)
+    first, *others = [build(program, target=target) for target, program in programs.items()]
+    for module in others:
+        first.import_module(module)
+    return first
+
+
+def _code_generator(target: Target) -> Callable[[IRModule, CpuDescription, str | None], Any]:
+    """What makes a runtime Module for targets of that kind."""
+    if target.kind == "c":
+        from loopwright.codegen.source import make_c_module
+
+        return make_c_module
+    from loopwright.codegen.llvm import make_module
+
+    return make_module
 
 
 def as_module(inputs: Any, args: Sequence[Any] | None = None, name: str = "main") -> IRModule:
@@ -140,7 +198,8 @@ def as_module(inputs: Any, args: Sequence[Any] | None = None, name: str = "main"
         _require_distinct_symbols(inputs.functions_items())
         return inputs
     if isinstance(inputs, PrimFunc):
-        symbol = inputs.attrs.get("global_symbol", name)
+        # A name that is asked for wins over the function's own; the default is no wish.
+        symbol = name if name != "main" else inputs.attrs.get("global_symbol", name)
         return IRModule({str(symbol): inputs.with_attr("global_symbol", symbol)})
     from loopwright import te
 

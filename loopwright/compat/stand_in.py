@@ -1,0 +1,94 @@
+"""StandIn: a name of the peer's that is not built here. It can be imported and passed on; using it raises `NotBuilt`.
+
+A script often imports more than it uses: `from tvm import relay, te` must not fail in a script that needs te alone. So
+the error comes with the first use, and names what was used: `tvm.relay.nn.conv2d is not built yet`.
+"""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any, NoReturn
+
+from loopwright.runtime.errors import NotBuilt
+
+# Path of a feature, without `tvm.` → what works today instead. The longest path that fits is taken.
+_INSTEAD = {
+    "relay": "models are not here yet: write the computation with te or script, and compile it with build",
+    "relax": "models are not here yet: write the computation with te or script, and compile it with build",
+    "topi": "there is no operator library yet: write the operator with te.compute",
+    "autotvm": "there is no search yet: schedule by hand with tir.Schedule",
+    "auto_scheduler": "there is no search yet: schedule by hand with tir.Schedule",
+    "meta_schedule": "there is no search yet: schedule by hand with tir.Schedule",
+    "rpc": "there are no remote machines yet: build and run in this process",
+    "micro": "build for the target and link the object yourself",
+    "contrib.graph_executor": "models are not here yet: build a function, and call it",
+    "te.create_schedule": "te.create_prim_func([inputs…, outputs…]) makes a function for tir.Schedule and build",
+    "te.schedule": "te.create_prim_func([inputs…, outputs…]) makes a function for tir.Schedule and build",
+    "tir.transform": "lower(program) runs all lowering passes; transform.stages(program) gives the program after each",
+}
+
+
+def not_built(path: str) -> NotBuilt:
+    """The error for using `path` (without `tvm.`)."""
+    parts = path.split(".")
+    prefixes = (".".join(parts[:count]) for count in range(len(parts), 0, -1))
+    hint = next((_INSTEAD[prefix] for prefix in prefixes if prefix in _INSTEAD), None)
+    return NotBuilt(f"tvm.{path}", hint)
+
+
+class StandIn:
+    """What a script gets for a name that is not built; attributes of it are stand-ins too."""
+
+    __slots__ = ("_path",)
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def __getattr__(self, name: str) -> StandIn:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return StandIn(f"{self._path}.{name}")
+
+    def _used(self, *_: Any, **__: Any) -> NoReturn:
+        raise not_built(self._path)
+
+    # Everything one can do with a function, a class, a context manager or a value.
+    __call__ = __getitem__ = __setitem__ = __iter__ = __len__ = __contains__ = __enter__ = __mro_entries__ = _used
+    __int__ = __float__ = __index__ = __bool__ = __lt__ = __le__ = __gt__ = __ge__ = __neg__ = _used
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _used
+
+    def __exit__(self, *_: object) -> None:
+        """Only here because `with` looks for it before it calls `__enter__`, which raises."""
+
+    def __instancecheck__(self, instance: object) -> bool:
+        return False  # there is no such class, so nothing is an instance of it
+
+    def __subclasscheck__(self, subclass: type) -> bool:
+        return False
+
+    def __or__(self, other: object) -> StandIn:
+        return self  # in an annotation: Function | None
+
+    __ror__ = __or__
+
+    def __repr__(self) -> str:
+        return f"<tvm.{self._path}, which is not built>"
+
+
+class StandInModule(ModuleType):
+    """A module of the peer's that is not built: its names are stand-ins, its submodules are modules like it."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"tvm.{path}", f"tvm.{path}, which is not built.")
+        self.__path__: list[str] = []  # a package, whatever it was: `import tvm.relay.op.nn` goes on from here
+        self._path = path
+
+    def __getattr__(self, name: str) -> StandIn:
+        if name == "__all__":
+            raise not_built(f"{self._path}.*")  # a star import has to know the names
+        if name.startswith("__"):
+            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+        return StandIn(f"{self._path}.{name}")
+
+    def __repr__(self) -> str:
+        return f"<module 'tvm.{self._path}', which is not built>"

@@ -1,0 +1,24 @@
+"""Tools around the compiler: C compilers, archives, temporary folders, worker processes, other libraries' tensors.
+
+Each file is one of them, and imports nothing of the compiler: `utils.py` (`tempdir`), `cc.py` (compile and link),
+`tar.py`, `clang.py`, `nvcc.py`, `dlpack.py`, `popen_pool.py`. They load when first used.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+_MODULES = ("cc", "clang", "dlpack", "graph_executor", "nvcc", "popen_pool", "tar", "utils")
+
+__all__ = list(_MODULES)
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

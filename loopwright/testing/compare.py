@@ -1,0 +1,87 @@
+"""CompareBeforeAfter: a test that says what a pass makes of a program.
+
+    class TestRemovesOne(CompareBeforeAfter):
+        transform = transform.simplify
+
+        def before(A: T.Buffer((4,), "float32")):
+            for i in range(4):
+                A[i * 1] = T.float32(0)
+
+        def expected(A: T.Buffer((4,), "float32")):
+            for i in range(4):
+                A[i] = T.float32(0)
+
+`before` and `expected` are programs (a PrimFunc, an IRModule), functions in the script language as above, or methods
+and fixtures that return a program. `expected` may be an exception class: the pass must raise it.
+"""
+
+from __future__ import annotations
+
+import inspect
+from types import FunctionType
+from typing import Any
+
+from loopwright.ir import IRModule, PrimFunc, assert_structural_equal
+from loopwright.testing.marks import load_pytest
+
+
+class CompareBeforeAfter:
+    """Subclass it and define `before`, `expected` and `transform`; the test is `test_compare`."""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        for name in ("before", "expected", "transform"):
+            if name in cls.__dict__:
+                setattr(cls, name, _as_fixture(name, cls.__dict__[name]))
+
+    def test_compare(self, before: Any, expected: Any, transform: Any) -> None:
+        """The pass makes `expected` of `before`, or raises it."""
+        if inspect.isclass(expected) and issubclass(expected, Exception):
+            with load_pytest().raises(expected):
+                transform(_as_given(before, transform))
+            return
+        after = transform(_as_given(before, transform))
+        if isinstance(expected, PrimFunc):
+            after = _only_function(after)
+            # The name of a function is where it stands; one that was not decorated has another than the other side.
+            after, expected = after.without_attr("global_symbol"), expected.without_attr("global_symbol")
+        assert_structural_equal(after, expected)
+
+
+def _as_fixture(name: str, value: Any) -> Any:
+    pytest = load_pytest()
+    if not isinstance(value, FunctionType):
+        if hasattr(value, "_pytestfixturefunction") or type(value).__name__ == "FixtureFunctionDefinition":
+            return value
+
+        def constant(self: Any) -> Any:
+            return value
+
+        return pytest.fixture(name=name)(constant)
+    first = next(iter(inspect.signature(value).parameters), None)
+    if name != "transform" and first != "self":
+        from loopwright.script import tir as T
+
+        program = T.prim_func(value)
+
+        def script(self: Any) -> Any:
+            return program
+
+        return pytest.fixture(name=name)(script)
+    return pytest.fixture(name=name)(value)
+
+
+def _as_given(program: Any, transform: Any) -> Any:
+    """A pass takes a module; what a user wrote as a function takes what it takes."""
+    if isinstance(program, PrimFunc) and not isinstance(transform, FunctionType):
+        name = str(program.attrs.get("global_symbol", "main"))
+        return IRModule({name: program.with_attr("global_symbol", name)})
+    return program
+
+
+def _only_function(program: Any) -> Any:
+    if isinstance(program, IRModule):
+        functions = [function for _, function in program.functions_items()]
+        if len(functions) == 1:
+            return functions[0]
+    return program
