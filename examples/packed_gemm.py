@@ -34,13 +34,17 @@ FLOAT_BYTES = 4
 
 @dataclass(frozen=True)
 class Tiles:
-    """Sizes of the five loops: `mr` × `nr` results in registers, `mc` × `kc` of A and `kc` × `nc` of B packed."""
+    """Sizes of the five loops: `mr` × `nr` results in registers, `mc` × `kc` of A and `kc` × `nc` of B packed.
+
+    The micro-kernel does `ku` steps of the reduction for each turn of its loop.
+    """
 
     mr: int
     nr: int
     mc: int
     nc: int
     kc: int
+    ku: int
     lanes: int
 
 
@@ -61,7 +65,7 @@ def choose_tiles(m: int, n: int, k: int, cpu: CpuDescription) -> Tiles:
     kc = _part(k, min(256, max(64, caches.l1d * 4 // 3 // (nr * FLOAT_BYTES))), 1)
     mc = _part(m, max(mr, caches.l2 // 8 // (kc * FLOAT_BYTES)), mr)
     nc = _part(n, 4096, nr)
-    return Tiles(mr, nr, mc, nc, kc, lanes)
+    return Tiles(mr, nr, mc, nc, kc, 2 - kc % 2, lanes)
 
 
 def _fit(size: int, tile: int) -> float:
@@ -99,8 +103,8 @@ def packed_gemm(m: int, n: int, k: int, tiles: Tiles | None = None) -> Schedule:
     init = sch.decompose_reduction(block, i)
     ic, ir, im = sch.split(i, [None, t.mc // mr, mr])
     jc, jr, jn = sch.split(j, [None, t.nc // nr, nr])
-    pc, p = sch.split(r, [None, t.kc])
-    sch.reorder(jc, pc, ic, jr, ir, p, im, jn)
+    pc, p, pu = sch.split(r, [None, t.kc // t.ku, t.ku])
+    sch.reorder(jc, pc, ic, jr, ir, p, pu, im, jn)
 
     # What is packed, and where: each panel is laid out in the order in which the micro-kernel reads it.
     packed_b = sch.stage(block, pc, "B", layout=lambda k, j: (j // nr, k, j % nr))
@@ -108,9 +112,10 @@ def packed_gemm(m: int, n: int, k: int, tiles: Tiles | None = None) -> Schedule:
     tile_in = sch.stage(block, ir, "C", "local")
     tile_out = sch.get_block("C_unstage")
 
-    sch.prefetch(block, p, "A_stage", distance=16)
+    sch.prefetch(block, p, "A_stage", distance=16 // t.ku)
 
     # The micro-kernel: constant indices after unrolling, so the tile becomes registers.
+    sch.unroll(pu)
     sch.unroll(im)
     _vectors(sch, jn, t.lanes)
     for copy in (tile_in, tile_out):

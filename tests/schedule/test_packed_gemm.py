@@ -25,7 +25,7 @@ packed = importlib.util.module_from_spec(_SPEC)
 sys.modules["packed_gemm"] = packed
 _SPEC.loader.exec_module(packed)
 
-SMALL = packed.Tiles(mr=3, nr=8, mc=6, nc=16, kc=5, lanes=4)
+SMALL = packed.Tiles(mr=3, nr=8, mc=6, nc=16, kc=5, ku=1, lanes=4)
 
 
 def assert_product(sch: Schedule, m: int, n: int, k: int) -> None:

@@ -18,6 +18,7 @@ from loopwright.codegen.llvm.engine import (
     load,
     require_runnable,
 )
+from loopwright.codegen.llvm.laid_out import is_laid_out
 from loopwright.runtime import ffi, thread_pool
 from loopwright.runtime.c_header import c_header
 from loopwright.runtime.module import Module
@@ -42,7 +43,7 @@ def make_module(module: ir.IRModule, cpu: CpuDescription, entry_name: str | None
     constants: dict[str, bytes] = {}
     text = emit_module(module, cpu, description, constants)
     emitted = perf_counter()
-    compiled = compile_text(text, cpu, data=constants)
+    compiled = compile_text(text, cpu, data=constants, laid_out=is_laid_out(module))
     linking = perf_counter()
     made = CompiledModule(
         {},
