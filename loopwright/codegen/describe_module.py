@@ -99,7 +99,7 @@ def written_pointers(function: ir.PrimFunc) -> set[ir.Var]:
         if isinstance(node, ir.BufferStore):
             written.add(node.buffer.data)
         elif isinstance(node, ir.Call) and not (isinstance(node.op, ir.Op) and node.op.is_pure):
-            if node.op.name == "tir.prefetch":
+            if node.op.name == "tir.prefetch" or _only_reads(node):
                 return False  # takes an address, but writes nothing there
             for arg in node.args:
                 ir.pre_order_visit(arg, escapes)
@@ -116,6 +116,12 @@ def written_pointers(function: ir.PrimFunc) -> set[ir.Var]:
 
     ir.pre_order_visit(function.body, look)
     return written
+
+
+def _only_reads(call: ir.Call) -> bool:
+    """Whether it is an LLVM intrinsic that reads from the address it takes."""
+    name = call.args[0] if call.args else None
+    return isinstance(name, ir.StringImm) and name.value in ("llvm.x86.tileloadd64", "llvm.x86.ldtilecfg")
 
 
 def written_arguments(function: ir.PrimFunc) -> list[int]:

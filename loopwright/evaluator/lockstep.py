@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+from loopwright.analysis.vector_loops import runs_in_lockstep
 from loopwright.evaluator.places import Run
 from loopwright.evaluator.statements import OnStep, StatementCompiler
 from loopwright.ir import (
@@ -20,7 +21,6 @@ from loopwright.ir import (
     BufferStore,
     DeclBuffer,
     For,
-    ForKind,
     IfThenElse,
     LetStmt,
     SeqStmt,
@@ -40,7 +40,7 @@ class LockstepCompiler(StatementCompiler):
         self.lanes_from = 0  # the first slot that lanes keep for themselves
 
     def visit_For(self, stmt: For) -> Run:
-        if stmt.kind != ForKind.VECTORIZED or self.in_lockstep:
+        if self.in_lockstep or not runs_in_lockstep(stmt):
             return super().visit_For(stmt)
         low = self.concrete(stmt.min, self.visit(stmt.min))
         extent = self.concrete(stmt.extent, self.visit(stmt.extent))

@@ -18,6 +18,7 @@ from loopwright.codegen.llvm import emit_module
 from loopwright.ir import intrinsics
 from loopwright.runtime import call_errors
 from loopwright.runtime.errors import LoopwrightError
+from loopwright.script import tir as T
 from loopwright.target import host_description
 from loopwright.transform import lower
 from tests.agreement import assert_agreement
@@ -419,8 +420,26 @@ def test_narrow_arguments_of_external_functions_are_extended():
 def test_a_shape_symbol_that_no_argument_gives_is_a_user_error():
     n, m = ir.Var("n"), ir.Var("m")
     A = ir.decl_buffer((n * m,), "float32", "A")
-    with pytest.raises(LoopwrightError, match="main: nothing gives the value of n, which an argument.s shape"):
+    with pytest.raises(LoopwrightError, match=r"main: nothing gives the value of n, which an argument.s shape"):
         lw.build(ir.PrimFunc([A], ir.Evaluate(0)))
+
+
+@T.prim_func
+def signs_as_unsigned(A: T.Buffer((3,), "bool"), C: T.Buffer((2,), "float32")):
+    B = T.decl_buffer((3, 3), "int16")
+    for i, j in T.grid(3, 3):
+        B[i, j] = T.Cast("int16", A[i]) % T.int16(7) // T.int16(-3)
+    for i in range(2):
+        C[i] = T.float32(1)
+        for k in range(3):
+            C[i] = T.Cast("float32", T.bitwise_and(T.Cast("uint64", B[i, k]), T.Cast("uint64", B[k, i]))) + C[i]
+
+
+def test_minus_one_as_an_unsigned_number_stays_large():
+    """LLVM's SLP vectorizer took it for a number of 32 bits."""
+    a, c = np.array([True, True, True]), np.zeros(2, np.float32)
+    lw.build(signs_as_unsigned)(a, c)
+    np.testing.assert_array_equal(c, np.float32(3 * 2.0**64))
 
 
 # --- LLVM ---------------------------------------------------------------------------------------------------------

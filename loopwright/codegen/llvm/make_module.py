@@ -19,7 +19,7 @@ from loopwright.codegen.llvm.engine import (
     require_runnable,
 )
 from loopwright.codegen.llvm.laid_out import is_laid_out
-from loopwright.runtime import ffi, thread_pool
+from loopwright.runtime import amx, ffi, thread_pool
 from loopwright.runtime.c_header import c_header
 from loopwright.runtime.module import Module
 from loopwright.target import CpuDescription
@@ -75,6 +75,8 @@ def _functions(
     """The callable of each function. Code that cannot run here, or calls what is not there, says so when called."""
     if not is_runnable(cpu):
         return {name: lambda *_: require_runnable(cpu) for name in names}  # which refuses, and says why
+    if "@llvm.x86.ldtilecfg" in compiled.ll:
+        amx.require()
     try:
         loaded = load(compiled, {**ffi.symbols(), **thread_pool.symbols()})
     except MissingSymbols:
