@@ -137,19 +137,21 @@ CONFIG_KEYS: Final[dict[str, ConfigKey]] = {
     "tir.debug_keep_trivial_loop": ConfigKey(bool, False, "keep loops of one iteration"),
     "tir.add_lower_pass": ConfigKey(list, [], "(phase, pass) pairs to run between the phases of lowering"),
     "tir.UnrollLoop": ConfigKey(UnrollLoopConfig, UnrollLoopConfig(), "which loops the explicit unroller writes out"),
-    "tir.LoopPartition": ConfigKey(LoopPartitionConfig, LoopPartitionConfig(), _OFF),
-    "tir.InjectDoubleBuffer": ConfigKey(InjectDoubleBufferConfig, InjectDoubleBufferConfig(), _OFF),
+    "tir.LoopPartition": ConfigKey(LoopPartitionConfig, LoopPartitionConfig(), "how loops are cut at their guards"),
+    "tir.InjectDoubleBuffer": ConfigKey(InjectDoubleBufferConfig, InjectDoubleBufferConfig(), "how double buffers run"),
     "tir.Simplify": ConfigKey(SimplifyConfig, SimplifyConfig(), _OFF),
     "tir.RemoveNoOp": ConfigKey(RemoveNoOpConfig, RemoveNoOpConfig(), _OFF),
     "tir.HoistIfThenElse": ConfigKey(HoistIfThenElseConfig, HoistIfThenElseConfig(), _OFF),
-    "tir.HoistExpression": ConfigKey(HoistExpressionConfig, HoistExpressionConfig(), _OFF),
+    "tir.HoistExpression": ConfigKey(HoistExpressionConfig, HoistExpressionConfig(), "what hoist_expressions moves"),
+    "tir.disable_storage_rewrite": ConfigKey(bool, False, "give every buffer memory of its own"),
+    "tir.disable_cse_tir": ConfigKey(bool, False, "leave repeated expressions as they are"),
     "tir.vtcm_capacity": ConfigKey(int, 0, _OFF),
     "te.keep_schedule_record": ConfigKey(bool, False, _OFF),
     "cuda.kernels_output_dir": ConfigKey(str, "", _OFF),
     **{
         f"tir.{name}": ConfigKey(bool, False, _OFF)
         for name in (
-            "disable_storage_rewrite disable_cse_tir enable_equiv_terms_in_cse_tir detect_global_barrier enable_debug "
+            "enable_equiv_terms_in_cse_tir detect_global_barrier enable_debug "
             "use_async_copy ptx_ldg32 is_entry_func instrument_lwp merge_static_smem"
         ).split()
     },

@@ -15,7 +15,7 @@ from typing import Any
 from loopwright import transform as _own
 from loopwright.ir.functor import renew_defs
 from loopwright.ir.pass_names import PEER_PASSES
-from loopwright.ir.passes import Apply, ModulePass, Pass, PassContext, PassInfo, PrimFuncPass
+from loopwright.ir.passes import Apply, ModulePass, Pass, PassContext, PassInfo, PrimFuncPass, Sequential
 from loopwright.runtime.errors import NotBuilt
 from loopwright.transform import *  # noqa: F403
 
@@ -31,6 +31,26 @@ def VectorizeLoop(enable_vectorize: bool = True) -> Pass:
             return _own.vectorize_loops(mod)
 
     return ModulePass(change, PassInfo(0, "VectorizeLoop"))
+
+
+def NarrowDataType(target_bits: int) -> Pass:
+    """Index arithmetic in `target_bits` bits where that changes no value."""
+    return _own.narrow_data_type(target_bits)
+
+
+def BindTarget(target: Any) -> Pass:
+    """Every function without a target gets this one."""
+    return _own.bind_target(target)
+
+
+def CompactBufferAllocation(is_strict: bool = True) -> Pass:
+    """Allocations shrink to what is used of them; ours never grow a buffer, whatever `is_strict` says."""
+    return _own.compact_buffers
+
+
+def StorageFlatten(cache_line_size: int = 64, create_bound_attribute: bool = False) -> Pass:
+    """Realized buffers become allocations, and every buffer gets one dimension."""
+    return Sequential([_own.write_allocations, _own.flatten_buffers], name="StorageFlatten")
 
 
 def RenewDefs() -> Pass:

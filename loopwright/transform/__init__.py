@@ -28,6 +28,7 @@ from loopwright.transform.choose_index_width import choose_index_width
 from loopwright.transform.common_subexpressions import common_subexpressions
 from loopwright.transform.compact_buffers import compact_buffers
 from loopwright.transform.convert_for_loops_to_serial import convert_for_loops_to_serial
+from loopwright.transform.convert_ssa import convert_ssa
 from loopwright.transform.double_buffer import double_buffer
 from loopwright.transform.errors import (
     BadAnnotation,
@@ -58,6 +59,7 @@ from loopwright.transform.legalize_low_precision import legalize_low_precision
 from loopwright.transform.lower_blocks import lower_blocks
 from loopwright.transform.lower_custom_datatypes import lower_custom_datatypes
 from loopwright.transform.lower_intrinsics import lower_intrinsics
+from loopwright.transform.make_blocks_opaque import make_blocks_opaque
 from loopwright.transform.narrow_data_type import narrow_data_type
 from loopwright.transform.partition_loops import partition_loops
 from loopwright.transform.pipeline import CPU_PIPELINE, lower, pipeline, stages
@@ -66,6 +68,8 @@ from loopwright.transform.remove_assume import remove_assume
 from loopwright.transform.remove_no_op import remove_no_op
 from loopwright.transform.remove_store_undef import remove_store_undef
 from loopwright.transform.renew_definitions import renew_definitions
+from loopwright.transform.renormalize_splits import renormalize_splits
+from loopwright.transform.resolve_matches import resolve_matches
 from loopwright.transform.rewrite_unsafe_select import rewrite_unsafe_select
 from loopwright.transform.scalarize_vectors import scalarize_vectors
 from loopwright.transform.simplify import simplify
@@ -75,6 +79,7 @@ from loopwright.transform.unroll_loops import unroll_loops, unroll_small_loops
 from loopwright.transform.vectorize_loops import vectorize_loops
 from loopwright.transform.write_allocations import write_allocations
 from loopwright.transform.write_inits import write_inits
+from loopwright.transform.write_prefetches import write_prefetches
 
 __all__ = [
     "CPU_PIPELINE",
@@ -115,6 +120,7 @@ __all__ = [
     "common_subexpressions",
     "compact_buffers",
     "convert_for_loops_to_serial",
+    "convert_ssa",
     "double_buffer",
     "extract_constants",
     "flatten_buffers",
@@ -129,6 +135,7 @@ __all__ = [
     "lower_blocks",
     "lower_custom_datatypes",
     "lower_intrinsics",
+    "make_blocks_opaque",
     "module_pass",
     "narrow_data_type",
     "partition_loops",
@@ -141,6 +148,8 @@ __all__ = [
     "remove_no_op",
     "remove_store_undef",
     "renew_definitions",
+    "renormalize_splits",
+    "resolve_matches",
     "rewrite_unsafe_select",
     "scalarize_vectors",
     "simplify",
@@ -152,4 +161,5 @@ __all__ = [
     "vectorize_loops",
     "write_allocations",
     "write_inits",
+    "write_prefetches",
 ]

@@ -28,6 +28,7 @@ from loopwright.ir import (
     Allocate,
     BinaryExpr,
     Broadcast,
+    Buffer,
     BufferLoad,
     BufferStore,
     Cast,
@@ -57,7 +58,7 @@ from loopwright.ir.node import rewrite_tuple
 from loopwright.ir.passes import function_pass
 from loopwright.runtime.dtype import INT32, INT64
 from loopwright.transform.cpu_of import cpu_of
-from loopwright.transform.narrow_indices import narrow_indices
+from loopwright.transform.narrow_indices import narrow_indices, resized
 
 Interval = tuple[int, int]
 _ENDS: Final[dict[type, Callable[[int, int], int]]] = {
@@ -74,6 +75,7 @@ class _ChooseIndexWidth(Rewriter):
     def __init__(self) -> None:
         self.wide: dict[Var, Var] = {}  # a 32-bit variable → its 64-bit successor
         self.ranges: dict[Var, Interval] = {}
+        self.buffers: dict[Buffer, Buffer] = {}
         self.known: dict[int, tuple[Expr, Expr | None, Interval | None]] = {}  # by identity; the node is kept alive
 
     # -- values that keep their type
@@ -137,11 +139,16 @@ class _ChooseIndexWidth(Rewriter):
 
     # -- indices
 
+    def visit_Buffer(self, buffer: Buffer) -> Buffer:
+        """The size of a view may depend on the loop it is declared in, whose variable is another one now."""
+        return resized(buffer, self.wide, self.buffers, self.index)
+
     def visit_BufferLoad(self, load: BufferLoad) -> Expr:
-        return load.with_(indices=rewrite_tuple(load.indices, self.index))
+        return load.with_(buffer=self.visit_Buffer(load.buffer), indices=rewrite_tuple(load.indices, self.index))
 
     def visit_BufferStore(self, store: BufferStore) -> Stmt:
-        return store.with_(value=self.visit(store.value), indices=rewrite_tuple(store.indices, self.index))
+        indices = rewrite_tuple(store.indices, self.index)
+        return store.with_(buffer=self.visit_Buffer(store.buffer), value=self.visit(store.value), indices=indices)
 
     def index(self, expr: Expr) -> Expr:
         """`expr` as an index: 64 bits, through and through where that is the same value."""

@@ -82,6 +82,8 @@ class _Collect(Visitor):
         self.loops: list[tuple[Var, Range]] = []
         self.lets: list[Var] = []
         self.uses: dict[Var, _Use] = {}  # by memory
+        self.found: dict[Var, _Compact] = {}
+        self.has_notes = False  # on allocations, to be removed
 
     # -- what is around
 
@@ -107,6 +109,12 @@ class _Collect(Visitor):
         use.hidden = list(self.lets)
         self.uses[node.buffer_var] = use
         self.visit(node.body)
+        aligned = node.annotations.get(ALIGN_KEY)
+        self.has_notes = self.has_notes or ALIGN_KEY in node.annotations
+        if use.is_plain and (aligned or any(span is not None for span in use.spans)):
+            compact = _compacted(use, aligned, self.facts)
+            if compact is not None:
+                self.found[node.buffer_var] = compact
 
     def visit_DeclBuffer(self, node: DeclBuffer) -> None:
         use = self.uses.get(node.buffer.data)
@@ -207,8 +215,9 @@ class _Collect(Visitor):
 
 
 class _Compact(NamedTuple):
-    """The buffer that takes the place of another, and the index of the old one that is its first in each dimension."""
+    """The buffer that takes the place of an old one, and the index of the old one that is its first, each dimension."""
 
+    old: Buffer
     buffer: Buffer
     first: tuple[Expr, ...]
 
@@ -228,7 +237,7 @@ def _compacted(use: _Use, aligned: object, facts: Analyzer) -> _Compact | None:
     strides = buffer.strides
     if isinstance(aligned, (list, tuple)):
         strides = strides_for(tuple(shape), aligned) or strides
-    return _Compact(buffer.with_(shape=tuple(shape), strides=strides), tuple(first))
+    return _Compact(buffer, buffer.with_(shape=tuple(shape), strides=strides), tuple(first))
 
 
 def _extent(span: _Span, size: Expr, facts: Analyzer) -> int | None:
@@ -241,24 +250,18 @@ def _extent(span: _Span, size: Expr, facts: Analyzer) -> int | None:
 
 
 class _CompactBuffers(Rewriter):
-    def __init__(self, uses: Mapping[Var, _Use]) -> None:
-        self.uses = uses
+    def __init__(self, compact: Mapping[Var, _Compact]) -> None:
+        self.compact = compact
+        self.found = {each.old: each for each in compact.values()}
         self.facts = Analyzer()
-        self.found: dict[Buffer, _Compact] = {}
-
-    def visit_For(self, loop: For) -> Stmt:
-        # Not simplified: bounds around an allocation are asked for where spans were found.
-        with self.facts.bound(loop.loop_var, Range.from_min_extent(loop.min, loop.extent)):
-            return self.rebuild(loop)
 
     def visit_Allocate(self, node: Allocate) -> Stmt:
-        aligned = node.annotations.get(ALIGN_KEY)
-        use = self.uses[node.buffer_var]
-        compact = _compacted(use, aligned, self.facts)
-        annotations = {key: value for key, value in node.annotations.items() if key != ALIGN_KEY}
-        if compact is None or use.buffer is None:
-            return node.with_(body=self.visit(node.body), annotations=annotations if aligned else node.annotations)
-        self.found[use.buffer] = compact
+        annotations = node.annotations
+        if ALIGN_KEY in annotations:
+            annotations = {key: value for key, value in annotations.items() if key != ALIGN_KEY}
+        compact = self.compact.get(node.buffer_var)
+        if compact is None:
+            return node.with_(body=self.visit(node.body), annotations=annotations)
         buffer = compact.buffer
         extents = (allocated_size(buffer),) if buffer.strides else buffer.shape
         return node.with_(extents=extents, body=self.visit(node.body), annotations=annotations)
@@ -307,6 +310,6 @@ def compact_buffers(func: PrimFunc) -> PrimFunc:
     """An allocation shrinks to the part of it that is used where it lives."""
     collect = _Collect()
     collect.visit(func.body)
-    if not collect.uses:
+    if not collect.found and not collect.has_notes:
         return func
-    return func.with_(body=_CompactBuffers(collect.uses).visit(func.body))
+    return func.with_(body=_CompactBuffers(collect.found).visit(func.body))

@@ -30,6 +30,7 @@ from loopwright.ir import (
     Expr,
     For,
     IntImm,
+    IterVar,
     Let,
     LetStmt,
     Prefetch,
@@ -154,11 +155,11 @@ class _ForceNarrow(BufferRewriter):
         return realize.with_(iter_values=values, predicate=predicate, block=block)
 
     def visit_Block(self, block: Block) -> Stmt:
-        axes = []
-        for axis in block.iter_vars:
-            dom = None if axis.dom is None else self.visit_Range(axis.dom)
-            axes.append(axis.with_(dom=dom, var=self.successor(axis.var)))
-        return self.rebuild(block.with_(iter_vars=tuple(axes)))
+        return self.rebuild(block.with_(iter_vars=rewrite_tuple(block.iter_vars, self._axis)))
+
+    def _axis(self, axis: IterVar) -> IterVar:
+        dom = None if axis.dom is None else self.visit_Range(axis.dom)
+        return axis.with_(dom=dom, var=self.successor(axis.var))
 
 
 @function_pass

@@ -45,7 +45,9 @@ from loopwright.transform.pipeline_marks import DOUBLE_BUFFER
 from loopwright.transform.statements import flat_seq
 
 
-class _LowerBlocks(FoldingRewriter):
+class LowerBlocks(FoldingRewriter):
+    """Replaces blocks by their statements, and matched buffers by their regions."""
+
     def __init__(self) -> None:
         super().__init__()
         # A matched buffer → the buffer it is part of, and the first index of the region in each dimension.
@@ -141,4 +143,4 @@ class _LowerBlocks(FoldingRewriter):
 @deep
 def lower_blocks(func: PrimFunc) -> PrimFunc:
     """A block becomes the statements it stands for."""
-    return func.with_(body=_LowerBlocks().visit(func.body))
+    return func.with_(body=LowerBlocks().visit(func.body))

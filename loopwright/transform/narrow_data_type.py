@@ -16,6 +16,7 @@ from loopwright.arith import Analyzer
 from loopwright.ir import (
     Add,
     Broadcast,
+    Buffer,
     BufferLoad,
     BufferStore,
     Cast,
@@ -48,6 +49,7 @@ from loopwright.ir.node import rewrite_tuple
 from loopwright.ir.passes import Pass, PassInfo, PrimFuncPass
 from loopwright.runtime.dtype import DataType
 from loopwright.transform.errors import BadIndexWidth
+from loopwright.transform.narrow_indices import resized
 from loopwright.transform.purity import has_data
 
 _ARITHMETIC = (Add, Sub, Mul, FloorDiv, FloorMod, Div, Mod, Min, Max)
@@ -59,6 +61,7 @@ class _NarrowDataType(Rewriter):
         self.bits = bits
         self.facts = Analyzer()
         self.narrow_vars: dict[Var, Var] = {}
+        self.buffers: dict[Buffer, Buffer] = {}
 
     def fits(self, expr: Expr) -> bool:
         low, high = self.facts.interval(expr)
@@ -119,11 +122,15 @@ class _NarrowDataType(Rewriter):
                 return expr.with_(a=a, b=b)
         return self.rebuild(expr)
 
+    def visit_Buffer(self, buffer: Buffer) -> Buffer:
+        return resized(buffer, self.narrow_vars, self.buffers, self.index)
+
     def visit_BufferLoad(self, load: BufferLoad) -> Expr:
-        return load.with_(indices=rewrite_tuple(load.indices, self.index))
+        return load.with_(buffer=self.visit_Buffer(load.buffer), indices=rewrite_tuple(load.indices, self.index))
 
     def visit_BufferStore(self, store: BufferStore) -> Stmt:
-        return store.with_(value=self.visit(store.value), indices=rewrite_tuple(store.indices, self.index))
+        indices = rewrite_tuple(store.indices, self.index)
+        return store.with_(buffer=self.visit_Buffer(store.buffer), value=self.visit(store.value), indices=indices)
 
     def index(self, expr: Expr) -> Expr:
         narrow = self.narrow(expr) if self.is_wide(expr.dtype) else None

@@ -13,11 +13,13 @@ Used by `choose_index_width`.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from loopwright.ir import (
     Add,
     Broadcast,
+    Buffer,
     BufferLoad,
     BufferStore,
     Cast,
@@ -32,6 +34,7 @@ from loopwright.ir import (
     Var,
     cast,
     const,
+    uses_var,
 )
 from loopwright.ir.node import rewrite_tuple
 from loopwright.runtime.dtype import INT32, INT64
@@ -42,6 +45,7 @@ _LIMIT: Final = 1 << 31
 class _NarrowIndices(Rewriter):
     def __init__(self) -> None:
         self.narrow: dict[Var, Var] = {}  # a 64-bit loop variable → its 32-bit successor
+        self.buffers: dict[Buffer, Buffer] = {}
 
     def visit_Var(self, var: Var) -> Expr:
         successor = self.narrow.get(var)
@@ -59,11 +63,15 @@ class _NarrowIndices(Rewriter):
             loop_var=var, min=const(low.value, INT32), extent=const(extent.value, INT32), body=self.visit(loop.body)
         )
 
+    def visit_Buffer(self, buffer: Buffer) -> Buffer:
+        return resized(buffer, self.narrow, self.buffers, self.index)
+
     def visit_BufferLoad(self, load: BufferLoad) -> Expr:
-        return load.with_(indices=rewrite_tuple(load.indices, self.index))
+        return load.with_(buffer=self.visit_Buffer(load.buffer), indices=rewrite_tuple(load.indices, self.index))
 
     def visit_BufferStore(self, store: BufferStore) -> Stmt:
-        return store.with_(value=self.visit(store.value), indices=rewrite_tuple(store.indices, self.index))
+        indices = rewrite_tuple(store.indices, self.index)
+        return store.with_(buffer=self.visit_Buffer(store.buffer), value=self.visit(store.value), indices=indices)
 
     def index(self, expr: Expr) -> Expr:
         """`expr` as an index: 32 bits."""
@@ -88,6 +96,20 @@ class _NarrowIndices(Rewriter):
             narrow: Expr = self.visit(expr.value)
             return narrow
         return Cast(INT32.with_lanes(expr.dtype.lanes), self.visit(expr))
+
+
+def resized(
+    buffer: Buffer, successors: Mapping[Var, Var], known: dict[Buffer, Buffer], index: Callable[[Expr], Expr]
+) -> Buffer:
+    """`buffer`, or, where its size uses a variable that has a successor, one of the same memory that does not."""
+    found = known.get(buffer)
+    if found is None:
+        size = buffer.shape[0] if buffer.shape else None
+        found = buffer
+        if size is not None and type(size) is not IntImm and uses_var(size, successors.__contains__):
+            found = buffer.with_(shape=rewrite_tuple(buffer.shape, index))
+        known[buffer] = found
+    return found
 
 
 def narrow_indices(body: Stmt) -> Stmt:

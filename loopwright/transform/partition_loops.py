@@ -11,7 +11,15 @@
                                                      B[8 + j] = 0
 
 A parallel loop is not cut, for each part would start and end all threads: its body branches once an iteration instead.
-A vectorized loop has a constant length: where its guard ends is known only when the program runs, it becomes serial.
+A vectorized loop has a constant length. Where its guard ends is known only when the program runs, it becomes a serial
+loop over vectors of the machine's own length, then of 128 bits, and what is left runs one iteration after the other:
+
+    for j in T.vectorized(16):        →    for j_vector in range(min(n, 16) // 4):
+        if j < n:                              for j in T.vectorized(4):
+            B[j] = A[j]                            B[j_vector * 4 + j] = A[j_vector * 4 + j]
+                                           for j in range(min(n, 16) % 4):
+                                               B[min(n, 16) // 4 * 4 + j] = A[min(n, 16) // 4 * 4 + j]
+
 Copies cost code: nested cuts stop at a limit, and what is left keeps its guard.
 Needs: loops from 0, no blocks.  Leaves: no guard that a loop's bounds decide.
 """
@@ -25,6 +33,8 @@ from typing import Final, NamedTuple
 from loopwright.arith import Analyzer
 from loopwright.ir import (
     And,
+    BufferLoad,
+    BufferStore,
     Call,
     Expr,
     For,
@@ -51,15 +61,20 @@ from loopwright.ir import (
     logical_or,
     no_op,
     post_order_visit,
+    pre_order_visit,
     seq,
 )
-from loopwright.ir.passes import function_pass
+from loopwright.ir.passes import PassContext, function_pass
+from loopwright.target import CpuDescription
+from loopwright.transform.cpu_of import cpu_of
 from loopwright.transform.flat_index import add_index
 from loopwright.transform.folding import substitute_folding
 from loopwright.transform.guards import Guard, find_guards, has_guards, reaches
 from loopwright.transform.known_ops import IF_THEN_ELSE, LIKELY
 from loopwright.transform.renew_definitions import renew_definitions
+from loopwright.transform.size_facts import size_facts
 from loopwright.transform.statements import StmtRewriter, flat_seq
+from loopwright.transform.vectorize_loops import lanes_keep_apart
 
 MAX_COPIES: Final = 9  # of one statement, over all loops around it: both borders and the middle of two loops
 MAX_POINTS: Final = 4  # at which one loop is cut
@@ -67,8 +82,9 @@ MAX_NODES: Final = 5_000  # of a body that is copied
 
 
 class _PartitionLoops(StmtRewriter):
-    def __init__(self) -> None:
-        self.facts = Analyzer()
+    def __init__(self, facts: Analyzer, cpu: CpuDescription) -> None:
+        self.facts, self.cpu = facts, cpu
+        self.keep_unit_loops = PassContext.current().setting("tir.LoopPartition").no_unroll_loop_with_extent_one
         self.copies = 1  # of the statement at hand that exist by now
 
     def visit_LetStmt(self, let: LetStmt) -> Stmt:
@@ -152,16 +168,37 @@ class _PartitionLoops(StmtRewriter):
     def _cut(self, loop: For, parts: Sequence[_Part]) -> Stmt:
         """One loop a part."""
         made: list[Stmt] = []
-        kind, extent = loop.kind, parts[-1].high
-        if kind is ForKind.VECTORIZED and not all(isinstance(part.high, IntImm) for part in parts):
-            kind = ForKind.SERIAL
+        extent = parts[-1].high
         start = parts[0].low
         for part in parts:
             end = extent if part is parts[-1] else self._clamped(part.high, start, extent)
             if not is_no_op(part.body):
-                made.append(self._part(loop.with_(kind=kind, body=part.body), start, end, renew=bool(made)))
+                cut = loop.with_(body=part.body)
+                is_vector = loop.kind is ForKind.VECTORIZED
+                if is_vector and not isinstance(self.facts.simplify(end - start), IntImm):
+                    widths = _widths(loop, self.cpu) if lanes_keep_apart(loop.body) else []
+                    made.append(self._vectors(cut, start, end, widths, renew=bool(made)))
+                else:
+                    made.append(self._part(cut, start, end, renew=bool(made)))
             start = end
         return seq(made)
+
+    def _vectors(self, loop: For, start: Expr, end: Expr, widths: Sequence[int], renew: bool) -> Stmt:
+        """Iterations start to end, how many is known when the program runs: vectors, as many as fit, then the rest."""
+        count, old = self.facts.simplify(end - start), loop.loop_var
+        fitting = [width for width in widths if not self.facts.can_prove(count < const(width, old.dtype))]
+        if not fitting or self.copies > MAX_COPIES:
+            return self._part(loop.with_(kind=ForKind.SERIAL), start, end, renew)
+        width = const(fitting[0], old.dtype)
+        chunk = Var(f"{old.name}_vector", old.dtype)
+        body = renew_definitions(loop.body) if renew else loop.body
+        var = Var(old.name, old.dtype) if renew else old
+        index = add_index(chunk * width + var, start)
+        vector = loop.with_(loop_var=var, extent=width, body=substitute_folding(body, {old: index}))
+        whole = self.facts.simplify(count // width)
+        main = For(chunk, const(0, old.dtype), whole, ForKind.SERIAL, vector)
+        after = self.facts.simplify(start + whole * width)
+        return seq([self._inside(main), self._vectors(loop, after, end, fitting[1:], renew=True)])
 
     def _clamped(self, point: Expr, start: Expr, extent: Expr) -> Expr:
         """`point`, but not before `start` and not after the end of the loop."""
@@ -174,7 +211,7 @@ class _PartitionLoops(StmtRewriter):
         old = loop.loop_var
         if isinstance(count, IntImm) and count.value <= 0:
             return no_op()
-        if isinstance(count, IntImm) and count.value == 1:
+        if isinstance(count, IntImm) and count.value == 1 and not self.keep_unit_loops:
             new: Stmt = self.visit(substitute_folding(body, {old: start}))
             return new
         var = Var(old.name, old.dtype) if renew else old
@@ -199,6 +236,21 @@ class _PartitionLoops(StmtRewriter):
         for high, body in reversed(choices[:-1]):
             chain = _choose(var < high, body, chain)
         return no_op() if is_no_op(chain) else loop.with_(body=chain)
+
+
+def _widths(loop: For, cpu: CpuDescription) -> list[int]:
+    """How many lanes vectors have when fewer are wanted than `loop` has: the machine's own, then 128 bits of them."""
+    widest = 8
+
+    def look(node: object) -> None:
+        nonlocal widest
+        if isinstance(node, (BufferLoad, BufferStore)):
+            widest = max(widest, node.buffer.dtype.bits)
+
+    pre_order_visit(loop.body, look)
+    lanes = {cpu.native_vector_lanes(f"int{min(widest, 64)}"), 128 // min(widest, 64)}
+    extent = int(loop.extent)  # type: ignore[call-overload]
+    return sorted([width for width in lanes if 1 < width <= extent], reverse=True)
 
 
 class _Part(NamedTuple):
@@ -311,4 +363,4 @@ def fold(body: Stmt, truths: dict[Expr, bool]) -> Stmt:
 @deep
 def partition_loops(func: PrimFunc) -> PrimFunc:
     """Cut a loop where its guard changes, so that the hot part carries no branch."""
-    return func.with_(body=_PartitionLoops().visit(func.body))
+    return func.with_(body=_PartitionLoops(size_facts(func), cpu_of(func)).visit(func.body))

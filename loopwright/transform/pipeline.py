@@ -40,6 +40,7 @@ from loopwright.transform.simplify import simplify
 from loopwright.transform.skip_asserts import skip_asserts
 from loopwright.transform.software_pipeline import software_pipeline
 from loopwright.transform.unroll_loops import unroll_small_loops
+from loopwright.transform.use_tensor_intrinsics import use_tensor_intrinsics
 from loopwright.transform.vectorize_loops import vectorize_loops
 from loopwright.transform.write_allocations import write_allocations
 from loopwright.transform.write_inits import write_inits
@@ -55,6 +56,7 @@ class Step(NamedTuple):
 
 CPU_PIPELINE: list[Step] = [
     Step(skip_asserts, 1, "tir.disable_assert"),  # first: what is not there costs no later pass anything
+    Step(use_tensor_intrinsics, 1),  # before loops and inits change: blocks are matched as the schedule left them
     Step(canonicalize_loops, 1),  # before everything that reasons about loops: they start at 0 from here on
     Step(write_inits, 1),  # before blocks go: block iterators say which loops a reduction runs over
     Step(write_allocations, 1),  # after write_inits: an init stands inside the allocation it writes to

@@ -2,9 +2,9 @@
 
 Statement `a` of iteration i runs at time (i + stage of a, order of a). Where it touches a cell that statement `b`
 touches d iterations later, with a write among the two, its time must come first: stage of a < d + stage of b, or they
-are equal and the orders decide. The smaller d, the stronger that is, so the smallest d at which the two can meet
-decides. For indices c · i + rest it follows from the interval of the difference of the rests; where nothing can be
-said, the two may meet in neighbouring iterations.
+are equal and the orders decide. That fails for a few small d at most, so each of them is asked whether the two can
+meet there: for indices c · i + rest, whether some i solves all equations, the rests differing as intervals say. Where
+nothing can be said of an index, it may be equal.
 """
 
 from __future__ import annotations
@@ -105,74 +105,90 @@ def check_dependences(
         for then, b in enumerate(uses):
             if first == then:
                 continue
-            earliest = 0 if first < then else 1
-            for what, distance in _meetings(loop, a, b, earliest, private, facts):
-                later = distance + stages[then]
-                if stages[first] > later or (stages[first] == later and orders[first] > orders[then]):
-                    times = (stages[first], orders[first], stages[then], orders[then])
-                    raise PipelineBreaksDependence(loop, what, first, then, distance, times)
+            # From this distance on, the first still comes first.
+            enough = stages[first] - stages[then] + (1 if orders[first] > orders[then] else 0)
+            wrong = range(0 if first < then else 1, enough)
+            found = _meeting(loop, a, b, wrong, private, facts) if wrong else None
+            if found is not None:
+                times = (stages[first], orders[first], stages[then], orders[then])
+                raise PipelineBreaksDependence(loop, found[0], first, then, found[1], times)
 
 
-def _meetings(
-    loop: For, a: Touched, b: Touched, earliest: int, private: Collection[Var], facts: Analyzer
-) -> list[tuple[str, int]]:
-    """What both touch, one of them writing, and the least distance (from `earliest` on) at which they meet there."""
-    found: list[tuple[str, int]] = []
+def _meeting(
+    loop: For, a: Touched, b: Touched, distances: range, private: Collection[Var], facts: Analyzer
+) -> tuple[str, int] | None:
+    """What both may touch, one of them writing, at one of the distances; None when they never meet."""
     if a.has_effects and b.has_effects:
-        found.append(("the effects of its calls", earliest))
+        return "the effects of its calls", distances[0]
     shared = (a.memory() & b.written()) | (a.written() & b.memory())
     for data in sorted(shared, key=lambda var: var.name):
         if data in private:
-            if earliest == 0:
-                found.append((data.name, 0))
+            if distances[0] == 0:
+                return data.name, 0
             continue
         if data in a.pointers or data in b.pointers:
-            found.append((data.name, earliest))
-            continue
-        distances = [
-            distance
+            return data.name, distances[0]
+        pairs = [
+            _Pair.of(loop, one, other, facts)
             for one in a.accesses
             for other in b.accesses
             if one.buffer.data is data and other.buffer.data is data and (one.writes or other.writes)
-            if (distance := _least_distance(loop, one, other, earliest, facts)) is not None
         ]
-        if distances:
-            found.append((data.name, min(distances)))
-    return found
+        for distance in distances:
+            if any(pair.meets(distance) for pair in pairs):
+                return data.name, distance
+    return None
 
 
-def _least_distance(loop: For, a: Access, b: Access, earliest: int, facts: Analyzer) -> int | None:
-    """The least d >= earliest such that b may touch, d iterations later, what a touches; None if there is none."""
-    if a.buffer is not b.buffer or a.indices is None or b.indices is None:
-        return earliest
-    low, high = earliest, loop.extent.value - 1 if isinstance(loop.extent, IntImm) else _WIDE
-    inner = dict((*a.inner, *b.inner))
-    for one, other in zip(a.indices, b.indices, strict=True):
-        limits = _distances(loop.loop_var, one, other, inner, facts)
-        if limits is not None:
-            low, high = max(low, limits[0]), min(high, limits[1])
-    return low if low <= high else None
+class _Pair(NamedTuple):
+    """Two accesses: for each index, the factors of the loop variable and the interval of what the rests differ by."""
+
+    last: int  # iteration
+    indices: list[tuple[int, int, int, int]]
+
+    @staticmethod
+    def of(loop: For, one: Access, other: Access, facts: Analyzer) -> _Pair:
+        last = loop.extent.value - 1 if isinstance(loop.extent, IntImm) else _WIDE
+        if one.buffer is not other.buffer or one.indices is None or other.indices is None:
+            return _Pair(last, [])
+        inner = dict((*one.inner, *other.inner))
+        known = [
+            found
+            for a, b in zip(one.indices, other.indices, strict=True)
+            if (found := _difference(loop.loop_var, a, b, inner, facts)) is not None
+        ]
+        return _Pair(last, known)
+
+    def meets(self, distance: int) -> bool:
+        """Whether the indices may be equal for some i and i + distance."""
+        low, high = 0, self.last - distance
+        for first, second, least, greatest in self.indices:
+            # least <= second * (i + distance) - first * i <= greatest
+            factor, start, end = second - first, least - second * distance, greatest - second * distance
+            if factor == 0:
+                if not start <= 0 <= end:
+                    return False
+                continue
+            if factor < 0:
+                factor, start, end = -factor, -end, -start
+            low, high = max(low, -(-start // factor)), min(high, end // factor)
+        return low <= high
 
 
-def _distances(
+def _difference(
     var: Var, one: Expr, other: Expr, inner: dict[Var, Range], facts: Analyzer
-) -> tuple[int, int] | None:
-    """An interval that holds every d for which `one` at i equals `other` at i + d; None when nothing can be said."""
+) -> tuple[int, int, int, int] | None:
+    """(c, d, least, greatest) where one = c * var + rest, other = d * var + rest', and rest - rest' lies between."""
     if one.dtype.lanes > 1 or other.dtype.lanes > 1 or has_data(one) or has_data(other):
         return None
     first, second = linear_coefficients(one, [var], facts), linear_coefficients(other, [var], facts)
     if first is None or second is None:
         return None
-    factor = first[0][0]
-    if not facts.can_prove_equal(factor, second[0][0]) or not isinstance(factor, IntImm):
+    factors = first[0][0], second[0][0]
+    if not (isinstance(factors[0], IntImm) and isinstance(factors[1], IntImm)):
         return None
     ends = interval_of(first[1] - second[1], inner, facts)
     if ends is None:
         return None
     low, high = facts.interval(ends.min_value)[0], facts.interval(ends.max_value)[1]
-    c = factor.value
-    if c == 0:
-        return None if low <= 0 <= high else (1, 0)
-    if c < 0:
-        c, low, high = -c, -high, -low
-    return int(-(-low // c)), int(high // c)
+    return factors[0].value, factors[1].value, int(low), int(high)

@@ -154,7 +154,9 @@ class _RemoveNoOp(StmtRewriter):
 
     def visit_AllocateConst(self, node: AllocateConst) -> Stmt:
         body = self.visit(node.body)
-        return body if node.buffer_var not in self.reads.used else node.with_(body=body)
+        if node.buffer_var not in self.reads.used:
+            return _Undeclare(node.buffer_var).visit(body)
+        return node.with_(body=body)
 
     def visit_DeclBuffer(self, node: DeclBuffer) -> Stmt:
         body = self.visit(node.body)

@@ -68,7 +68,6 @@ class _Renew(BufferRewriter):
             self.buffers[node.buffer] = buffer
         return node.with_(buffer=buffer, body=self.visit(node.body))
 
-
     def visit_Block(self, block: Block) -> Stmt:
         axes = []
         for axis in block.iter_vars:

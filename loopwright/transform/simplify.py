@@ -8,10 +8,13 @@
 
 Loop bounds, lets and conditions around an expression are facts about it. Indices, extents and conditions of index
 arithmetic are simplified; values that are computed for memory stay as they are written, for integers wrap around there
-and floats round. Branches that never run, loops without iterations or effect, and stores of a cell into itself go.
+and floats round. What the program promises (`T.assume`) is a fact for the statements after it. Branches that never run,
+loops without iterations or effect, and stores of a cell into itself go.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from loopwright.arith import Analyzer
 from loopwright.ir import (
@@ -46,20 +49,22 @@ from loopwright.ir import (
     logical_not,
     no_op,
     pre_order_visit,
+    seq,
 )
 from loopwright.ir.node import rewrite_tuple
 from loopwright.ir.passes import function_pass
 from loopwright.transform.folding import substitute_folding
-from loopwright.transform.known_ops import IF_THEN_ELSE
+from loopwright.transform.known_ops import ASSUME, IF_THEN_ELSE
 from loopwright.transform.purity import has_data, is_pure
+from loopwright.transform.size_facts import size_facts
 from loopwright.transform.statements import flat_seq
 
 SHORT_VALUE = 64  # nodes
 
 
 class _Simplify(Rewriter):
-    def __init__(self) -> None:
-        self.facts = Analyzer()
+    def __init__(self, facts: Analyzer) -> None:
+        self.facts = facts
 
     # -- expressions
 
@@ -174,6 +179,18 @@ class _Simplify(Rewriter):
     # -- statements that may do nothing
 
     def visit_SeqStmt(self, node: SeqStmt) -> Stmt:
+        for place, part in enumerate(node.seq[:-1]):
+            promised = _promise(part)
+            if promised is not None:
+                # What the program promises holds for all that follows.
+                rest = node.seq[place + 1] if place + 2 == len(node.seq) else SeqStmt(node.seq[place + 1 :])
+                parts = [self.visit(each) for each in node.seq[: place + 1]]
+                with self.facts.constraint_scope(promised):
+                    visited = self.visit(rest)
+                after = visited.seq if isinstance(visited, SeqStmt) else (visited,)
+                if len(after) == len(node.seq) - place - 1 and _all_same([*parts, *after], node.seq):
+                    return node
+                return seq([*parts, visited])
         return flat_seq(node, self.visit)
 
     def visit_BufferStore(self, store: BufferStore) -> Stmt:
@@ -200,6 +217,18 @@ class _Simplify(Rewriter):
     visit_Allocate = visit_AllocateConst = visit_DeclBuffer = visit_AttrStmt = _with_body
 
 
+def _promise(part: Stmt) -> Expr | None:
+    """The condition of a `T.assume` that is index arithmetic: no store can change it."""
+    if not isinstance(part, Evaluate) or not isinstance(part.value, Call) or part.value.op is not ASSUME:
+        return None
+    condition = part.value.args[0]
+    return None if has_data(condition) else condition
+
+
+def _all_same(new: Sequence[Stmt], old: Sequence[Stmt]) -> bool:
+    return all(one is other for one, other in zip(new, old, strict=True))
+
+
 def _is_short(value: Expr) -> bool:
     """Whether bounds of a let's value are worth asking for: of lets nested in lets, each level would ask all below."""
     nodes = 0
@@ -213,8 +242,13 @@ def _is_short(value: Expr) -> bool:
     return nodes <= SHORT_VALUE
 
 
-@function_pass
 @deep
+def simplified(func: PrimFunc) -> PrimFunc:
+    """`simplify` as a function."""
+    return func.with_(body=_Simplify(size_facts(func)).visit(func.body))
+
+
+@function_pass
 def simplify(func: PrimFunc) -> PrimFunc:
     """Indices and conditions in their simplest form, and nothing left that does nothing."""
-    return func.with_(body=_Simplify().visit(func.body))
+    return simplified(func)

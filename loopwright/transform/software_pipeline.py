@@ -80,7 +80,10 @@ def take_apart(loop: For) -> Body:
             allocations.append(body)
             body = body.body
         elif isinstance(body, DeclBuffer):
-            buffers.append(body.buffer)
+            if any(body.buffer.data is node.buffer_var for node in allocations):
+                buffers.append(body.buffer)
+            else:
+                around.append(_with_view(body.buffer))  # of memory from outside: each statement names it for itself
             body = body.body
         elif isinstance(body, IfThenElse) and body.else_case is None and not has_data(body.condition):
             around.append(_under(body.condition))
@@ -102,6 +105,10 @@ def _under(condition: Expr) -> Callable[[Stmt], Stmt]:
     return lambda statement: IfThenElse(condition, statement)
 
 
+def _with_view(buffer: Buffer) -> Callable[[Stmt], Stmt]:
+    return lambda statement: renew_definitions(DeclBuffer(buffer, statement))
+
+
 def _with_value(var: Var, value: Expr) -> Callable[[Stmt], Stmt]:
     return lambda statement: substitute_folding(statement, {var: value})
 
@@ -112,9 +119,7 @@ def _inside_mark(statement: Stmt, wrap: Callable[[Stmt], Stmt]) -> Stmt:
     return wrap(statement)
 
 
-def pipelined(
-    loop: For, body: Body, stages: Sequence[int], orders: Sequence[int], split: int = 1
-) -> Stmt:
+def pipelined(loop: For, body: Body, stages: Sequence[int], orders: Sequence[int], split: int = 1) -> Stmt:
     """The loop with its statements overlapping, or an error that says why they may not.
 
     With `split`, the overlapping part is unrolled that many times, so that which version is used is known.
@@ -241,9 +246,7 @@ def _with_versions(buffer: Buffer, count: int) -> Buffer:
     return buffer.with_(shape=(const(count, dtype), *buffer.shape), strides=strides)
 
 
-def _allocated(
-    allocation: Allocate, buffers: Sequence[Buffer], versions: Mapping[Buffer, Version], body: Stmt
-) -> Stmt:
+def _allocated(allocation: Allocate, buffers: Sequence[Buffer], versions: Mapping[Buffer, Version], body: Stmt) -> Stmt:
     extents = allocation.extents
     for buffer in reversed(buffers):
         if buffer.data is allocation.buffer_var:

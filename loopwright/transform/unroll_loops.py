@@ -5,8 +5,8 @@
                                       B[2] = A[2]
 
 For reading, and for C. The LLVM pipeline does not run it: there unrolled loops stay loops that carry a mark, since
-writing out thousands of nodes costs more than the rest of the compilation. `tir.UnrollLoop` may ask for serial loops to
-be unrolled as well.
+writing out thousands of nodes costs more than the rest of the compilation. `tir.UnrollLoop` and pragmas may ask for
+serial loops to be unrolled as well (`auto_unroll.py`).
 Needs: loops from 0.  Leaves: no unrolled loop.
 """
 
@@ -18,6 +18,7 @@ from loopwright.ir import Expr, For, ForKind, IntImm, PrimFunc, Stmt, const, dee
 from loopwright.ir.pass_config import UnrollLoopConfig
 from loopwright.ir.passes import PassContext, function_pass
 from loopwright.ir.stmt import BufferStore, Evaluate
+from loopwright.transform.auto_unroll import mark_short_loops
 from loopwright.transform.errors import UnrollExtentUnknown
 from loopwright.transform.flat_index import add_index
 from loopwright.transform.folding import substitute_folding
@@ -96,4 +97,5 @@ def unroll_small_loops(func: PrimFunc) -> PrimFunc:
 @deep
 def unroll_loops(func: PrimFunc) -> PrimFunc:
     """A loop marked unrolled is written out."""
-    return func.with_(body=_UnrollLoops(PassContext.current().setting("tir.UnrollLoop")).visit(func.body))
+    config = PassContext.current().setting("tir.UnrollLoop")
+    return func.with_(body=_UnrollLoops(config).visit(mark_short_loops(func.body)))

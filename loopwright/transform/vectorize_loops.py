@@ -6,13 +6,15 @@
 All lanes run each statement together, its loads before its stores. Where that is not what the program means, the
 statement runs lane by lane, in order: under a condition that differs between lanes (a guarded load stays guarded), for
 a cell that several lanes update, for calls without a vector form. Memory allocated inside the loop exists once a lane:
-the lanes' copies are interleaved, so that they are neighbours. Loops of very many lanes run in chunks.
+the lanes' copies are interleaved, so that they are neighbours. Loops of very many lanes run in chunks. A vectorized
+loop around another one is serial (see `analysis/vector_loops.py`).
 
 Needs: `flatten_buffers` (a lane is a stride of the flat index).  Leaves: no vectorized loop.
 """
 
 from __future__ import annotations
 
+from loopwright.analysis.vector_loops import runs_in_lockstep
 from loopwright.arith import Analyzer
 from loopwright.ir import (
     Allocate,
@@ -63,16 +65,15 @@ class _VectorizeLoops(StmtRewriter):
         self.max_lanes = max_lanes
 
     def visit_For(self, loop: For) -> Stmt:
-        # Inner loops first: of nested vectorized loops the innermost is the vector, the outer ones run lane by lane.
-        loop = self.rebuild(loop)
-        if loop.kind is not ForKind.VECTORIZED:
-            return loop
+        if not runs_in_lockstep(loop):
+            loop = self.rebuild(loop)
+            return loop.with_(kind=ForKind.SERIAL) if loop.kind is ForKind.VECTORIZED else loop
         if not isinstance(loop.extent, IntImm):
             raise VectorExtentUnknown(loop)
         lanes = loop.extent.value
         if lanes <= 1:
             return loop.with_(kind=ForKind.SERIAL)
-        if lanes > self.max_lanes and _lanes_keep_apart(loop.body):
+        if lanes > self.max_lanes and lanes_keep_apart(loop.body):
             return self._in_chunks(loop, lanes)
         return _VectorizeStmt(loop.loop_var, lanes).visit(loop.body)
 
@@ -94,7 +95,7 @@ class _VectorizeLoops(StmtRewriter):
         return seq(parts)
 
 
-def _lanes_keep_apart(body: Stmt) -> bool:
+def lanes_keep_apart(body: Stmt) -> bool:
     """Whether each lane reads, of what the loop writes, only the cell it writes: then lanes may run in any groups."""
     touched: dict[Var, list[tuple[Expr, ...]]] = {}  # by memory: the indices of all loads and stores
     written: set[Var] = set()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from loopwright.build import build
 from loopwright.evaluator import evaluate
 from loopwright.ir import IntImm, PrimFunc
 from loopwright.ir.structural import assert_structural_equal
@@ -94,3 +95,29 @@ def same_at_every_stage(func: PrimFunc, target: Target = PLAIN, exact: bool = Tr
                     a.astype("float64"), b.astype("float64"), rtol=1e-5, atol=1e-5, err_msg=f"after {name}"
                 )
     return stage
+
+
+def same_native(one: PrimFunc, other: PrimFunc) -> None:
+    """Both, compiled for this machine, give the same bits."""
+    given = [arguments(one), arguments(other)]
+    for func, values in zip((one, other), given, strict=True):
+        build(func)(*values)
+    for a, b in zip(*given, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def check_all(run, before: PrimFunc, after: PrimFunc, again: bool = True) -> None:
+    """`check`, and both run natively as well."""
+    check(run, before, after, again=again)
+    same_native(before, run(before))
+
+
+def lowered(func: PrimFunc, *last, target: Target = PLAIN) -> PrimFunc:
+    """Up to blocks written as statements, then the given passes."""
+    from loopwright.transform import canonicalize_loops, lower_blocks, write_allocations, write_inits
+
+    with target:
+        for each in (canonicalize_loops, write_inits, write_allocations, lower_blocks, *last):
+            func = each(func)
+            verify(func)
+    return func

@@ -8,7 +8,7 @@ from loopwright.evaluator import evaluate
 from loopwright.script import tir as T
 from loopwright.target import Target
 from loopwright.transform import choose_index_width, lower
-from tests.transform.before_after import check, unchanged
+from tests.transform.before_after import check, same_at_every_stage, unchanged
 from tests.transform.test_pipeline import keeps_the_contract
 
 
@@ -118,3 +118,13 @@ def test_every_index_is_wide_after_lowering():
                 B[i, j] = A[5 - i, j]
 
     keeps_the_contract(lower(func, "llvm")["func"])
+
+
+def test_a_view_whose_size_depends_on_the_loop():
+    @T.prim_func
+    def func(A: T.Buffer((32,)), C: T.Buffer((8,))):
+        for i in range(8):
+            part = T.decl_buffer((4,), data=A.data, elem_offset=i * 4)
+            C[i] = part[2]
+
+    same_at_every_stage(func)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from loopwright.script import tir as T
-from loopwright.transform import partition_loops
+from loopwright.transform import PassContext, partition_loops
 from tests.transform.before_after import check, same_at_every_stage, same_results, unchanged
 
 
@@ -248,3 +248,38 @@ def test_an_outer_guard_and_two_symbolic_ends():
     got = partition_loops(before)
     same_results(before, got)
     assert "if_then_else" not in got.script()
+
+
+def test_a_loop_of_one_iteration_may_stay():
+    @T.prim_func
+    def before(B: T.Buffer((8,))):
+        for i in range(8):
+            if i == 0:
+                B[i] = T.float32(5)
+            else:
+                B[i] = B[i - 1] + T.float32(1)
+
+    @T.prim_func
+    def after(B: T.Buffer((8,))):
+        for i in range(1):
+            B[i] = T.float32(5)
+        for i in range(7):
+            B[i + 1] = B[i + 1 - 1] + T.float32(1)
+
+    with PassContext(config={"tir.LoopPartition": {"no_unroll_loop_with_extent_one": True}}):
+        check(partition_loops, before, after)
+
+
+def test_sizes_are_not_negative():
+    @T.prim_func
+    def before(a: T.handle):
+        n = T.int32()
+        A = T.match_buffer(a, (n,))
+        for i in range((n + 3) // 4):
+            for j in range(4):
+                if i * 4 + j < n:
+                    A[i * 4 + j] = T.float32(1)
+
+    text = partition_loops(before).script()
+    assert "for i, j in T.grid(n // 4, 4):" in text
+    same_at_every_stage(before)

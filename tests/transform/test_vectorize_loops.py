@@ -6,7 +6,7 @@ import pytest
 
 from loopwright.script import tir as T
 from loopwright.transform import PassContext, VectorExtentUnknown, vectorize_loops
-from tests.transform.before_after import PLAIN, check, same_results, unchanged
+from tests.transform.before_after import PLAIN, check, same_at_every_stage, same_results, unchanged
 
 
 def test_contiguous_and_uniform():
@@ -240,7 +240,7 @@ def test_of_nested_vector_loops_the_inner_one_is_the_vector():
 
     @T.prim_func
     def after(B: T.Buffer((16,))):
-        for i in T.unroll(4):
+        for i in range(4):
             B[i * 4 : i * 4 + 4] = T.Broadcast(T.float32(1), 4)
 
     check(vectorize_loops, before, after)
@@ -303,3 +303,15 @@ def test_without_vector_loops_nothing_changes():
             B[i] = A[i]
 
     unchanged(vectorize_loops, func)
+
+
+@T.prim_func
+def diagonal_in_two_vectors(A: T.Buffer((3, 7), "int32")):
+    for j in T.vectorized(2):
+        for i in T.vectorized(2):
+            for k in range(3):
+                A[i + 1, j * 3 + k + 1] = A[i, j * 3 + k] * 3
+
+
+def test_a_vector_loop_around_another_is_serial():
+    same_at_every_stage(diagonal_in_two_vectors)

@@ -1,4 +1,0 @@
-"""`tir.schedule`: schedules of programs with blocks."""
-
-from loopwright.schedule import *  # noqa: F403
-from loopwright.schedule import Schedule, ScheduleError

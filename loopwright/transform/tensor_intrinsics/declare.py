@@ -1,0 +1,124 @@
+"""Declaring intrinsics: functions from script text, and from loops over one store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from loopwright.ir import (
+    Block,
+    BlockRealize,
+    Buffer,
+    BufferLoad,
+    BufferRegion,
+    BufferStore,
+    Expr,
+    For,
+    ForKind,
+    IterType,
+    IterVar,
+    PrimFunc,
+    Range,
+    Stmt,
+    Var,
+    const,
+)
+from loopwright.transform.tensor_intrinsics.nest import loads_of
+from loopwright.transform.tensor_intrinsics.registry import TensorIntrin
+
+_DOT_DESCRIPTION = """
+from loopwright.script import tir as T
+
+@T.prim_func
+def main(
+    A: T.Buffer((4,), "{a}", offset_factor=1),
+    B: T.Buffer(({lanes}, 4), "{b}", offset_factor=1),
+    C: T.Buffer(({lanes},), "int32", offset_factor=1),
+):
+    with T.block("root"):
+        T.reads(C[0:{lanes}], A[0:4], B[0:{lanes}, 0:4])
+        T.writes(C[0:{lanes}])
+        for i, k in T.grid({lanes}, 4):
+            with T.block("update"):
+                vi, vk = T.axis.remap("SR", [i, k])
+                C[vi] = C[vi] + T.Cast("int32", A[vk]) * T.Cast("int32", B[vi, vk])
+"""
+
+_DOT_INSTRUCTION = """
+from loopwright.script import tir as T
+
+@T.prim_func
+def main(
+    A: T.Buffer((4,), "{a}", offset_factor=1),
+    B: T.Buffer(({lanes}, 4), "{b}", offset_factor=1),
+    C: T.Buffer(({lanes},), "int32", offset_factor=1),
+):
+    with T.block("root"):
+        T.reads(C[0:{lanes}], A[0:4], B[0:{lanes}, 0:4])
+        T.writes(C[0:{lanes}])
+        four = T.reinterpret("int32", A.vload([0], "{a}x4"))
+        C[T.ramp(0, 1, {lanes})] = T.call_llvm_pure_intrin(
+            "int32x{lanes}",
+            "{instruction}",
+            C.vload([0], "int32x{lanes}"),
+            T.reinterpret("{a}x{bytes}", T.broadcast(four, {lanes})),
+            B.vload([0, 0], "{b}x{bytes}"),
+        )
+"""
+
+
+def from_text(text: str) -> PrimFunc:
+    """The function that a script holds."""
+    from loopwright.script import from_source
+
+    made = from_source(text)
+    assert isinstance(made, PrimFunc)
+    return made
+
+
+def register_dot(name: str, instruction: str, lanes: int, a: str, b: str) -> None:
+    """C[i] += sum over k of A[k] * B[i, k], for `lanes` results and four products each, by one LLVM intrinsic.
+
+    The four elements of A are spread over the register; B is contiguous.
+    """
+    sizes = {"lanes": lanes, "a": a, "b": b}
+    impl = _DOT_INSTRUCTION.format(**sizes, bytes=4 * lanes, instruction=instruction)
+    TensorIntrin.register(name, from_text(_DOT_DESCRIPTION.format(**sizes)), from_text(impl))
+
+
+def description(
+    buffers: Sequence[Buffer], axes: Sequence[tuple[str, int, IterType]], store: Callable[..., BufferStore]
+) -> PrimFunc:
+    """Loops over one block with these axes (name, extent, kind), whose body `store` makes from their variables."""
+    iters = [IterVar(_range(extent), Var(f"v{name}", "int32"), kind) for name, extent, kind in axes]
+    body = store(*[axis.var for axis in iters])
+    loads = [_point(load.buffer, load.indices) for load in loads_of(body.value)]
+    block = Block(tuple(iters), tuple(loads), (_point(body.buffer, body.indices),), "update", body)
+    loops = [Var(name, "int32") for name, _, _ in axes]
+    nest: Stmt = BlockRealize(tuple(loops), const(True), block)
+    for var, (_, extent, _) in zip(reversed(loops), reversed(axes), strict=True):
+        nest = For(var, const(0), const(extent), ForKind.SERIAL, nest)
+    return function(buffers, nest)
+
+
+def function(buffers: Sequence[Buffer], body: Stmt, allocated: Sequence[Buffer] = ()) -> PrimFunc:
+    """A function of these buffers, of which it writes the last."""
+    whole = [BufferRegion(buffer, tuple([_from_zero(size) for size in buffer.shape])) for buffer in buffers]
+    root = Block((), tuple(whole), (whole[-1],), "root", body, alloc_buffers=tuple(allocated))
+    return PrimFunc(list(buffers), BlockRealize((), const(True), root))
+
+
+def load(buffer: Buffer, *indices: Expr | int) -> BufferLoad:
+    """An element."""
+    return BufferLoad(buffer, tuple([const(index) if isinstance(index, int) else index for index in indices]))
+
+
+def _range(size: int) -> Range:
+    return _from_zero(const(size))
+
+
+def _from_zero(size: Expr) -> Range:
+    return Range.from_min_extent(const(0), size)
+
+
+def _point(buffer: Buffer, indices: Sequence[Expr]) -> BufferRegion:
+    return BufferRegion(buffer, tuple([Range.from_min_extent(index, const(1)) for index in indices]))

@@ -1,0 +1,305 @@
+"""compact_buffers: an allocation shrinks to the part of it that is used where it lives."""
+
+from __future__ import annotations
+
+import pytest
+
+from loopwright.ir import Allocate, PrimFunc, pre_order_visit
+from loopwright.schedule import Schedule
+from loopwright.script import tir as T
+from loopwright.transform import BlockNotLowered, compact_buffers
+from tests.transform.before_after import (
+    check_all,
+    lowered,
+    same_at_every_stage,
+    same_native,
+    same_program,
+    same_results,
+    unchanged,
+)
+
+
+def allocated(func: PrimFunc) -> list[list[int]]:
+    found = []
+
+    def look(node):
+        if isinstance(node, Allocate):
+            found.append([getattr(extent, "value", None) for extent in node.extents])
+
+    pre_order_visit(func.body, look)
+    return found
+
+
+def test_the_part_of_one_iteration():
+    @T.prim_func
+    def before(A: T.Buffer((64,)), C: T.Buffer((64,))):
+        for i in range(8):
+            B = T.decl_buffer((64,))
+            for j in range(8):
+                B[i * 8 + j] = A[i * 8 + j]
+            for j in range(8):
+                C[i * 8 + j] = B[i * 8 + 7 - j]
+
+    @T.prim_func
+    def after(A: T.Buffer((64,)), C: T.Buffer((64,))):
+        for i in range(8):
+            B = T.decl_buffer((8,))
+            for j in range(8):
+                B[j] = A[i * 8 + j]
+            for j in range(8):
+                C[i * 8 + j] = B[7 - j]
+
+    check_all(compact_buffers, before, after)
+
+
+def test_a_halo_and_guards():
+    """The guards keep accesses inside the buffer; the hull of what is written and read counts."""
+
+    @T.prim_func
+    def before(A: T.Buffer((64,)), C: T.Buffer((64,))):
+        for i in range(8):
+            B = T.decl_buffer((66,))
+            for j in range(10):
+                if i * 8 + j < 64:
+                    B[i * 8 + j] = A[i * 8 + j]
+            for j in range(8):
+                C[i * 8 + j] = B[i * 8 + j] + T.if_then_else(i * 8 + j + 2 < 64, B[i * 8 + j + 2], T.float32(0))
+
+    @T.prim_func
+    def after(A: T.Buffer((64,)), C: T.Buffer((64,))):
+        for i in range(8):
+            B = T.decl_buffer((10,))
+            for j in range(10):
+                if i * 8 + j < 64:
+                    B[j] = A[i * 8 + j]
+            for j in range(8):
+                C[i * 8 + j] = B[j] + T.if_then_else(i * 8 + j + 2 < 64, B[j + 2], T.float32(0))
+
+    check_all(compact_buffers, before, after)
+
+
+def test_the_hull_of_several_accesses():
+    @T.prim_func
+    def before(A: T.Buffer((64,)), C: T.Buffer((64,))):
+        for i in range(8):
+            B = T.decl_buffer((80,))
+            for j in range(4):
+                B[i * 8 + j] = A[i * 8 + j]
+            for j in range(4):
+                B[i * 8 + 10 + j] = A[i * 8 + 4 + j]
+            for j in range(8):
+                C[i * 8 + j] = T.if_then_else(j < 4, B[i * 8 + j], B[i * 8 + j + 6])
+
+    @T.prim_func
+    def after(A: T.Buffer((64,)), C: T.Buffer((64,))):
+        for i in range(8):
+            B = T.decl_buffer((14,))
+            for j in range(4):
+                B[j] = A[i * 8 + j]
+            for j in range(4):
+                B[j + 10] = A[i * 8 + 4 + j]
+            for j in range(8):
+                C[i * 8 + j] = T.if_then_else(j < 4, B[j], B[j + 6])
+
+    check_all(compact_buffers, before, after)
+
+
+def test_each_dimension_for_itself():
+    @T.prim_func
+    def before(A: T.Buffer((16, 16)), C: T.Buffer((16, 16))):
+        for i in range(16):
+            B = T.decl_buffer((16, 16))
+            for j in range(16):
+                B[i, j] = A[i, j]
+            for j in range(16):
+                C[i, j] = B[i, 15 - j]
+
+    @T.prim_func
+    def after(A: T.Buffer((16, 16)), C: T.Buffer((16, 16))):
+        for i in range(16):
+            B = T.decl_buffer((1, 16))
+            for j in range(16):
+                B[0, j] = A[i, j]
+            for j in range(16):
+                C[i, j] = B[0, 15 - j]
+
+    check_all(compact_buffers, before, after)
+
+
+def test_what_data_decides_stays_whole():
+    @T.prim_func
+    def func(A: T.Buffer((8,), "int32"), C: T.Buffer((8,), "int32")):
+        for i in range(8):
+            B = T.decl_buffer((8,), "int32")
+            for j in range(8):
+                B[j] = A[j]
+            C[i] = B[A[i]]
+
+    unchanged(compact_buffers, func)
+
+
+def test_a_let_inside_the_scope_keeps_the_dimension():
+    @T.prim_func
+    def func(A: T.Buffer((8,), "int32"), C: T.Buffer((8,), "int32")):
+        for i in range(8):
+            B = T.decl_buffer((8,), "int32")
+            with T.LetStmt(A[i]) as x:
+                B[x] = 1
+                C[i] = B[x]
+
+    unchanged(compact_buffers, func)
+
+
+def test_a_pointer_that_is_handed_on_keeps_the_buffer():
+    @T.prim_func
+    def func(A: T.Buffer((64,)), C: T.Buffer((64,))):
+        for i in range(8):
+            B = T.decl_buffer((64,))
+            B[i] = A[i]
+            T.evaluate(T.call_extern("int32", "touch", T.address_of(B[i])))
+
+    unchanged(compact_buffers, func)
+
+
+def test_a_prefetch_past_the_end_moves_along():
+    @T.prim_func
+    def before(A: T.Buffer((64,)), C: T.Buffer((64,))):
+        for i in range(8):
+            B = T.decl_buffer((64,))
+            for j in range(8):
+                B[i * 8 + j] = A[i * 8 + j]
+            for j in range(8):
+                T.evaluate(T.call_intrin("void", "tir.prefetch", T.address_of(B[i * 8 + j + 16]), 0, 3, 1))
+                C[i * 8 + j] = B[i * 8 + j]
+
+    got = compact_buffers(before)
+    assert allocated(got) == [[8]] and "T.address_of(B[j + 16])" in got.script()
+    same_native(before, got)
+
+
+def test_ramps():
+    @T.prim_func
+    def before(A: T.Buffer((64,)), C: T.Buffer((64,))):
+        for i in range(8):
+            B = T.decl_buffer((64,))
+            B[T.Ramp(i * 8, 1, 8)] = A[T.Ramp(i * 8, 1, 8)]
+            C[T.Ramp(i * 8, 1, 8)] = B[T.Ramp(i * 8, 1, 8)]
+
+    @T.prim_func
+    def after(A: T.Buffer((64,)), C: T.Buffer((64,))):
+        for i in range(8):
+            B = T.decl_buffer((8,))
+            B[T.Ramp(0, 1, 8)] = A[T.Ramp(i * 8, 1, 8)]
+            C[T.Ramp(i * 8, 1, 8)] = B[T.Ramp(0, 1, 8)]
+
+    check_all(compact_buffers, before, after)
+
+
+def test_alignment_that_a_block_asks_for():
+    @T.prim_func
+    def func(A: T.Buffer((64, 64)), C: T.Buffer((64, 64))):
+        for i in range(8):
+            with T.block("outer"):
+                vi = T.axis.spatial(8, i)
+                B = T.alloc_buffer((64, 64))
+                for j, k in T.grid(8, 64):
+                    with T.block("B"):
+                        v = T.axis.spatial(64, vi * 8 + j)
+                        w = T.axis.spatial(64, k)
+                        T.block_attr({"buffer_dim_align": [[0, 0, 16, 1]]})
+                        B[v, w] = A[v, w]
+                for j, k in T.grid(8, 64):
+                    with T.block("C"):
+                        v = T.axis.spatial(64, vi * 8 + j)
+                        w = T.axis.spatial(64, k)
+                        C[v, w] = B[v, 63 - w]
+
+    @T.prim_func
+    def after(A: T.Buffer((64, 64)), C: T.Buffer((64, 64))):
+        for i in range(8):
+            B_data = T.allocate([519], "float32", "global")
+            B = T.decl_buffer((8, 64), data=B_data, strides=(65, 1))
+            for j, k in T.grid(8, 64):
+                B[j, k] = A[i * 8 + j, k]
+            for j, k in T.grid(8, 64):
+                C[i * 8 + j, k] = B[j, 63 - k]
+
+    same_program(lowered(func, compact_buffers), after)
+    same_at_every_stage(func)
+    same_native(func, after)
+
+
+def test_strides_of_its_own_are_kept():
+    @T.prim_func
+    def before(A: T.Buffer((8, 8)), C: T.Buffer((8, 8))):
+        for i in range(8):
+            B_data = T.allocate([80], "float32", "global")
+            B = T.decl_buffer((8, 8), data=B_data, strides=(10, 1))
+            for j in range(8):
+                B[i, j] = A[i, j]
+            for j in range(8):
+                C[i, j] = B[i, 7 - j]
+
+    @T.prim_func
+    def after(A: T.Buffer((8, 8)), C: T.Buffer((8, 8))):
+        for i in range(8):
+            B_data = T.allocate([8], "float32", "global")
+            B = T.decl_buffer((1, 8), data=B_data, strides=(10, 1))
+            for j in range(8):
+                B[0, j] = A[i, j]
+            for j in range(8):
+                C[i, j] = B[0, 7 - j]
+
+    check_all(compact_buffers, before, after)
+
+
+def test_the_size_of_a_last_tile_is_bounded_by_a_whole_one():
+    @T.prim_func
+    def before(a: T.handle, c: T.handle):
+        n = T.int32()
+        A = T.match_buffer(a, (n,))
+        C = T.match_buffer(c, (n,))
+        for i in range((n + 3) // 4):
+            B = T.decl_buffer((n,))
+            for j in range(T.min(4, n - i * 4)):
+                B[i * 4 + j] = A[i * 4 + j]
+            for j in range(T.min(4, n - i * 4)):
+                C[i * 4 + j] = B[i * 4 + j] + T.float32(1)
+
+    got = compact_buffers(before)
+    assert allocated(got) == [[4]]
+    same_results(before, got)
+
+
+@pytest.mark.parametrize("n", [1, 7, 8, 9, 13, 16])
+def test_after_compute_at(n):
+    @T.prim_func
+    def func(A: T.Buffer((n,)), C: T.Buffer((n,))):
+        B = T.alloc_buffer((n,))
+        for i in range(n):
+            with T.block("B"):
+                v = T.axis.spatial(n, i)
+                B[v] = A[v] * T.float32(2)
+        for i in range(n):
+            with T.block("C"):
+                v = T.axis.spatial(n, i)
+                C[v] = B[v] + T.float32(1)
+
+    sch = Schedule(func)
+    outer, _ = sch.split(sch.get_loops(sch.get_block("C"))[0], [None, 4])
+    sch.compute_at(sch.get_block("B"), outer)
+    sch.sink_alloc(sch.get_block("B"), "B")
+    scheduled = sch.mod["main"] if "main" in sch.mod else next(iter(sch.mod.functions.values()))
+    assert all(size[0] <= 4 for size in allocated(lowered(scheduled, compact_buffers)))
+    same_at_every_stage(scheduled)
+    same_native(func, scheduled)
+
+
+def test_blocks_come_first():
+    @T.prim_func
+    def func(A: T.Buffer((4,))):
+        with T.block("A"):
+            A[0] = T.float32(1)
+
+    with pytest.raises(BlockNotLowered, match="compact_buffers: block A is still there"):
+        compact_buffers(func)

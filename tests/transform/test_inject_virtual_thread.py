@@ -1,0 +1,90 @@
+"""inject_virtual_thread: virtual threads take turns, statement by statement."""
+
+from __future__ import annotations
+
+import pytest
+
+from loopwright.script import tir as T
+from loopwright.transform import canonicalize_loops, inject_virtual_thread
+from tests.transform.before_after import same_at_every_stage, same_native, same_program, same_results
+
+
+def both(func):
+    return inject_virtual_thread(canonicalize_loops(func))
+
+
+def test_loops_are_shared_and_memory_is_not():
+    @T.prim_func
+    def before(A: T.Buffer((2, 8)), C: T.Buffer((2,))):
+        for v in T.thread_binding(2, thread="vthread.x"):
+            B = T.decl_buffer((1,))
+            for k in range(8):
+                B[0] = A[v, k]
+                C[v] = C[v] + B[0]
+
+    @T.prim_func
+    def after(A: T.Buffer((2, 8)), C: T.Buffer((2,))):
+        B = T.decl_buffer((2, 1))
+        for k in range(8):
+            for v in T.unroll(2):
+                B[v, 0] = A[v, k]
+            for v in T.unroll(2):
+                C[v] = C[v] + B[v, 0]
+
+    same_program(both(before), after)
+    same_results(before, after)
+    same_at_every_stage(before)
+    same_native(before, after)
+
+
+def test_a_launch_of_virtual_threads():
+    @T.prim_func
+    def before(A: T.Buffer((4, 8)), C: T.Buffer((4, 8))):
+        v = T.launch_thread("vthread", 4)
+        for k in range(8):
+            C[v, k] = A[v, 7 - k]
+
+    got = both(before)
+    assert "for k in range(8):\n        for" in got.script() and "T.unroll(4)" in got.script()
+    same_results(before, got)
+    same_native(before, got)
+
+
+def test_what_differs_between_threads_runs_thread_by_thread():
+    @T.prim_func
+    def before(A: T.Buffer((4, 8)), C: T.Buffer((4, 8)), n: T.int32):
+        for v in T.thread_binding(4, thread="vthread"):
+            for k in range(v + 2):
+                C[v, k] = A[v, k]
+            if v < n:
+                C[v, 7] = A[v, 0]
+            if n < 3:
+                C[v, 6] = A[v, 0]
+            else:
+                C[v, 6] = A[v, 1]
+            with T.LetStmt(A[v, 3]) as x:
+                C[v, 5] = x
+            with T.LetStmt(n + 1) as m:
+                C[v, 4] = T.Cast("float32", m + v)
+
+    got = both(before)
+    same_results(before, got)
+    same_at_every_stage(before)
+    same_native(before, got)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 17, 65])
+def test_any_number_of_threads(threads):
+    @T.prim_func
+    def before(A: T.Buffer((threads, 3)), C: T.Buffer((threads, 3))):
+        for v in T.thread_binding(threads, thread="vthread.y"):
+            B = T.decl_buffer((3,))
+            for k in range(3):
+                B[k] = A[v, k]
+            for k in range(3):
+                C[v, k] = B[2 - k]
+
+    got = both(before)
+    assert "virtual_thread" not in got.script()
+    same_results(before, got)
+    same_native(before, got)
