@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from time import perf_counter
@@ -126,8 +127,7 @@ def lower(
     """The program after every lowering pass, ready for code generation; `simple_mode` keeps loops whole."""
     from loopwright.transform import lower as run_pipeline
 
-    _refuse_binds(binds)
-    return run_pipeline(as_module(inp, args, name), without=["partition_loops"] if simple_mode else [])
+    return run_pipeline(as_module(inp, args, name, binds), without=["partition_loops"] if simple_mode else [])
 
 
 def build(
@@ -155,8 +155,7 @@ def build(
     start = perf_counter()
     chosen = Target(target) if target is not None else Target.current(allow_none=True) or Target("llvm")
     require_buildable(chosen)
-    _refuse_binds(binds)
-    module = as_module(inputs, args, name)
+    module = as_module(inputs, args, name, binds)
     verify(module)
     check_program(module)
     checked = perf_counter()
@@ -188,12 +187,19 @@ def _code_generator(target: Target) -> Callable[[IRModule, CpuDescription, str |
     return make_module
 
 
-def as_module(inputs: Any, args: Sequence[Any] | None = None, name: str = "main") -> IRModule:
-    """The IRModule that `inputs` stands for."""
-    if args is not None:
-        raise ArgsWithoutSchedule(args)
+def as_module(inputs: Any, args: Sequence[Any] | None = None, name: str = "main", binds: Any = None) -> IRModule:
+    """The IRModule that `inputs` stands for; `args` and `binds` belong to a te schedule."""
     if not isinstance(name, str) or not name:
         raise BadFunctionName(name)
+    if _is_te_schedule(inputs):
+        from loopwright.te.schedule.to_module import schedule_to_module
+
+        return schedule_to_module(inputs, args, name, binds)
+    if args is not None:
+        raise ArgsWithoutSchedule(args)
+    _refuse_binds(binds)
+    if _is_tir_schedule(inputs):
+        inputs = inputs.mod
     if isinstance(inputs, IRModule):
         _require_distinct_symbols(inputs.functions_items())
         return inputs
@@ -219,6 +225,17 @@ def as_module(inputs: Any, args: Sequence[Any] | None = None, name: str = "main"
     raise NotBuildable(inputs)
 
 
+def _is_te_schedule(inputs: object) -> bool:
+    """Whether this is a te schedule; te is not loaded to find out."""
+    te = sys.modules.get("loopwright.te.schedule.schedule")
+    return te is not None and isinstance(inputs, te.Schedule)
+
+
+def _is_tir_schedule(inputs: object) -> bool:
+    schedule = sys.modules.get("loopwright.schedule.schedule")
+    return schedule is not None and isinstance(inputs, schedule.Schedule)
+
+
 def _require_distinct_symbols(functions: Iterable[tuple[str, PrimFunc]]) -> None:
     seen: dict[str, str] = {}
     for key, function in functions:
@@ -231,7 +248,7 @@ def _require_distinct_symbols(functions: Iterable[tuple[str, PrimFunc]]) -> None
 def _refuse_binds(binds: object) -> None:
     # Leaving them out in silence would build another program than the one asked for.
     if binds is not None:
-        raise NotBuilt("binding tensors to buffers of one's own", "leave binds out: tensors get compact buffers")
+        raise NotBuilt("binding tensors to buffers of one's own", "binds belongs to a te schedule: leave it out here")
 
 
 def _entry_name(module: IRModule) -> str | None:

@@ -31,17 +31,33 @@ from loopwright.script.printer import expressions as printer_expressions
 from loopwright.te import block_accesses, reduction
 from loopwright.transform import flat_index, vectorize_expr
 from loopwright.transform.choose_index_width import _ChooseIndexWidth
+from loopwright.transform.compact_buffers import _Collect as CompactCollect
 from loopwright.transform.partition_loops import _PartitionLoops
+from loopwright.transform.plan_storage import _Pool
 from tests.analysis import test_bounds, test_races, test_reduction_init, test_uninitialised
 from tests.codegen import test_abi, test_emitter, test_low_precision, test_math, test_parallel
 from tests.ir import test_structural, test_verifier
-from tests.schedule import test_fuse, test_merge, test_split, test_theses
+from tests.schedule import (
+    test_add_guard,
+    test_composites,
+    test_decompose_padding,
+    test_deferred,
+    test_fuse,
+    test_merge,
+    test_pad_einsum,
+    test_reuse_buffer,
+    test_split,
+    test_theses,
+)
 from tests.te import test_create_prim_func, test_values
 from tests.transform import (
     test_choose_index_width,
+    test_compact_buffers,
     test_flatten_buffers,
     test_form_fma,
     test_partition_loops,
+    test_plan_storage,
+    test_software_pipeline,
     test_vectorize_loops,
 )
 
@@ -88,6 +104,18 @@ def strides_swapped() -> AbstractContextManager[Any]:
 def cut_one_late() -> AbstractContextManager[Any]:
     right = _PartitionLoops._clamped
     return patch.object(_PartitionLoops, "_clamped", lambda self, point, start, end: right(self, point + 1, start, end))
+
+
+def first_access_is_all() -> AbstractContextManager[Any]:
+    return patch.object(CompactCollect, "_hull", lambda self, a, b: a)
+
+
+def lives_that_meet_share() -> AbstractContextManager[Any]:
+    return patch.object(_Pool, "takes", lambda self, life, statement, buffers: True)
+
+
+def overlap_unchecked() -> AbstractContextManager[Any]:
+    return patch("loopwright.transform.software_pipeline.check_dependences", lambda *_: None)
 
 
 def greatest_value_one_short() -> AbstractContextManager[Any]:
@@ -284,6 +312,21 @@ BUGS = [
         strides_swapped,
         test_flatten_buffers.test_arguments_keep_their_declaration_and_the_body_sees_flat_memory,
     ),
+    Bug(
+        "compact_buffers looks at the first access only",
+        first_access_is_all,
+        test_compact_buffers.test_the_hull_of_several_accesses,
+    ),
+    Bug(
+        "plan_storage shares what is in use together",
+        lives_that_meet_share,
+        test_plan_storage.test_not_in_place_where_another_cell_is_read,
+    ),
+    Bug(
+        "software_pipeline does not look at dependences",
+        overlap_unchecked,
+        every_case(test_software_pipeline.test_what_dependences_forbid),
+    ),
     Bug("partition_loops cuts one iteration late", cut_one_late, lambda: test_partition_loops.test_boundary_sizes(5)),
     Bug(
         "choose_index_width widens what wraps around",
@@ -377,6 +420,51 @@ BUGS = [
     ),
     Bug("simplify divides negative constants towards zero", constants_divided_towards_zero, division_keeps_its_value),
     # --- schedule ---
+    Bug(
+        "pad_einsum pads an axis that says which write comes last",
+        lambda: patch("loopwright.schedule.primitives.pad_einsum._check_store", lambda *args: None),
+        test_pad_einsum.test_what_is_refused,
+    ),
+    Bug(
+        "pad_einsum multiplies padding with what may be infinite",
+        lambda: patch("loopwright.schedule.primitives.pad_einsum._check_sum", lambda *args: None),
+        test_pad_einsum.test_what_is_refused,
+    ),
+    Bug(
+        "remove_guard runs past the end of a buffer",
+        lambda: patch("loopwright.schedule.primitives.add_guard.check_extra_runs", lambda *args: None),
+        test_add_guard.test_a_guard_of_a_split_goes_when_the_buffer_has_room,
+    ),
+    Bug(
+        "a padded tail reads cells that nobody wrote",
+        lambda: patch("loopwright.schedule.extra_runs._initialised", lambda step, function, grown: function),
+        test_split.test_padding_grows_what_is_ours,
+    ),
+    Bug(
+        "a load that ends up in a sum counts as part of it",
+        lambda: patch("loopwright.schedule.proof._Comparison._check_updates", lambda self: None),
+        test_reuse_buffer.test_a_sum_must_not_read_what_it_sums_into,
+    ),
+    Bug(
+        "a replay is not proved",
+        lambda: patch("loopwright.schedule.deferred.find_mismatch", lambda *args: None),
+        test_deferred.test_the_culprit_is_found_step_by_step,
+    ),
+    Bug(
+        "a replay does not look for races",
+        lambda: patch("loopwright.schedule.deferred.find_race", lambda *args: None),
+        test_deferred.test_races_are_looked_for_at_the_end,
+    ),
+    Bug(
+        "steps of users are believed",
+        lambda: patch("loopwright.schedule.schedule.check_bodies", lambda *args: None),
+        test_composites.test_a_registered_step_cannot_change_what_a_block_computes,
+    ),
+    Bug(
+        "the fill of decompose_padding comes where nothing is proved",
+        lambda: patch("loopwright.schedule.schedule.find_mismatch", lambda *args: None),
+        test_decompose_padding.test_what_the_copy_reads_must_not_be_filled_first,
+    ),
     Bug(
         "the value proof believes every step",
         lambda: patch("loopwright.schedule.schedule.find_mismatch", lambda *args: None),

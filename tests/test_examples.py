@@ -90,3 +90,11 @@ def test_calls_into_numpy_and_c(capsys):
     load("extern_calls").main()
     shown = capsys.readouterr().out.splitlines()
     assert [line.split(":")[0] for line in shown] == ["te", "script"]
+
+
+def test_the_int8_product(capsys):
+    sys.path.insert(0, str(EXAMPLES))
+    example = load("int8_matmul")
+    sys.path.remove(str(EXAMPLES))
+    for kind in example.available():
+        assert kind in example.check_and_time(64, kind, 1)  # which checks every cell against numpy

@@ -3,7 +3,8 @@
 Start with `reduction_init.py` (where the start value of a reduction is written), then `instances.py` (which iterations
 run, and when) and `accesses.py` (what they read and write). On these stand the checks of every build: `bounds.py`,
 `block_domains.py`, `uninitialised.py` and `races.py`; and `dataflow.py`, which write each read sees, for the proofs of
-schedules. Index arithmetic is in `affine.py`; quick proofs are in `ranges.py`, exact ones, by isl, in `polyhedral.py`.
+schedules. Threads have `thread_axes.py` (what they do together), `thread_regions.py` (programs with threads as plain
+loops) and the checks beside it. Index arithmetic is in `affine.py`; quick proofs are in `ranges.py`, exact ones, by isl, in `polyhedral.py`.
 """
 
 from loopwright.analysis.accesses import Access, Program, accesses_of
@@ -13,17 +14,24 @@ from loopwright.analysis.check import check_program
 from loopwright.analysis.instances import Instance, Loop
 from loopwright.analysis.races import ParallelRace, check_races
 from loopwright.analysis.reduction_init import InitUsesReduction, write_inits
+from loopwright.analysis.thread_extents import ThreadExtentMismatch, check_thread_extents
+from loopwright.analysis.thread_memory import PrivateMemoryShared, check_thread_memory
+from loopwright.analysis.thread_races import BarrierNotReached, ThreadRace, check_thread_races
 from loopwright.analysis.uninitialised import UninitialisedRead, check_initialised
 
 __all__ = [
     "Access",
     "AxisLeavesDomain",
+    "BarrierNotReached",
     "InitUsesReduction",
     "Instance",
     "Loop",
     "OutOfBounds",
     "ParallelRace",
+    "PrivateMemoryShared",
     "Program",
+    "ThreadExtentMismatch",
+    "ThreadRace",
     "UninitialisedRead",
     "accesses_of",
     "check_bounds",
@@ -31,5 +39,8 @@ __all__ = [
     "check_initialised",
     "check_program",
     "check_races",
+    "check_thread_extents",
+    "check_thread_memory",
+    "check_thread_races",
     "write_inits",
 ]

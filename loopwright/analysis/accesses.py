@@ -11,10 +11,12 @@ from collections.abc import Sequence
 from typing import Any, Final, TypeGuard
 
 from loopwright.analysis.affine import Affine, Condition, Form, Ge, constant
-from loopwright.analysis.instances import Instance, InstanceWalk, Loop, Realized
+from loopwright.analysis.instances import Barrier, Instance, InstanceWalk, Loop, Realized
 from loopwright.analysis.polyhedral import Polyhedra
 from loopwright.analysis.ranges import Ranges
 from loopwright.analysis.reduction_init import write_named_inits
+from loopwright.analysis.thread_axes import is_per, is_virtual_tag, scope_of
+from loopwright.analysis.thread_regions import write_regions
 from loopwright.ir import (
     And,
     Buffer,
@@ -32,7 +34,7 @@ from loopwright.ir import (
 from loopwright.runtime.dtype import HANDLE
 
 # Calls that are neither pure nor do anything: promises, hints, and returns, which the walk itself looks at.
-_HARMLESS: Final = frozenset({"tir.assume", "tir.likely", "tir.prefetch", "tir.ret"})
+_HARMLESS: Final = frozenset({"tir.assume", "tir.likely", "tir.prefetch", "tir.ret", "tir.tvm_storage_sync"})
 
 
 class Access:
@@ -89,7 +91,8 @@ class Program:
     def __init__(self, function: PrimFunc) -> None:
         walk = _AccessWalk()
         body, self.inits = write_named_inits(function.body)
-        walk.visit(body)
+        self.regions = write_regions(body)
+        walk.visit(self.regions.body)
         self.function = function
         self.affine: Affine = walk.affine
         self.accesses: Sequence[Access] = walk.accesses
@@ -98,6 +101,8 @@ class Program:
         self.unknown: set[Var] = walk.unknown
         self.effects: Sequence[Call] = walk.effects  # calls that do something besides returning a value
         self.has_threads = walk.has_threads
+        self.barriers: Sequence[Barrier] = walk.barriers
+        self._owners: dict[Buffer, tuple[str | Var, ...]] = {}
         if walk.may_leave:
             for access in walk.accesses:
                 access.exact = False
@@ -115,6 +120,39 @@ class Program:
         self.ranges = Ranges(plain)
         self.polyhedra = Polyhedra(self)
         self.dataflow: Any = None  # made by dataflow.py when first asked for
+
+    def owners(self, buffer: Buffer) -> tuple[str | Var, ...]:
+        """The thread axes whose every index has the memory of its own, though it is allocated outside their loops.
+
+        A block or thread axis is called by its tag, a virtual one by its variable. Every use is under these axes.
+        """
+        if not self.has_threads:
+            return ()
+        found = self._owners.get(buffer)
+        if found is None:
+            home, scope = self.homes.get(buffer.data), scope_of(buffer.data)
+            around = [
+                {loop.thread_tag for loop in access.instance.loops if loop not in home}
+                for access in (self.accesses if home is not None else ())
+                if access.cell[0] is buffer
+            ]
+            # What is also used outside the threads lives there, once.
+            common = set.intersection(*around) if around else set()
+            kept: set[str | Var] = {tag for tag in common if tag and is_per(scope, tag)}
+            for axis in self.regions.hoisted.get(buffer.data, ()):
+                kept.add(axis.var if is_virtual_tag(axis.tag) else axis.tag)
+            found = self._owners[buffer] = tuple(sorted(kept, key=str))
+        return found
+
+    def owner_index(self, key: str | Var, loops: Sequence[Loop]) -> Loop | None:
+        """The loop around a place that runs the axis."""
+        return next((loop for loop in loops if key is loop.var or key == loop.thread_tag), None)
+
+    def is_own(self, buffer: Buffer, loop: Loop) -> bool:
+        """Whether each iteration of `loop` has the memory for itself."""
+        if loop in self.homes.get(buffer.data, ()):
+            return True
+        return any([key is loop.var or key == loop.thread_tag for key in self.owners(buffer)])
 
 
 def _just_variable(form: Form) -> list[Var]:

@@ -6,6 +6,9 @@ from loopwright.analysis.accesses import accesses_of
 from loopwright.analysis.block_domains import check_domains_in
 from loopwright.analysis.bounds import check_bounds_in
 from loopwright.analysis.races import check_races_in
+from loopwright.analysis.thread_extents import check_thread_extents
+from loopwright.analysis.thread_memory import check_thread_memory_in
+from loopwright.analysis.thread_races import check_thread_races_in
 from loopwright.analysis.uninitialised import check_initialised_in
 from loopwright.ir import IRModule, PrimFunc
 
@@ -13,13 +16,17 @@ from loopwright.ir import IRModule, PrimFunc
 def check_program(program: IRModule | PrimFunc) -> None:
     """Raise an error for the first thing that certainly goes wrong in any function.
 
-    AxisLeavesDomain, OutOfBounds, UninitialisedRead or ParallelRace. Works on programs at every stage. What depends on
-    data, and what isl cannot decide within its budget, passes.
+    AxisLeavesDomain, OutOfBounds, UninitialisedRead or ParallelRace; of threads ThreadExtentMismatch,
+    BarrierNotReached, ThreadRace or PrivateMemoryShared. Works on programs at every stage. What depends on data, and
+    what isl cannot decide within its budget, passes.
     """
     functions = [program] if isinstance(program, PrimFunc) else list(program.functions.values())
     for function in functions:
+        check_thread_extents(function)
         walked = accesses_of(function)
         check_domains_in(walked)
         check_bounds_in(walked)
         check_initialised_in(walked)
         check_races_in(walked)
+        check_thread_memory_in(walked)
+        check_thread_races_in(walked)

@@ -183,7 +183,8 @@ class Dataflow:
         plain.update([buffer for buffer, found in operators.items() if len(found) > 1])
         return {buffer: group for buffer, group in groups.items() if plain.isdisjoint(group)}
 
-    def _is_update(self, access: Access) -> bool:
+    def is_update(self, access: Access) -> bool:
+        """Whether the access is part of an update of a reduction."""
         return access.cell[0] in self.groups and access.cell[0] in self._updated[access.instance.place]
 
     # --- relations --------------------------------------------------------------------------------------------------
@@ -233,6 +234,8 @@ class Dataflow:
 
     def _check(self, buffer: Buffer) -> None:
         """Every write must be known exactly."""
+        if self.program.regions.reason is not None:
+            raise NotProvable(self.program.regions.reason)
         if buffer.data in self.program.unknown:
             raise NotProvable(f"{buffer.name} is touched by calls, or goes by several names")
         home = self.program.homes.get(buffer.data, ())
@@ -247,7 +250,7 @@ class Dataflow:
         group = self.groups.get(buffer, ())
         at = self.tag(buffer)
         for k, access in enumerate(self.by_buffer.get(buffer, ())):
-            if self._is_update(access):
+            if self.is_update(access):
                 if access.writes:
                     updaters.append(self._reference(f"{at}u{k}", "update", access, buffer))
             elif access.writes:
@@ -267,7 +270,7 @@ class Dataflow:
         apart = f"{buffer.name} and {other.name} are reduced together, but live in different loops"
         found = []
         for k, access in enumerate(self.by_buffer[other]):
-            if not access.writes and not self._is_update(access):
+            if not access.writes and not self.is_update(access):
                 if access.instance.loops[: len(home)] != home:
                     raise NotProvable(apart)
                 found.append(self._reference(f"{at}x{number}_{k}", "read", access, buffer, other))
@@ -289,6 +292,10 @@ class Dataflow:
         dims = list(names.values())
         steps = iter(self._steps(buffer))
         cell = [names[loop.var] for loop in self.program.homes.get(buffer.data, ())]
+        for key in self.program.owners(buffer):
+            own = self.program.owner_index(key, access.instance.loops)
+            assert own is not None
+            cell.append(names[own.var])
         for index in access.cell[1]:
             if index is None:
                 dims.append(f"n{len(dims)}")
@@ -302,7 +309,7 @@ class Dataflow:
 
     def _virtual(self, tag: str, kind: Kind, buffer: Buffer, shadow_of: Buffer | None = None) -> Reference:
         """The caller's look at every cell at the end, or what fills every cell at the start."""
-        home = len(self.program.homes.get(buffer.data, ()))
+        home = len(self.program.homes.get(buffer.data, ())) + len(self.program.owners(buffer))
         dims = [f"c{k}" for k in range(home + len(buffer.shape))]
         cell = dims[:home]
         for dim, steps in zip(dims[home:], self._steps(buffer), strict=True):

@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from loopwright.analysis.affine import ALWAYS, Affine, Condition, Form, constant
+from loopwright.analysis.thread_axes import LAUNCHES, is_barrier, tag_of
 from loopwright.ir import (
     Allocate,
     AssertStmt,
@@ -56,6 +57,20 @@ class Loop:
     def kind(self) -> ForKind | None:
         """Who runs the iterations; None for the lanes of a vector and for `while`."""
         return self.node.kind if isinstance(self.node, For) else None
+
+    @property
+    def thread_tag(self) -> str:
+        """The thread axis that runs the iterations; "" for other loops."""
+        return tag_of(self.node) if isinstance(self.node, Stmt) else ""
+
+
+class Barrier(NamedTuple):
+    """A barrier of threads: in which loops, at which position, under which conditions."""
+
+    loops: tuple[Loop, ...]
+    positions: tuple[int, ...]
+    guards: tuple[Condition, ...]
+    exact: bool
 
 
 class Place:
@@ -132,6 +147,7 @@ class InstanceWalk(Visitor):
         self.homes: dict[Var, tuple[Loop, ...]] = {}  # memory allocated in the program → the loops around that place
         self.views: dict[Buffer, View] = {}
         self.realized: list[Realized] = []
+        self.barriers: list[Barrier] = []
         self.has_threads = False  # loops bound to threads: statements are not in one order
         self.may_leave = False  # a return inside loops or conditions: any statement may be skipped
         self._outer: tuple[int, ...] = ()
@@ -220,7 +236,7 @@ class InstanceWalk(Visitor):
     def visit_AttrStmt(self, attr: AttrStmt) -> None:
         self.begin(attr)
         self.visit(attr.value)
-        if attr.attr_key in ("thread_extent", "virtual_thread") and isinstance(attr.node, IterVar):
+        if attr.attr_key in LAUNCHES and isinstance(attr.node, IterVar):
             self.has_threads = True
             extent = self.affine.form(attr.value)
             high = None if extent is None else extent.shifted(-1)
@@ -272,6 +288,8 @@ class InstanceWalk(Visitor):
         self.visit(value)
         if isinstance(value, Call) and value.op.name == "tir.assume":
             self.guard(value.args[0])
+        elif is_barrier(evaluate):
+            self.barriers.append(Barrier(self.loops, self.instance.positions, self.guards, self.exact))
         elif isinstance(value, Call) and value.op.name == "tir.ret":
             self.may_leave = self.may_leave or bool(self.loops or self.guards or not self.exact)
             self.exact = False

@@ -8,13 +8,13 @@ one for two iterations that touch one cell with a write among them.
 A lemma settles the common case: in some dimension, the loop variable moves the index further than everything within
 the loop does; or several dimensions do so with its digits (`f // 8` and `f % 8` of a fused loop). isl decides the
 rest. Refused is only what certainly conflicts: accesses whose index or condition depends on data (a scatter) are not
-judged, so a parallel loop around them is the author's responsibility. Loops bound to threads synchronise by barriers
-and are not judged here.
+judged, so a parallel loop around them is the author's responsibility. Of loops bound to threads, and of the barriers
+between them, `thread_races.py` speaks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Final
 
 from loopwright.analysis.accesses import Access, Program, accesses_of
@@ -58,6 +58,7 @@ class ParallelRace(LoopwrightError, ValueError):
         values: tuple[Mapping[Var, int], Mapping[Var, int]],
     ) -> None:
         name, kind = loop.var.name, _KIND_NAMES[loop.kind]
+        self.meeting = pair, indices, values
         first, second = values[0][loop.var], values[1][loop.var]
         cell = element(pair[0].cell[0], indices)
 
@@ -82,6 +83,8 @@ class ParallelRace(LoopwrightError, ValueError):
                 "iterations": tuple(
                     [named_values(point, access.loops) for access, point in zip(pair, values, strict=True)]
                 ),
+                "deeds": tuple([deed(access) for access in pair]),
+                "blocks": tuple([access.instance.block and access.instance.block.name_hint for access in pair]),
             },
         )
 
@@ -90,6 +93,7 @@ _KIND_NAMES: Final[dict[ForKind | None, str]] = {
     ForKind.PARALLEL: "parallel",
     ForKind.VECTORIZED: "vectorized",
     ForKind.THREAD_BINDING: "bound",
+    None: "launched",
 }
 _KINDS: Final = (ForKind.PARALLEL, ForKind.VECTORIZED)
 
@@ -101,13 +105,18 @@ def check_races(function: PrimFunc) -> None:
 
 def check_races_in(program: Program) -> None:
     """The same for a program already walked."""
+    check_loops(program, lambda loop: loop.kind in _KINDS)
+
+
+def check_loops(program: Program, is_judged: Callable[[Loop], bool]) -> None:
+    """The same for chosen loops."""
     shared: dict[Loop, dict[Buffer, list[Access]]] = {}
     for access in program.accesses:
         if not access.is_must:
             continue
         buffer = access.cell[0]
         for loop in access.instance.loops:
-            if loop.kind in _KINDS and loop not in program.homes.get(buffer.data, ()):
+            if is_judged(loop) and not program.is_own(buffer, loop):
                 shared.setdefault(loop, {}).setdefault(buffer, []).append(access)
     for loop, buffers in shared.items():
         if loop.low is not None and loop.high is not None:
@@ -121,18 +130,18 @@ def prove_no_race(program: Program, var: Var) -> ParallelRace | str | None:
 
     Else the race, or, where it depends on data or is too complex to decide, the reason why there is no proof.
     """
+    if program.regions.reason is not None:
+        return program.regions.reason
     if any([data not in program.homes for data in program.unknown]):
         return "a call may touch any memory"
-    shared: dict[Buffer, list[Access]] = {}
-    found: Loop | None = None
+    var = program.regions.aliases.get(var, var)
+    # The loop of a thread is there once for each stretch between barriers.
+    shared: dict[tuple[Loop, Buffer], list[Access]] = {}
     for access in program.accesses:
         for loop in access.instance.loops:
-            if loop.var is var:
-                found = loop
-                if loop not in program.homes.get(access.cell[0].data, ()):
-                    shared.setdefault(access.cell[0], []).append(access)
-    for buffer, accesses in shared.items():
-        assert found is not None
+            if loop.var is var and not program.is_own(access.cell[0], loop):
+                shared.setdefault((loop, access.cell[0]), []).append(access)
+    for (found, buffer), accesses in shared.items():
         if not any([access.writes for access in accesses]):
             continue
         if buffer.data in program.unknown:
@@ -275,6 +284,10 @@ def _meeting(
     for a, b in zip(one.cell[1], other.cell[1], strict=True):
         if a is not None and b is not None:
             constraints.append(f"{polyhedra.form(a, first)} = {polyhedra.form(b, second)}")
+    for key in program.owners(one.cell[0]):
+        mine, its = program.owner_index(key, one.loops), program.owner_index(key, other.loops)
+        if mine is not None and its is not None:
+            constraints.append(f"{first[mine.var]} = {second[its.var]}")
     here, there = first[loop.var], second[loop.var]
     if loop.kind is ForKind.VECTORIZED:
         a_time, b_time = _inner_time(one, depth, first), _inner_time(other, depth, second)

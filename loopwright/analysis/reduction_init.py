@@ -10,7 +10,8 @@
                                                                   C[vi] = C[vi] + A[vi, vk]
 
 The place is right before the outermost loop that *carries* the reduction: the outermost one that has two iterations,
-loops around it standing still, which update one cell. "When all reduction axes are at their start" is no such
+loops around it standing still, which update one cell. Iterations of a loop around the allocation of the buffer have
+cells of their own, so such a loop carries nothing. "When all reduction axes are at their start" is no such
 place: after fuse, split and reorder the first update of a cell may come from any iteration.
 
 The nest mirrors the loops from there inward that the block's data axes depend on, with their kinds. It does not
@@ -24,6 +25,7 @@ from typing import NamedTuple
 
 from loopwright.analysis.carried import Loop, carries
 from loopwright.ir import (
+    Allocate,
     And,
     Block,
     BlockRealize,
@@ -114,12 +116,19 @@ class _WriteInits(Rewriter):
         self.around: list[_Around] = []
         self.before: dict[For | While, list[Stmt]] = {}
         self.inits: dict[Block, Block] = {}
+        self.homes: dict[Var, int] = {}  # memory allocated inside the innermost block: how many loops are around it
 
     def visit_Block(self, block: Block) -> Block:
         outside, self.around = self.around, []
+        homes, self.homes = self.homes, {}
         block = block.rebuild(self.visit)
-        self.around = outside
+        self.around, self.homes = outside, homes
         return block
+
+    def visit_Allocate(self, node: Allocate) -> Stmt:
+        self.homes[node.buffer_var] = len([item for item in self.around if item.loop is not None])
+        made: Stmt = node.with_(body=self.visit(node.body))
+        return made
 
     def visit_For(self, loop: For) -> Stmt:
         return self._loop(loop)
@@ -152,7 +161,8 @@ class _WriteInits(Rewriter):
         if changed.init is None:
             return realize.with_(block=changed)
         block = changed.with_(init=None, reads=(*_missing(changed.writes, changed.reads), *changed.reads))
-        place, init = _Init(realize, changed, self.around, self.inits).write()
+        home = min([self.homes.get(region.buffer.data, 0) for region in changed.writes], default=0)
+        place, init = _Init(realize, changed, self.around, self.inits, home).write()
         if place is None:
             return seq([init, realize.with_(block=block)])
         self.before.setdefault(place, []).append(init)
@@ -163,9 +173,9 @@ class _Init:
     """The init nest of one block."""
 
     def __init__(
-        self, realize: BlockRealize, block: Block, around: Sequence[_Around], inits: dict[Block, Block]
+        self, realize: BlockRealize, block: Block, around: Sequence[_Around], inits: dict[Block, Block], home: int
     ) -> None:
-        self.block = block
+        self.block, self.home = block, home
         self.inits = inits
         self.around = around
         # Lets between the loops and the block are written out: the nest may stand before them.
@@ -222,7 +232,7 @@ class _Init:
                 loops.append(None)
         values = [value for _, value in self.axes]
         conditions = [condition for condition, _ in self._conditions()]
-        for depth in range(len(loops)):
+        for depth in range(self.home, len(loops)):
             if carries(loops, depth, values, conditions):
                 return depth
         return None

@@ -58,6 +58,7 @@ VIEWS: Final[dict[str, str]] = {
     "te.operation": "loopwright.te",
     "te.tag": "loopwright.te",
     "te.tensor": "loopwright.te",
+    "te.tensor_intrin": "loopwright.te",
     "testing.tir": "loopwright.testing",
     "testing.utils": "loopwright.testing",
     "tir": "loopwright.schedule",
@@ -65,11 +66,12 @@ VIEWS: Final[dict[str, str]] = {
     "tir.expr": "loopwright.tir loopwright.ir",
     "tir.function": "loopwright.tir",
     "tir.op": "loopwright.tir loopwright.ir",
-    "tir.schedule.analysis": "loopwright.schedule loopwright.analysis",
-    "tir.schedule.block_scope": "loopwright.schedule",
+    "tir.schedule.analysis": "loopwright.schedule.analysis loopwright.schedule loopwright.analysis",
+    "tir.schedule.block_scope": "loopwright.schedule.state loopwright.schedule",
     "tir.schedule.instruction": "loopwright.schedule",
     "tir.schedule.schedule": "loopwright.schedule",
-    "tir.schedule.state": "loopwright.schedule",
+    "tir.schedule.state": "loopwright.schedule.state loopwright.schedule",
+    "tir.schedule.testing": "loopwright.schedule.testing",
     "tir.schedule.trace": "loopwright.schedule",
     "tir.stmt": "loopwright.tir",
     "tir.transform.function_pass": "loopwright.transform",
@@ -97,7 +99,6 @@ TO_COME: Final[tuple[str, ...]] = tuple(
     script.parser_v1 script.relax
     target.codegen target.compilation_config target.detect_target target.intrin target.virtual_device
     target.x86
-    te.schedule te.tensor_intrin
     testing.aot testing.auto_scheduler testing.autotvm testing.micro testing.popen_pool testing.runner testing.usmp
     tir.block_dependence_info tir.block_scope tir.sparse tir.tensor_intrin tir.usmp
     """.split()

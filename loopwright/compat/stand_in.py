@@ -22,8 +22,6 @@ _INSTEAD = {
     "rpc": "there are no remote machines yet: build and run in this process",
     "micro": "build for the target and link the object yourself",
     "contrib.graph_executor": "models are not here yet: build a function, and call it",
-    "te.create_schedule": "te.create_prim_func([inputs…, outputs…]) makes a function for tir.Schedule and build",
-    "te.schedule": "te.create_prim_func([inputs…, outputs…]) makes a function for tir.Schedule and build",
     "tir.transform": "lower(program) runs all lowering passes; transform.stages(program) gives the program after each",
 }
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 from loopwright.build import build, lower
-from loopwright.ir import Buffer, Expr, Var, decl_buffer
-from loopwright.runtime.errors import LoopwrightError, NotBuilt, with_article
-from loopwright.te import Tensor
+from loopwright.ir import Buffer, Expr, IRModule, Var, decl_buffer
+from loopwright.runtime.errors import LoopwrightError, with_article
+from loopwright.te import Schedule, Tensor
 
 __all__ = ["BadParameter", "build", "get_binds", "lower", "schedule_to_module"]
 
@@ -54,10 +54,9 @@ def get_binds(
 
 
 def schedule_to_module(
-    sch: object, args: Sequence[Any] | None = None, name: str = "main", binds: Mapping[Tensor, Buffer] | None = None
-) -> NoReturn:
-    """The program of a te schedule, before any pass. te schedules are not built yet."""
-    raise NotBuilt(
-        "driver.build_module.schedule_to_module",
-        "te.create_prim_func([inputs…, outputs…]) makes a function for tir.Schedule and build",
-    )
+    sch: Schedule, args: Sequence[Any] | None = None, name: str = "main", binds: Mapping[Tensor, Buffer] | None = None
+) -> IRModule:
+    """The program of a te schedule with every step done, before any pass."""
+    from loopwright.te.schedule.to_module import schedule_to_module as to_module  # runs the schedule engine
+
+    return to_module(sch, args, name, binds)

@@ -289,3 +289,74 @@ class Race(LoopwrightError, ValueError):
             hint="run the loop serially, or give each iteration elements of its own",
             fields={"loop": loop, "iterations": (first, second), "cell": cell},
         )
+
+
+class ThreadRace(LoopwrightError, ValueError):
+    """Two threads of a block touched one element between two barriers, and at least one of them wrote it.
+
+    Threads run in any order between barriers, so the value depends on who comes first. The evaluator finds this whatever
+    order it runs them in. Blocks of threads have no barrier between them at all.
+
+    For example:
+
+        import numpy as np
+        from loopwright.evaluator import evaluate
+        from loopwright.script import tir as T
+
+        @T.prim_func
+        def reverse(A: T.Buffer(8), B: T.Buffer(8)):
+            S = T.alloc_buffer(8, scope="shared")
+            for tx in T.thread_binding(8, thread="threadIdx.x"):
+                S[tx] = A[tx]
+                B[tx] = S[7 - tx]
+
+        evaluate(reverse, np.zeros(8, "float32"), np.zeros(8, "float32"))
+    """
+
+    code = "LW0814"
+
+    def __init__(self, first: str, second: str, what: str, cell: str, are_blocks: bool, at: Node) -> None:
+        kind = "block" if are_blocks else "thread"
+        super().__init__(
+            f"{kind} {first} and {kind} {second} both touch {cell} with no barrier between",
+            at=at,
+            why=what,
+            hint="give each block elements of its own, or end the kernel in between"
+            if are_blocks
+            else 'put T.tvm_storage_sync("shared") between the two, or give each thread elements of its own',
+            fields={"threads": (first, second), "cell": cell},
+        )
+
+
+class BarrierDivergence(LoopwrightError, ValueError):
+    """Some threads of a block reach a barrier, or leave a loop with one inside, and others do not.
+
+    A barrier waits for all threads of the block: those that came would wait for ever. What counts as a barrier is
+    `tvm_storage_sync`, `tvm_thread_allreduce` and a loop bound to a thread axis.
+
+    For example:
+
+        import numpy as np
+        from loopwright.evaluator import evaluate
+        from loopwright.script import tir as T
+
+        @T.prim_func
+        def f(A: T.Buffer(8)):
+            for tx in T.thread_binding(8, thread="threadIdx.x"):
+                if A[tx] > 0.0:
+                    T.evaluate(T.tvm_storage_sync("shared"))
+
+        evaluate(f, np.array([0, 0, 1, 0, 0, 0, 0, 0], "float32"))
+    """
+
+    code = "LW0815"
+
+    def __init__(self, what: str, first: tuple[str, object], second: tuple[str, object], at: Node) -> None:
+        (one, a), (other, b) = first, second
+        super().__init__(
+            f"threads part before a barrier: {what} is {a} in thread {one} and {b} in thread {other}",
+            at=at,
+            why="a barrier waits for all threads of the block",
+            hint="move the barrier out of the condition or loop",
+            fields={"threads": (one, other), "values": (a, b)},
+        )

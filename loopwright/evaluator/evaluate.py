@@ -26,11 +26,13 @@ from typing import Any
 import numpy as np
 
 from loopwright.analysis.reduction_init import write_inits
+from loopwright.analysis.thread_axes import owner_tags
+from loopwright.analysis.thread_extents import check_thread_extents
 from loopwright.evaluator.arguments import Array, Parameters
 from loopwright.evaluator.calls import Returned
-from loopwright.evaluator.lockstep import LockstepCompiler
 from loopwright.evaluator.places import Run
 from loopwright.evaluator.statements import OnStep
+from loopwright.evaluator.threads import ThreadCompiler
 from loopwright.ir import GlobalVar, IRModule, PrimFunc, deep
 from loopwright.runtime.call_errors import ArgumentCountMismatch
 from loopwright.runtime.errors import LoopwrightError
@@ -71,7 +73,7 @@ def evaluate(
     """
     module, func = choose_function(program, function)
     with np.errstate(all="ignore"):
-        return Program(module, lambda: LockstepCompiler(check, on_step)).function(func)(arguments)
+        return Program(module, lambda: ThreadCompiler(check, on_step)).function(func)(arguments)
 
 
 def choose_function(program: PrimFunc | IRModule, name: str | None) -> tuple[IRModule | None, PrimFunc]:
@@ -91,7 +93,7 @@ def choose_function(program: PrimFunc | IRModule, name: str | None) -> tuple[IRM
 class Program:
     """The compiled functions of a module, each made when it is first needed."""
 
-    def __init__(self, module: IRModule | None, compiler: Callable[[], LockstepCompiler]) -> None:
+    def __init__(self, module: IRModule | None, compiler: Callable[[], ThreadCompiler]) -> None:
         self.module, self.compiler = module, compiler
         self.functions: dict[PrimFunc, Function] = {}
 
@@ -136,8 +138,11 @@ class Function:
         collects = gc.isenabled()
         gc.disable()
         try:
+            check_thread_extents(func)
             self.parameters = Parameters(self.compiler, func)
-            self.body = self.compiler.visit(write_inits(func.body))
+            body = write_inits(func.body)
+            self.compiler.owners = owner_tags(body)
+            self.body = self.compiler.visit(body)
         finally:
             if collects:
                 gc.enable()

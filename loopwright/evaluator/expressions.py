@@ -72,6 +72,7 @@ class ExpressionCompiler(Visitor):
         self.slots: dict[Var, int] = {}
         self.scope: Scope | None = None
         self.in_lockstep = False
+        self.in_threads = False
         # The typed views of each pointer variable: (element type, slot of the view, slot of its flags).
         self.views: dict[Var, list[tuple[DataType, int, int]]] = {}
 
@@ -80,7 +81,8 @@ class ExpressionCompiler(Visitor):
     def slot(self, var: Var) -> int:
         """The slot of a variable that is bound here."""
         found = self.slots.get(var)
-        if found is None or self.in_lockstep:  # lanes keep what is bound inside their loop in slots of its own
+        # Lanes and threads keep what is bound inside their loop in slots of its own.
+        if found is None or self.in_lockstep or self.in_threads:
             found = self.slots[var] = self.new_slot()
         return found
 
@@ -91,7 +93,7 @@ class ExpressionCompiler(Visitor):
     def pointer(self, var: Var) -> Callable[[Pointer | None], None]:
         """What sets a pointer variable, together with every view that the program takes of it."""
         frame, slot = self.frame, self.slot(var)
-        if self.in_lockstep or var not in self.views:
+        if self.in_lockstep or self.in_threads or var not in self.views:
             self.views[var] = []
         views = self.views[var]
 

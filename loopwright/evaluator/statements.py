@@ -140,18 +140,6 @@ class StatementCompiler(CallCompiler):
         return run
 
     def visit_AttrStmt(self, stmt: AttrStmt) -> Run:
-        if stmt.attr_key in ("thread_extent", "virtual_thread") and isinstance(stmt.node, IterVar):
-            # A launch of threads: they run one after the other.
-            var = stmt.node.var
-            extent, frame, slot = self.concrete(stmt.value, self.visit(stmt.value)), self.frame, self.slot(var)
-            body = self.inside(var, lambda: self.visit(stmt.body))
-
-            def threads() -> None:
-                for thread in range(extent()):
-                    frame[slot] = thread
-                    body()
-
-            return threads
         run: Run = self.visit(stmt.body)
         return run
 
@@ -266,14 +254,19 @@ class StatementCompiler(CallCompiler):
 
     def visit_Allocate(self, stmt: Allocate) -> Run:
         sizes = [self.constant_or_run(extent) for extent in stmt.extents]
-        make, bind = self.new_memory(stmt.buffer_var.name, stmt.dtype, sizes), self.pointer(stmt.buffer_var)
+        start = self.allocation_of(stmt.buffer_var, self.new_memory(stmt.buffer_var.name, stmt.dtype, sizes))
         body = self.visit(stmt.body)
 
         def run() -> None:
-            bind(make())
+            start()
             body()
 
         return run
+
+    def allocation_of(self, data: Var, make: Run) -> Run:
+        """What gives a pointer fresh memory, which `make` makes."""
+        bind = self.pointer(data)
+        return lambda: bind(make())
 
     def visit_AllocateConst(self, stmt: AllocateConst) -> Run:
         make = self.constant_memory(stmt.buffer_var.name, stmt.dtype, stmt.data)
@@ -304,8 +297,7 @@ class StatementCompiler(CallCompiler):
             for size, stride in zip(buffer.shape, buffer.strides, strict=True):
                 last = last + (size - 1) * stride
             sizes = [self.constant_or_run(last + 1)]
-        make, bind = self.new_memory(buffer.name, buffer.dtype, sizes), self.pointer(buffer.data)
-        return lambda: bind(make())
+        return self.allocation_of(buffer.data, self.new_memory(buffer.name, buffer.dtype, sizes))
 
     # --- blocks ---------------------------------------------------------------------------------------------------
 

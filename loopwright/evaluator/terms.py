@@ -22,11 +22,12 @@ from loopwright.evaluator.arguments import Array, as_scalar, check_count
 from loopwright.evaluator.errors import DataDependent, Race, UninitialisedRead
 from loopwright.evaluator.evaluate import Program, choose_function
 from loopwright.evaluator.folds import TermMemory, TermPointer, Update
-from loopwright.evaluator.lockstep import InLockstep, LockstepCompiler
+from loopwright.evaluator.lockstep import InLockstep
 from loopwright.evaluator.places import Place, Run
 from loopwright.evaluator.races import Races, RunningLoop
 from loopwright.evaluator.statements import OnStep, values_of
 from loopwright.evaluator.term import Term, as_term, fill, hole, holes, make, symbol
+from loopwright.evaluator.threads import ThreadCompiler
 from loopwright.ir import (
     BlockRealize,
     Buffer,
@@ -148,7 +149,7 @@ def _cells(array: Array) -> np.ndarray:
 _UPDATES: Final = frozenset({"Add", "Mul", "Min", "Max", "And", "Or", "bitwise_and", "bitwise_or", "bitwise_xor"})
 
 
-class _TermCompiler(LockstepCompiler):
+class _TermCompiler(ThreadCompiler):
     """Compiles a program to run on terms."""
 
     numeric = False
@@ -221,7 +222,7 @@ class _TermCompiler(LockstepCompiler):
                 return updates[-1].load((memory, k))
             return value[0].term(value[1]) if type(value) is tuple else value
 
-        return one
+        return self.watched_read(one, buffer, place, at)
 
     def write(self, buffer: Buffer, place: Place, at: Node) -> Callable[[int, Any], None]:
         frame, races, updates = self.frame, self.races, self.updates
@@ -242,7 +243,7 @@ class _TermCompiler(LockstepCompiler):
             else:
                 memory.cells[k] = value
 
-        return one
+        return self.watched_write(one, buffer, place, at)
 
     # --- reductions -----------------------------------------------------------------------------------------------
 
@@ -287,7 +288,7 @@ class _TermCompiler(LockstepCompiler):
 
     def loop(self, stmt: For, low: Run, extent: Run, slots: Sequence[int], body: Run) -> Run:
         races = self.races
-        if races is None or stmt.kind not in (ForKind.PARALLEL, ForKind.THREAD_BINDING):
+        if races is None or stmt.kind is not ForKind.PARALLEL:
             return super().loop(stmt, low, extent, slots, body)
         frame = self.frame
 

@@ -83,7 +83,7 @@ PEER_PASSES: Final[dict[str, str]] = {
     "StorageFlatten": "flatten_buffers",
     "StorageRewrite": "plan_storage",
     "TextureFlatten": "",
-    "ThreadSync": "",
+    "ThreadSync": "insert_barriers",
     "TransformMmaBufferLayout": "",
     "UnifyThreadBinding": "",
     "UnrollLoop": "unroll_loops",

@@ -276,12 +276,14 @@ class WorkspaceExhausted(CallError, MemoryError):
         from loopwright.script import tir as T
 
         @T.prim_func
-        def f(A: T.Buffer((1,), "float32"), n: T.int64):
-            tmp = T.alloc_buffer((n,), "float32")
-            tmp[n - T.int64(1)] = A[0]
-            A[0] = tmp[n - T.int64(1)]
+        def hash_backwards(A: T.Buffer((1,), "int64"), n: T.int64):
+            tmp = T.alloc_buffer((n,), "int64")
+            for i in range(n):
+                tmp[i] = A[0] + i
+            for i in range(n):
+                A[0] = A[0] * T.int64(3) + tmp[n - 1 - i]
 
-        loopwright.build(f)(loopwright.nd.empty((1,)), 1 << 58)
+        loopwright.build(hash_backwards)(loopwright.nd.empty((1,), "int64"), 1 << 58)
     """
 
     code = "LW0121"

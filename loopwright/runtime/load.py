@@ -21,7 +21,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any, Final
 
-from loopwright.runtime import ffi, thread_pool
+from loopwright.runtime import amx, ffi, thread_pool
 from loopwright.runtime.c_header import c_header
 from loopwright.runtime.description import ModuleDescription
 from loopwright.runtime.elf import MAGIC, OBJECT, PROGRAM, BadElf, Elf
@@ -189,6 +189,8 @@ def _module_of(
 
 def _one_module(name: str, one: ModuleDescription, library: ctypes.CDLL, data: bytes | None) -> Module:
     functions: dict[str, Callable[..., Any]] = {}
+    if "amx-tile" in one.features:
+        amx.ask()  # code for such a processor may use its tiles
     for function in one.functions:
         try:
             entry = library[ENTRY_PREFIX + function.name]

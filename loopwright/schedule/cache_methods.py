@@ -18,7 +18,11 @@ class CacheMethods(Doing):
         return self._do("ReIndex", {"block": self._block(block)}, buffer=sided(buffer))
 
     def reindex_cache_read(
-        self, block: BlockRV | str, read_buffer_index: int | str | Buffer, storage_scope: str, index_map: Callable[..., Any]
+        self,
+        block: BlockRV | str,
+        read_buffer_index: int | str | Buffer,
+        storage_scope: str,
+        index_map: Callable[..., Any],
     ) -> BlockRV:
         """What a block reads is copied into a layout over its axes."""
         return self._do(
@@ -30,7 +34,11 @@ class CacheMethods(Doing):
         )
 
     def reindex_cache_write(
-        self, block: BlockRV | str, write_buffer_index: int | str | Buffer, storage_scope: str, index_map: Callable[..., Any]
+        self,
+        block: BlockRV | str,
+        write_buffer_index: int | str | Buffer,
+        storage_scope: str,
+        index_map: Callable[..., Any],
     ) -> BlockRV:
         """What a block writes goes to a layout over its axes, and is copied out."""
         return self._do(
@@ -54,9 +62,7 @@ class CacheMethods(Doing):
 
     def cache_index(self, block: BlockRV | str, storage_scope: str, cse_thresh: int = 0) -> list[BlockRV]:
         """The indices a block computes are computed before it, those that come up more than `cse_thresh` times."""
-        return self._do(
-            "CacheIndex", {"block": self._block(block)}, storage_scope=storage_scope, cse_thresh=cse_thresh
-        )
+        return self._do("CacheIndex", {"block": self._block(block)}, storage_scope=storage_scope, cse_thresh=cse_thresh)
 
     def read_at(
         self, loop: LoopRV, block: BlockRV | str, read_buffer_index: int | str | Buffer, storage_scope: str
@@ -90,6 +96,4 @@ class CacheMethods(Doing):
 
     def reuse_buffer(self, block: BlockRV | str, buffer: int | str | Buffer, other: int | str | Buffer) -> None:
         """`buffer`, which the block touches, lives in the memory of `other` from now on: never both at a time."""
-        return self._do(
-            "ReuseBuffer", {"block": self._block(block)}, buffer=named(buffer), other=named(other)
-        )
+        return self._do("ReuseBuffer", {"block": self._block(block)}, buffer=named(buffer), other=named(other))

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from loopwright.ir import (
@@ -64,12 +65,14 @@ class NoReduction(ScheduleError):
 
     For example:
 
-        from loopwright import te
-        from loopwright.schedule import Schedule
-        A = te.placeholder((8,), name="A")
-        B = te.compute((8,), lambda i: A[i] + 1.0, name="B")
-        sch = Schedule(te.create_prim_func([A, B]))
-        sch.rfactor(sch.get_loops("B")[0], 0)
+        from loopwright import te, tir
+
+        A = te.placeholder((8, 8), name="A")
+        k = te.reduce_axis((0, 8), name="k")
+        B = te.compute((8,), lambda i: te.sum(A[i, k], axis=k), name="B")
+        sch = tir.Schedule(te.create_prim_func([A, B]))
+        sch.decompose_reduction("B", sch.get_loops("B")[0])
+        sch.rfactor(sch.get_loops("B_update")[1], 0)  # its start value is a block of its own now
     """
 
     code = "LW0280"
@@ -138,8 +141,8 @@ class UnknownCombiner(ScheduleError):
 
     def __init__(self, step: str, realize: BlockRealize, buffer: Buffer, value: Expr) -> None:
         super().__init__(
-            f"{step}: the reduction {realize.block.name_hint!r} updates {buffer.name} to {value}, which is no operation "
-            "known to be associative and commutative",
+            f"{step}: the reduction {realize.block.name_hint!r} updates {buffer.name} to {value}, which is no "
+            "operation known to be associative and commutative",
             at=realize,
             why="its members would be combined in another grouping",
             hint="known are +, *, min, max, and, or, bitwise operations, and argmax or argmin of (index, value)",
@@ -298,11 +301,14 @@ def _operation(store: BufferStore, fields: Sequence[Buffer]) -> tuple[Expr, Call
         return None
     for mine, other, swapped in ((*sides, False), (sides[1], sides[0], True)):
         if _is_cell(mine, store) and not _loads(other, fields):
-            return other, lambda a, b: _rebuilt(value, b, a) if swapped else _rebuilt(value, a, b)
+            return other, partial(_rebuilt, value, swapped)
     return None
 
 
-def _rebuilt(value: Expr, a: Expr, b: Expr) -> Expr:
+def _rebuilt(value: Expr, swapped: bool, a: Expr, b: Expr) -> Expr:
+    """The same operation on others, in the order it was written in."""
+    if swapped:
+        a, b = b, a
     if isinstance(value, Call):
         return value.with_(args=(a, b))
     return value.with_(a=a, b=b)
@@ -434,9 +440,7 @@ def _compares(condition: Expr, kind: type[BinaryExpr], a: Expr, b: Expr) -> bool
     if isinstance(condition, kind) and structural_equal(condition.a, a) and structural_equal(condition.b, b):
         return True
     mirrored = _MIRRORED[kind]  # type: ignore[index]
-    return (
-        isinstance(condition, mirrored) and structural_equal(condition.a, b) and structural_equal(condition.b, a)
-    )
+    return isinstance(condition, mirrored) and structural_equal(condition.a, b) and structural_equal(condition.b, a)
 
 
 def update_statement(buffers: Sequence[Buffer], indices: Sequence[Expr], values: Sequence[Expr]) -> Stmt:
@@ -448,4 +452,3 @@ def update_statement(buffers: Sequence[Buffer], indices: Sequence[Expr], values:
     for var, value in zip(reversed(bound), reversed(values), strict=True):
         body = LetStmt(var, value, body)
     return body
-

@@ -29,6 +29,10 @@ class Doing(ABC):
     def _do(self, kind: str, inputs: Mapping[str, Any], **attrs: Any) -> Any:
         """A step as a method call: one handle, a list, or nothing."""
 
+    @abstractmethod
+    def copy(self) -> Any:
+        """One that goes its own way from here."""
+
     @staticmethod
     def _block(block: BlockRV | str) -> BlockRV | str:
         """A block given by handle or by name."""

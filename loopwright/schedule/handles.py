@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from enum import Enum
+from typing import Final
+
 from loopwright.ir import Block, Var
 
 BlockKey = Var | str
@@ -38,6 +41,22 @@ class LoopRV:
 
     def __repr__(self) -> str:
         return f"LoopRV({self.var.name})"
+
+
+class Mark(Enum):
+    """A place that is no loop: where a block stands now, or in its consumers' expressions."""
+
+    ROOT = -1
+    INLINE = -2
+
+
+# What handles of such places hold; no program has loops with these variables.
+MARKS: Final = {Var("root_mark"): Mark.ROOT, Var("inline_mark"): Mark.INLINE}
+
+
+def mark_var(mark: Mark) -> Var:
+    """The variable that handles of a mark hold."""
+    return next(var for var, other in MARKS.items() if other is mark)
 
 
 class ExprRV(int):

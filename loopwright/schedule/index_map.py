@@ -14,6 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from loopwright.arith import Analyzer
+from loopwright.arith.index_map import AXIS_SEPARATOR
+from loopwright.arith.index_map import IndexMap as ArithIndexMap
 from loopwright.ir import Expr, IntImm, Range, Var, as_expr, const, substitute
 from loopwright.ir.operators import maximum, minimum
 from loopwright.runtime.errors import LoopwrightError
@@ -34,33 +36,40 @@ _CALLS: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
 }
 
 
-class IndexMap:
-    """`results` in terms of `inputs`."""
+_SEPARATOR_TEXT: Final = "AXIS_SEPARATOR"  # how a text says where memory has another dimension
 
-    def __init__(self, inputs: Sequence[Var], results: Sequence[Expr]) -> None:
-        self.inputs, self.results = tuple(inputs), tuple(results)
+
+class IndexMap:
+    """`results` in terms of `inputs`; `separators` are the positions among them where memory has another dimension."""
+
+    def __init__(self, inputs: Sequence[Var], results: Sequence[Expr], separators: Sequence[int] = ()) -> None:
+        self.inputs, self.results, self.separators = tuple(inputs), tuple(results), tuple(separators)
 
     @staticmethod
-    def of(given: IndexMap | str | Callable[..., Any], step: str = "index map") -> IndexMap:
+    def of(given: IndexMap | ArithIndexMap | str | Callable[..., Any], step: str = "index map") -> IndexMap:
         """A map from a callable (`lambda i, j: (j, i)`) or from the text of one."""
         if isinstance(given, IndexMap):
             return given
         if isinstance(given, str):
             return _read(step, given)
+        if isinstance(given, ArithIndexMap):
+            return IndexMap(given.initial_indices, given.final_indices)
         if not callable(given):
             raise BadStepArgument(step, f"expected a callable from indices to indices, got {type(given).__name__}")
         parameters = list(inspect.signature(given).parameters.values())
         if any(item.kind not in (item.POSITIONAL_ONLY, item.POSITIONAL_OR_KEYWORD) for item in parameters):
             raise BadStepArgument(step, "the map takes any number of indices", hint="name them: lambda i, j: (j, i)")
         inputs = [Var(item.name) for item in parameters]
-        return IndexMap(inputs, _results(step, given(*inputs)))
+        return IndexMap(inputs, *_results(step, given(*inputs)))
 
     @property
     def text(self) -> str:
         """The map as a Python lambda that `of` reads back."""
-        results = ", ".join([repr(result) for result in self.results])
-        tail = "," if len(self.results) == 1 else ""
-        return f"lambda {', '.join(var.name for var in self.inputs)}: ({results}{tail})"
+        items = [repr(result) for result in self.results]
+        for position in reversed(self.separators):
+            items.insert(position, _SEPARATOR_TEXT)
+        tail = "," if len(items) == 1 else ""
+        return f"lambda {', '.join(var.name for var in self.inputs)}: ({', '.join(items)}{tail})"
 
     def check_rank(self, step: str, rank: int, what: str) -> None:
         """The map takes as many indices as `what` has."""
@@ -89,15 +98,18 @@ class IndexMap:
         return tuple(shape)
 
 
-def _results(step: str, value: Any) -> list[Expr]:
-    items = list(value) if isinstance(value, (tuple, list)) else [value]
+def _results(step: str, value: Any) -> tuple[list[Expr], list[int]]:
+    given = list(value) if isinstance(value, (tuple, list)) else [value]
+    items = [item for item in given if not (isinstance(item, str) and item == AXIS_SEPARATOR)]
+    cuts = [position for position, item in enumerate(given) if isinstance(item, str) and item == AXIS_SEPARATOR]
+    separators = [position - earlier for earlier, position in enumerate(cuts)]
     try:
         results = [as_expr(item) for item in items]
     except LoopwrightError as error:
         raise BadStepArgument(step, f"the map gives something that is no index: {error.problem}") from None
     if not results or not all(result.dtype.is_int for result in results):
         raise BadStepArgument(step, "the map gives something that is no index", hint="write lambda i, j: (j, i)")
-    return results
+    return results, separators
 
 
 def _read(step: str, text: str) -> IndexMap:
@@ -109,7 +121,12 @@ def _read(step: str, text: str) -> IndexMap:
         raise BadStepArgument(step, f"{text!r} is no map of indices", hint='write "lambda i, j: (j, i)"')
     inputs = {item.arg: Var(item.arg) for item in tree.args.args}
     items = tree.body.elts if isinstance(tree.body, (ast.Tuple, ast.List)) else [tree.body]
-    return IndexMap(list(inputs.values()), _results(step, [read_index(step, item, inputs) for item in items]))
+    read = [AXIS_SEPARATOR if _is_separator(item) else read_index(step, item, inputs) for item in items]
+    return IndexMap(list(inputs.values()), *_results(step, read))
+
+
+def _is_separator(tree: ast.expr) -> bool:
+    return isinstance(tree, (ast.Name, ast.Attribute)) and ast.unparse(tree).split(".")[-1] == _SEPARATOR_TEXT
 
 
 def read_index(step: str, tree: ast.expr, names: Mapping[str, Var]) -> Any:

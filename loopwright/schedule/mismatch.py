@@ -15,6 +15,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from loopwright.analysis.dataflow import Reference
 from loopwright.analysis.races import ParallelRace
+from loopwright.analysis.thread_races import ThreadRace
 from loopwright.arith.isl import BudgetExceeded, budget, context
 from loopwright.ir import Var
 from loopwright.schedule.naming import UNDEFINED, Label
@@ -41,7 +42,7 @@ class Unproved:
 class Race:
     """Two iterations that would run at the same time touch one cell, and one of them writes it."""
 
-    def __init__(self, error: ParallelRace) -> None:
+    def __init__(self, error: ParallelRace | ThreadRace) -> None:
         self.error = error
         self.fields = error.fields
 

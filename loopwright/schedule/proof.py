@@ -20,9 +20,10 @@ from collections import OrderedDict
 from collections.abc import Collection
 from typing import Any, Final
 
-from loopwright.analysis.accesses import accesses_of
-from loopwright.analysis.dataflow import InitOf, NotProvable, Reference, dataflow_of
+from loopwright.analysis.accesses import Access, accesses_of
+from loopwright.analysis.dataflow import BlockKey, InitOf, NotProvable, Reference, dataflow_of
 from loopwright.analysis.races import prove_no_race
+from loopwright.analysis.thread_races import find_crossing
 from loopwright.arith.isl import BudgetExceeded, budget, context
 from loopwright.ir import Buffer, PrimFunc, Var
 from loopwright.schedule.lemmas import unchanged_memory
@@ -61,7 +62,8 @@ def find_mismatch(
 
 def find_race(function: PrimFunc, loop_var: Var) -> Race | Unproved | None:
     """None when the iterations of a loop may run at the same time (in lockstep, if it is vectorized); else why not."""
-    found = prove_no_race(_sight(function).dataflow.program, loop_var)
+    program = _sight(function).dataflow.program
+    found = prove_no_race(program, loop_var) or find_crossing(program, certain=False)
     if isinstance(found, str):
         return Unproved(found)
     return None if found is None else Race(found)
@@ -101,6 +103,7 @@ class _Comparison:
         for call in [*new.program.effects, *old.program.effects]:
             raise NotProvable(f"the call of {call.op.name} has effects, and their order is not followed")
         self._check_inlined()
+        self._check_updates()
         unchanged = unchanged_memory(old.program.function, new.program.function)
         every = list(dict.fromkeys([*new.by_buffer, *new.program.function.argument_buffers()]))
         for buffer in every:
@@ -125,6 +128,30 @@ class _Comparison:
                 name = block.name_hint if block is not None else "the function"
                 raise NotProvable(f"what is inlined into {name} is not always what it reads")
             done.add(claim)
+
+    def _check_updates(self) -> None:
+        """What a block reads beside its own sum must not have become a part of it.
+
+        The loads of an update are not readers: the order of updates is free. Where two buffers come to share memory, a
+        load of another value may end up in the very cell that the block updates.
+        """
+        old, new = self.old.dataflow, self.new.dataflow
+        for access in new.program.accesses:
+            if access.writes or not new.is_update(access):
+                continue
+            key, ordinal = self._origin_of(access)
+            theirs = self.old.loads.get((key, ordinal))
+            if theirs is not None and not old.is_update(theirs):
+                title = access.instance.place.block.name_hint if access.instance.place.block is not None else "root"
+                raise NotProvable(f"block {title} would read {access.buffer.name} in the cell that it updates")
+
+    def _origin_of(self, access: Access) -> tuple[BlockKey, int]:
+        """The old block of a load, and its number there."""
+        key, ordinal = self.new.dataflow.key(access.instance.place), self.new.dataflow.ordinals[access]
+        origins = self.new.naming.origins
+        if (key, ordinal) in origins.loads:
+            return origins.loads[key, ordinal][:2]
+        return origins.renamed[key][0] if key in origins.renamed else key, ordinal
 
     def _is_plain_input(self, buffer: Buffer) -> bool:
         """A quick yes: nobody ever writes the buffer, and its loads are the very nodes they were."""

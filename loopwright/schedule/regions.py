@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Container, Mapping, Sequence
 from typing import NamedTuple
 
+from loopwright.analysis.thread_axes import is_of_block, is_per, is_thread_tag, tag_of
 from loopwright.arith import Analyzer, interval_of, linear_coefficients
 from loopwright.ir import (
     BlockRealize,
@@ -135,6 +136,29 @@ class _Touched(Visitor):
             if uses_var(end, inside.__contains__) or _loads(end):
                 return None
         return Span(self.facts.simplify(low), self.facts.simplify(high))
+
+
+def relaxed_over_threads(box: Box, scope: str, around: Sequence[For], facts: Facts) -> Box:
+    """What all threads touch that share memory of `scope`, from what one of them does.
+
+    Memory for all is left as it is: whether threads may compute parts of it by themselves is for the proof to say.
+    """
+    domains = {
+        loop.loop_var: Range.from_min_extent(loop.min, loop.extent)
+        for loop in around
+        if is_thread_tag(tag_of(loop)) and (is_of_block(scope) or scope == "warp") and not is_per(scope, tag_of(loop))
+    }
+    if not domains:
+        return box
+    return tuple([None if span is None else _over(span, domains, facts) for span in box])
+
+
+def _over(span: Span, domains: Mapping[Var, Range], facts: Facts) -> Span | None:
+    least, greatest = interval_of(span.low, domains, facts), interval_of(span.high, domains, facts)
+    if least is None or greatest is None:
+        return None
+    ends = facts.simplify(least.min_value), facts.simplify(greatest.max_value)
+    return None if any([uses_var(end, domains.__contains__) for end in ends]) else Span(*ends)
 
 
 def _point(index: Expr) -> Range:

@@ -259,6 +259,10 @@ def _copy(
         BufferStore(target[0], BufferLoad(source[0], tuple(from_indices)), to_indices),
     )
     kept = [item for item in runs.conditions if not uses_var(item, rest.__contains__)]
+    # A load may stand under a condition of its own: what is outside the buffer is not copied.
+    at_loops = [facts.simplify(substitute(index, values)) for index in old[1]]
+    for index, extent in zip(at_loops, old[0].shape, strict=True):
+        kept += [item for item in (index >= const(0, index.dtype), index < extent) if not facts.can_prove(item)]
     predicate = logical_and(TRUE, *[facts.simplify(substitute(item, values)) for item in kept])
     bound = (*[loop.loop_var for loop in named], *[values[axis.var] for axis in used])
     nest: Stmt = BlockRealize(bound, predicate, block)

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from time import thread_time
 from typing import Any, Final
 
@@ -15,6 +17,8 @@ from loopwright.ir.verifier import verify
 from loopwright.runtime.description import UNPROVED
 from loopwright.runtime.errors import caller
 from loopwright.schedule.cache_methods import CacheMethods
+from loopwright.schedule.composites import USERS, check_bodies
+from loopwright.schedule.deferred import Deferred, Doubt
 from loopwright.schedule.doing import map_text, named, sided, size_text
 from loopwright.schedule.errors import (
     BadStepArgument,
@@ -25,22 +29,26 @@ from loopwright.schedule.errors import (
     WouldRace,
     WrongType,
 )
-from loopwright.schedule.handles import BlockRV, ExprRV, LoopRV
-from loopwright.schedule.loop_kinds import check_threads_outside_vectors, concurrent_loops, to_prove_again
-from loopwright.schedule.primitives import PRIMITIVES
-from loopwright.schedule.proof import Mismatch, Unproved, find_mismatch, find_race
+from loopwright.schedule.handles import MARKS, BlockRV, ExprRV, LoopRV, Mark
+from loopwright.schedule.loop_kinds import check_thread_loops, concurrent_loops, to_prove_again
+from loopwright.schedule.primitives import PRIMITIVES, Primitive
+from loopwright.schedule.proof import Mismatch, Origins, Unproved, find_mismatch, find_race
+from loopwright.schedule.record import PROVED_TOGETHER, REFUSALS, UNPROVED_STEP, Refused, proof_of_all, proof_words
 from loopwright.schedule.scopes import check_scopes
 from loopwright.schedule.second_look import ALL, look_again
 from loopwright.schedule.shape_methods import ShapeMethods
+from loopwright.schedule.show_methods import ShowMethods
+from loopwright.schedule.state import NotInState, ScheduleState, StmtSRef
 from loopwright.schedule.step import BlockResult, LoopResult, Proof, Result, Step
 from loopwright.schedule.suggestions import Refusal
+from loopwright.schedule.tensorized import check_tensorized
 from loopwright.schedule.trace import Instruction, InstructionKind, Trace, handles_in
 from loopwright.schedule.view import View
 
 _LARGEST_SEED: Final = 2**31 - 1
 
 
-class Schedule(CacheMethods, ShapeMethods):
+class Schedule(CacheMethods, ShapeMethods, ShowMethods):
     """A program and the steps done to it. Every step is proved to keep every value, or refused with a witness."""
 
     def __init__(
@@ -74,7 +82,12 @@ class Schedule(CacheMethods, ShapeMethods):
         self.enable_check = enable_check
         self.debug_mask = debug_mask if isinstance(debug_mask, int) else ALL if debug_mask == "all" else 0
         self.error_render_level = error_render_level
-        self.trace = Trace(is_checked=enable_check)
+        self._trace = Trace(is_checked=enable_check)
+        self._is_traced = True
+        self._decisions: list[Any] = []  # of the samples to come, where a composite step is replayed
+        self._deferred: Deferred | None = None  # the proofs that a replay owes
+        self._refused: tuple[Refused, ...] = ()  # the last steps that were
+        self._removed: tuple[Any, ...] = ()  # handles that were forgotten
         self._function: str | None = "main" if "main" in self._views else None
         if len(self._views) == 1:
             self._function = next(iter(self._views))
@@ -89,7 +102,7 @@ class Schedule(CacheMethods, ShapeMethods):
     def _prove_loop_kinds(self) -> None:
         """Loops written as parallel or vectorized are held to the same rule as those that a step makes so."""
         for view in self._views.values():
-            check_threads_outside_vectors("Schedule", view)
+            check_thread_loops("Schedule", view)
             for loop in concurrent_loops(view):
                 race = find_race(view.function, loop.loop_var)
                 if isinstance(race, Unproved):
@@ -104,6 +117,31 @@ class Schedule(CacheMethods, ShapeMethods):
         """The program as it is now."""
         functions = {self._globals[name]: view.function for name, view in self._views.items()}
         return IRModule(functions, attrs=self._attrs)  # type: ignore[arg-type]
+
+    @property
+    def trace(self) -> Trace:
+        """The steps so far; None for schedules made by `_create_non_traced`, which nobody else makes."""
+        return self._trace if self._is_traced else None  # type: ignore[return-value]
+
+    @trace.setter
+    def trace(self, trace: Trace) -> None:
+        self._trace = trace
+
+    @staticmethod
+    def _create_non_traced(
+        mod: PrimFunc | IRModule,
+        *,
+        seed: int | None = None,
+        debug_mask: str | int = "none",
+        error_render_level: str = "detail",
+        enable_check: bool = True,
+    ) -> Schedule:
+        """A schedule that shows no trace of its steps."""
+        made = Schedule(
+            mod, seed=seed, debug_mask=debug_mask, error_render_level=error_render_level, enable_check=enable_check
+        )
+        made._is_traced = False
+        return made
 
     @property
     def is_proved(self) -> bool:
@@ -127,7 +165,7 @@ class Schedule(CacheMethods, ShapeMethods):
         new.__dict__.update(self.__dict__)
         new._views = dict(self._views)
         new._history = list(self._history)
-        new.trace = self.trace.copy()
+        new._trace = self._trace.copy()
         new._random = random.Random(self._random.random())
         return new
 
@@ -136,8 +174,8 @@ class Schedule(CacheMethods, ShapeMethods):
         if not self._history:
             raise BadStepArgument("undo", "there is no step to take back")
         self._views, length = self._history.pop()
-        while len(self.trace.insts) > length:
-            self.trace.pop()
+        while len(self._trace.insts) > length:
+            self._trace.pop()
 
     def seed(self, seed: int) -> None:
         """Start the random numbers of sampling anew."""
@@ -147,17 +185,35 @@ class Schedule(CacheMethods, ShapeMethods):
         """A seed for another schedule."""
         return self._random.randint(1, 2**31 - 1)
 
-    def get(self, handle: BlockRV | LoopRV | ExprRV) -> Block | For | int:
+    def get(self, handle: BlockRV | LoopRV | ExprRV | StmtSRef) -> Block | For | int:
         """What a handle stands for now."""
+        if isinstance(handle, StmtSRef):
+            return handle.stmt  # type: ignore[return-value]
+        if any(handle is other for other in self._removed):
+            raise NotInState(getattr(handle, "name", handle))
         if isinstance(handle, ExprRV):
             return int(handle)
+        if isinstance(handle, LoopRV) and handle.var in MARKS:
+            raise NotInState(handle.name)
         view = self._view_of([handle])
         return view.loop(handle.var) if isinstance(handle, LoopRV) else view.realize(handle.key).block
 
-    def show(self, *args: Any, **options: Any) -> None:
-        """Print the program and the steps."""
-        self.mod.show(*args, **options)
-        self.trace.show()
+    @property
+    def state(self) -> ScheduleState:
+        """The program as it is now, to be asked about its structure."""
+        return ScheduleState(self.mod, debug_mask=self.debug_mask, enable_check=self.enable_check)
+
+    def get_sref(self, handle: BlockRV | LoopRV | Block | For) -> StmtSRef:
+        """A loop or block in its place; the marks of `sample_compute_location` for their handles."""
+        if isinstance(handle, LoopRV) and handle.var in MARKS:
+            return StmtSRef.inline_mark() if MARKS[handle.var] is Mark.INLINE else StmtSRef.root_mark()
+        node = self.get(handle) if isinstance(handle, (BlockRV, LoopRV)) else handle
+        assert isinstance(node, (Block, For))
+        return self.state.get_sref(node)
+
+    def remove_rv(self, handle: BlockRV | LoopRV | ExprRV) -> None:
+        """Forget a handle: looking it up fails from now on."""
+        self._removed = (*self._removed, handle)
 
     def view(self, func_name: str | None = None) -> View:
         """The current version of a function, for primitives and analyses."""
@@ -207,8 +263,10 @@ class Schedule(CacheMethods, ShapeMethods):
         preserve_unit_iters: bool = True,
         tail: str = "guard",
     ) -> list[LoopRV]:
-        """One loop becomes a nest, outermost first; one factor may be None. `tail`: "guard" or "peel" what is left.
+        """One loop becomes a nest, outermost first; one factor may be None.
 
+        `tail` says what becomes of a last tile that is not full: "guard" or "peel" what there is of it, "pad" it (and
+        the function's own buffers), or "shift" it inward, so that some iterations run twice.
         A factor may be a size of the function, such as `n // 4 + 1`. With `preserve_unit_iters=False`, loops of one
         iteration go from the bindings of the blocks.
         """
@@ -290,6 +348,13 @@ class Schedule(CacheMethods, ShapeMethods):
         given = [target] if isinstance(target, (BlockRV, str)) else target
         return self._do("Blockize", {"target": given}, preserve_unit_iters=preserve_unit_iters)
 
+    def tensorize(
+        self, block_or_loop: BlockRV | LoopRV | str, tensor_intrin: str, preserve_unit_iters: bool = True
+    ) -> None:
+        """A block, or what is below a loop, is computed by an instruction that `tensor_intrin` names."""
+        attrs = {"tensor_intrin": tensor_intrin, "preserve_unit_iters": preserve_unit_iters}
+        return self._do("Tensorize", {"block_or_loop": block_or_loop}, **attrs)
+
     # --- memory ---------------------------------------------------------------------------------------------------
 
     def cache_read(
@@ -338,15 +403,21 @@ class Schedule(CacheMethods, ShapeMethods):
         buffer: tuple[str, int] | str | Buffer,
         index_map: Callable[..., Any],
         pad_value: Any = None,
+        *,
+        assume_injective_transform: bool = False,
     ) -> None:
-        """A buffer is stored in another layout, everywhere it is used."""
+        """A buffer is stored in another layout, everywhere it is used; an argument changes for the caller as well.
+
+        `pad_value` fills cells that hold no element: a number, or a map from the new indices to one. Nothing is assumed
+        with `assume_injective_transform`: a map that puts two elements into one cell is found out.
+        """
         inputs = {"block": self._block(block)}
         return self._do(
             "TransformLayout",
             inputs,
             buffer=sided(buffer),
             index_map=map_text("transform_layout", index_map),
-            pad_value=pad_value,
+            pad_value=map_text("transform_layout", pad_value) if callable(pad_value) else pad_value,
         )
 
     def set_scope(self, block: BlockRV | str, buffer_index: int | str | Buffer, storage_scope: str) -> None:
@@ -416,13 +487,18 @@ class Schedule(CacheMethods, ShapeMethods):
     ) -> list[Any]:
         """Do one step by its kind; the handles it gives."""
         primitive, start = PRIMITIVES[kind], thread_time()
+        if primitive.is_composite:
+            return self._run_composite(primitive, inputs, attrs, decision)
+        if primitive.is_sample and decision is None and self._decisions:
+            decision = self._decisions.pop(0)
+        proof = ""
         asked: list[Instruction] = []  # blocks given by name: looked up first, recorded only if the step is done
         try:
             inputs = {
                 key: value if key == "factors" else self._with_handles(value, asked) for key, value in inputs.items()
             }
             view, name = self._locate(inputs, attrs)
-            arguments = {key: self._resolved(view, value) for key, value in inputs.items()}
+            arguments = {key: self._resolved(view, value, primitive.takes_marks) for key, value in inputs.items()}
             arguments.update({key: _plain(value) for key, value in attrs.items()})
             if primitive.is_query:
                 results = primitive.function(view, **arguments)
@@ -432,38 +508,139 @@ class Schedule(CacheMethods, ShapeMethods):
                 several = primitive.gives_list
             else:
                 step = primitive.function(view, **arguments)
-                self._prove(primitive.method, view, step)
+                if primitive.is_users:
+                    check_bodies(primitive.method, view.function, step.after)
+                    step = replace(step, proof=Proof.VALUES, given=None, buffers=None, origins=Origins())
+                proof = self._prove(primitive.method, name, view, step)
                 if self.debug_mask and self.enable_check:
                     look_again(primitive.method, view.function, step, self.debug_mask)
-                self._history.append((dict(self._views), len(self.trace.insts)))
+                self._history.append((dict(self._views), len(self._trace.insts)))
+                if InstructionKind(kind).is_unsafe:
+                    proof = UNPROVED_STEP
                 done = _marked(step.after, self.enable_check and not InstructionKind(kind).is_unsafe)
                 self._views[name] = view.followed_by(done, step.moved)
                 results, several = step.results, step.several
         except ScheduleError as error:
-            error.steps = tuple(inst for inst in self.trace.insts if not PRIMITIVES[inst.kind].is_query)
+            error.steps = tuple(inst for inst in self._trace.insts if not PRIMITIVES[inst.kind].is_query)
             error.render_level = self.error_render_level
-            error.refusal = Refusal(self, self._frozen(), kind, inputs, attrs, thread_time() - start)
+            seconds = thread_time() - start
+            error.refusal = Refusal(self, self._frozen(), kind, inputs, attrs, seconds)
+            if not primitive.is_query:
+                self._note_refusal(primitive, inputs, attrs, error, seconds)
             raise
         if not self.enable_check:
-            self.trace.is_checked = False
+            self._trace.is_checked = False
         for question in asked:
-            self.trace.append(question)
+            self._trace.append(question)
         handles = [self._handle(result) for result in results]
         where = str(caller() or "")
         named = InstructionKind(kind)
-        self.trace.append(
-            Instruction(named, dict(inputs), dict(attrs), handles, several, primitive.method, where), decision
+        self._trace.append(
+            Instruction(
+                named,
+                dict(inputs),
+                dict(attrs),
+                handles,
+                several,
+                primitive.method,
+                where,
+                proof=proof,
+                seconds=thread_time() - start,
+            ),
+            decision,
         )
         return handles
 
-    def _frozen(self) -> Callable[[], Schedule]:
-        """Makes schedules of the program as it is now, with no steps yet, to try things on."""
-        views, function = dict(self._views), self._function
+    def run_composite(
+        self, kind: str, inputs: Mapping[str, Any], attrs: Mapping[str, Any], decision: Any = None
+    ) -> Any:
+        """Do a step that a user's function is made of: its handles, as the function gives them."""
+        handles = self.run_instruction(kind, inputs, attrs, decision)
+        return handles if self._trace.insts[-1].several else handles[0] if handles else None
+
+    def _run_composite(
+        self, row: Primitive, inputs: Mapping[str, Any], attrs: Mapping[str, Any], decision: Any
+    ) -> list[Any]:
+        """The function runs on a copy; what it did becomes one entry of the trace."""
+        start = thread_time()
+        inner = self.copy()
+        inner._trace = Trace(is_checked=self._trace.is_checked)
+        inner._history = []
+        inner._decisions = list(decision or [])
+        try:
+            result = row.function(inner, **inputs, **{key: _plain(value) for key, value in attrs.items()})
+        except ScheduleError as error:
+            steps = [*self._trace.insts, *inner._trace.insts]
+            error.steps = tuple(inst for inst in steps if not PRIMITIVES[inst.kind].is_query)
+            self._note_refusal(row, inputs, attrs, error, thread_time() - start)
+            raise
+        several = isinstance(result, (list, tuple))
+        handles = list(result) if several else [] if result is None else [result]
+        for handle in handles:
+            if not isinstance(handle, (BlockRV, LoopRV, ExprRV)):
+                raise WrongType(row.method, "what it gives", "handles of blocks, loops or numbers", handle)
+        self._history.append((dict(self._views), len(self._trace.insts)))
+        self._views = inner._views
+        chosen = list(inner._trace.decisions.values()) or None
+        where, named = str(caller() or ""), InstructionKind(row.kind)
+        made = Instruction(
+            named,
+            dict(inputs),
+            dict(attrs),
+            handles,
+            several,
+            row.method,
+            where,
+            inner._trace,
+            proof_of_all([inst.proof for inst in inner._trace.insts]),
+            thread_time() - start,
+        )
+        self._trace.append(made, chosen)
+        return handles
+
+    def __getattr__(self, name: str) -> Any:
+        """Steps that users have registered are methods too."""
+        found = USERS.get(name)
+        if found is None:
+            raise AttributeError(f"Schedule has no step or attribute {name!r}")
+        return partial(found, self)
+
+    def replay(self, steps: Callable[[], None]) -> None:
+        """Do steps that were proved once before, and prove them again as a whole; one by one if that finds a doubt."""
+        if not self.enable_check or self.debug_mask or self._deferred is not None:
+            steps()
+            return
+        before = dict(self.__dict__)
+        views, history, trace = dict(self._views), list(self._history), self._trace.copy()
+        state = self._random.getstate()
+        self._deferred = Deferred(self._views)
+        try:
+            steps()
+            self._deferred.finish(self._views)
+        except (Doubt, ScheduleError):
+            self.__dict__.update(before)
+            self._views, self._history, self._trace, self._deferred = views, history, trace, None
+            self._random.setstate(state)
+            steps()
+        finally:
+            self._deferred = None
+
+    def _note_refusal(
+        self, row: Primitive, inputs: Mapping[str, Any], attrs: Mapping[str, Any], error: ScheduleError, seconds: float
+    ) -> None:
+        """Remember what was asked, for `history` and `to_html`; nothing is worked out."""
+        done, where = len(self._history), error.user_line
+        refused = Refused(dict(self._views), done, row.kind, row.method, inputs, attrs, type(error), where, seconds)
+        self._refused = (*self._refused[1 - REFUSALS :], refused)
+
+    def _frozen(self, of: Mapping[str, View] | None = None) -> Callable[[], Schedule]:
+        """Makes schedules of the program as it is now (or was, `of` a version), with no steps yet, to try things on."""
+        views, function = dict(self._views if of is None else of), self._function
 
         def make() -> Schedule:
             new = object.__new__(type(self))
             new.__dict__.update(self.__dict__)
-            new._views, new._function, new._history, new.trace = dict(views), function, [], Trace()
+            new._views, new._function, new._history, new._trace = dict(views), function, [], Trace()
             new._random = random.Random(0)  # of its own: drawing here must not change what the user draws next
             new.enable_check, new.debug_mask = True, 0
             return new
@@ -472,14 +649,14 @@ class Schedule(CacheMethods, ShapeMethods):
 
     def changes(self) -> list[tuple[Instruction, Mapping[str, View]]]:
         """Each step that changed the program, with the functions as they were before it."""
-        rows = [(inst, PRIMITIVES[inst.kind]) for inst in self.trace.insts]
+        rows = [(inst, PRIMITIVES[inst.kind]) for inst in self._trace.insts]
         steps = [inst for inst, primitive in rows if not (primitive.is_query or primitive.is_sample)]
         return [(inst, views) for inst, (views, _) in zip(steps, self._history, strict=True)]
 
     def _do(self, kind: str, inputs: Mapping[str, Any], **attrs: Any) -> Any:
         """A step as a method call: one handle, a list, or nothing."""
         handles = self.run_instruction(kind, inputs, attrs)
-        if self.trace.insts[-1].several:
+        if self._trace.insts[-1].several:
             return handles
         return handles[0] if handles else None
 
@@ -502,10 +679,10 @@ class Schedule(CacheMethods, ShapeMethods):
                 return view
         raise HandleGone(f"{'loop' if isinstance(handle, LoopRV) else 'block'} {getattr(handle, 'name', handle)}")
 
-    def _resolved(self, view: View, value: Any) -> Any:
+    def _resolved(self, view: View, value: Any, takes_marks: bool = False) -> Any:
         """Handles become the nodes they stand for."""
         if isinstance(value, LoopRV):
-            return view.loop(value.var)
+            return MARKS[value.var] if takes_marks and value.var in MARKS else view.loop(value.var)
         if isinstance(value, BlockRV):
             return view.realize(value.key)
         if isinstance(value, ExprRV):
@@ -538,10 +715,15 @@ class Schedule(CacheMethods, ShapeMethods):
             return BlockRV(key, str(key))
         return ExprRV(result)
 
-    def _prove(self, method: str, view: View, step: Step) -> None:
+    def _prove(self, method: str, name: str, view: View, step: Step) -> str:
+        """How the step was shown to keep every value, in words."""
+        if self._deferred is not None:
+            check_tensorized(method, view, View(step.after))
+            self._deferred.add(name, view, step)
+            return PROVED_TOGETHER
         check_scopes(method, step)
         if not self.enable_check:
-            return
+            return UNPROVED_STEP
         if step.proof is Proof.VALUES:
             found = find_mismatch(step.given or view.function, step.after, step.origins, step.buffers)
             if isinstance(found, Mismatch):
@@ -549,13 +731,16 @@ class Schedule(CacheMethods, ShapeMethods):
             if found is not None:
                 raise NotProved(method, found.reason, step.at)
         after = View(step.after)
-        check_threads_outside_vectors(method, after)
-        for var in to_prove_again(view, after, step):
+        check_thread_loops(method, after)
+        check_tensorized(method, view, after)
+        at_the_same_time = to_prove_again(view, after, step)
+        for var in at_the_same_time:
             race = find_race(step.after, var)
             if isinstance(race, Unproved):
                 raise NotProved(f"{method}: loop {var.name}", race.reason, after.loop(var))
             if race is not None:
                 raise WouldRace(f"{method}: loop {var.name}", race.why, after.loop(var), race.fields)
+        return proof_words(step, bool(at_the_same_time))
 
 
 def _marked(function: PrimFunc, is_proved: bool) -> PrimFunc:

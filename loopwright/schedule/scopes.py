@@ -7,10 +7,10 @@ move that one out of the loop where the buffer is allocated.
 
 from __future__ import annotations
 
-from loopwright.analysis.reduction_init import write_inits
+from loopwright.analysis.reduction_init import InitUsesReduction, write_inits
 from loopwright.ir import Allocate, Block, Node, PrimFunc, Stmt, Var, Visitor, deep
 from loopwright.ir.verifier import NotWellFormed, verify
-from loopwright.schedule.errors import ScheduleError
+from loopwright.schedule.errors import NotSupported, ScheduleError
 from loopwright.schedule.step import Step
 
 
@@ -26,27 +26,27 @@ class LeavesScope(ScheduleError):
         from loopwright.script import tir as T
 
         @T.prim_func
-        def func(A: T.Buffer((1, 3)), C: T.Buffer((1,)), E: T.Buffer((2,))):
-            S = T.alloc_buffer((1,))
+        def func(A: T.Buffer((1, 3)), I: T.Buffer((1,), "int32"), E: T.Buffer((2,), "int32")):
             for _i in range(1):
+                V = T.decl_buffer((1,))
                 for k in range(3):
-                    with T.block("S"):
+                    with T.block("V"):
                         vi = T.axis.spatial(1, 0)
                         vk = T.axis.reduce(3, k)
                         with T.init():
-                            S[vi] = 0.0
-                        S[vi] = S[vi] + A[vi, vk]
-                with T.block("C"):
-                    vi = T.axis.spatial(1, 0)
-                    C[vi] = S[vi] * 3.0
+                            I[vi] = -1
+                            V[vi] = -1000.0
+                        x: T.int32 = T.Select(V[vi] >= A[vi, vk], I[vi], vk)
+                        y: T.float32 = T.max(V[vi], A[vi, vk])
+                        I[vi] = x
+                        V[vi] = y
             for j in range(2):
                 with T.block("E"):
                     vj = T.axis.spatial(2, j)
-                    E[vj] = C[0]
+                    E[vj] = I[0]
 
         sch = tir.Schedule(func)
-        sch.sink_alloc("C", "S")
-        sch.merge(sch.get_loops("C")[0], sch.get_loops("E")[0])
+        sch.merge(sch.get_loops("V")[0], sch.get_loops("E")[0])
     """
 
     code = "LW0258"
@@ -71,6 +71,8 @@ def check_scopes(step: str, made: Step) -> None:
         if error.memory is None:
             raise
         raise LeavesScope(step, error, made.at) from error
+    except InitUsesReduction as error:
+        raise NotSupported(step, error.problem, made.at) from None
 
 
 @deep

@@ -89,6 +89,7 @@ class Refusal:
         return list(found.values())
 
     def _accepted(self, tries: Iterator[Attempt]) -> Iterator[Schedule]:
+        _ = PRIMITIVES["ComputeAt"].function  # loads what most tries need: the time is not for that
         start = thread_time()
         for count, attempt in enumerate(tries):
             if count == TRIES or thread_time() - start > TIME:

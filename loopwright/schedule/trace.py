@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from loopwright.schedule.errors import BadStepArgument
 from loopwright.schedule.handles import BlockRV, ExprRV, LoopRV
+from loopwright.schedule.trace_json import read_step, step_data
 
 if TYPE_CHECKING:
     from loopwright.schedule.schedule import Schedule
@@ -63,6 +64,14 @@ class Instruction:
     several: bool = False  # the outputs came as a list
     method: str = ""
     where: str = ""  # the user's file and line
+    inside: Trace | None = None  # the steps that a composite one is made of
+    proof: str = ""  # how it was shown to keep every value: "order kept", "values proved, no races", …
+    seconds: float = 0.0  # of the thread's own time, proof included
+
+    @property
+    def is_proved(self) -> bool:
+        """Whether the engine proved it; the caller vouches for unsafe steps."""
+        return not self.kind.is_unsafe and (self.inside is None or self.inside.is_proved)
 
     def __str__(self) -> str:
         """The step in the user's own names: split(i, [None, 4])."""
@@ -80,7 +89,12 @@ class Trace:
     @property
     def is_proved(self) -> bool:
         """Whether every step was proved to keep every value."""
-        return self.is_checked and not any([inst.kind.is_unsafe for inst in self.insts])
+        return self.is_checked and all([inst.is_proved for inst in self.insts])
+
+    @property
+    def relies_on(self) -> list[str]:
+        """The tensor intrinsics whose implementations are taken to compute what they describe, each once."""
+        return list(dict.fromkeys([inst.attrs["tensor_intrin"] for inst in self.insts if inst.kind == "Tensorize"]))
 
     def append(self, inst: Instruction, decision: Any = None) -> None:
         if decision is not None:
@@ -158,6 +172,8 @@ class Trace:
         lines = ["# from loopwright import tir", "def apply_trace(sch: tir.Schedule) -> None:"]
         if not self.is_proved:
             lines.insert(0, "# unproved: some of these steps were done without a proof that they keep every value")
+        if self.relies_on:
+            lines.insert(0, f"# relies on tensor intrinsics doing what they describe: {', '.join(self.relies_on)}")
         body = self.as_python() or ["pass"]
         return "\n".join([*lines, *["  " + line for line in body]])
 
@@ -176,9 +192,8 @@ class Trace:
         steps = []
         length = self._length(remove_postproc)
         for inst in self.insts[:length]:
-            inputs = [names.data(value) for value in inst.inputs.values()]
-            attrs = [names.data(value) for value in inst.attrs.values()]
-            steps.append([str(inst.kind), inputs, attrs, [names.define(handle) for handle in inst.outputs]])
+            data = step_data(str(inst.kind), inst.inputs, inst.attrs, names)
+            steps.append([*data, [names.define(handle) for handle in inst.outputs]])
         decisions = [[position, decision] for position, decision in sorted(self.decisions.items()) if position < length]
         return [steps, decisions] if self.is_proved else [steps, decisions, {"proved": False}]
 
@@ -188,46 +203,55 @@ class Trace:
         remove_postproc: bool = False,
         decision_provider: Callable[[Instruction, list[Any], list[Any], Any], Any] | None = None,
     ) -> None:
-        """Do all the steps on another schedule, which proves them again."""
-        known: dict[int, Any] = {}
-        for position, inst in enumerate(self.insts[: self._length(remove_postproc)]):
-            inputs = {name: _translated(value, known) for name, value in inst.inputs.items()}
-            decision = self.decisions.get(position)
-            if decision_provider is not None:
-                decision = decision_provider(inst, list(inputs.values()), list(inst.attrs.values()), decision)
-            attrs = {name: _translated(value, known) for name, value in inst.attrs.items()}
-            outputs = sch.run_instruction(inst.kind, inputs, attrs, decision)
-            for old, new in zip(inst.outputs, outputs, strict=True):
-                known[id(old)] = new
+        """Do all the steps on another schedule, which proves them again: once, what they end with against the start."""
+        insts = self.insts[: self._length(remove_postproc)]
+
+        def replay() -> None:
+            known: dict[int, Any] = {}
+            for position, inst in enumerate(insts):
+                inputs = {name: _translated(value, known) for name, value in inst.inputs.items()}
+                decision = self.decisions.get(position)
+                if decision_provider is not None:
+                    decision = decision_provider(inst, list(inputs.values()), list(inst.attrs.values()), decision)
+                attrs = {name: _translated(value, known) for name, value in inst.attrs.items()}
+                outputs = sch.run_instruction(inst.kind, inputs, attrs, decision)
+                for old, new in zip(inst.outputs, outputs, strict=True):
+                    known[id(old)] = new
+
+        sch.replay(replay)
 
     @staticmethod
     def apply_json_to_schedule(data: str | Sequence[Any], sch: Schedule) -> None:
-        """Do the steps of `as_json` on a schedule, which proves them again."""
-        from loopwright.schedule.primitives import PRIMITIVES
-
+        """Do the steps of `as_json` on a schedule, which proves them again: once, at the end."""
         try:
             loaded: Any = json.loads(data) if isinstance(data, str) else data
             steps, decisions, *_ = loaded
             chosen = dict(decisions)
         except (TypeError, ValueError):
             raise BadStepArgument("apply_json_to_schedule", "the text is not [steps, decisions]") from None
-        known: dict[str, Any] = {}
-        for position, step in enumerate(steps):
-            if not (isinstance(step, (list, tuple)) and len(step) == 4 and step[0] in PRIMITIVES):
-                raise BadStepArgument("apply_json_to_schedule", f"entry {position} is no step: {step!r}")
-            kind, inputs, attrs, outputs = step
-            primitive = PRIMITIVES[kind]
-            try:
-                given = dict(zip(primitive.inputs, [_from_data(value, known) for value in inputs], strict=True))
-                settings = dict(zip(primitive.attrs, [_from_data(value, known) for value in attrs], strict=True))
-            except (KeyError, TypeError, ValueError):
-                problem = f"entry {position} does not fit {primitive.method}: {step!r}"
-                raise BadStepArgument("apply_json_to_schedule", problem) from None
-            made = sch.run_instruction(kind, given, settings, chosen.get(position))
-            if len(made) != len(outputs):
-                problem = f"entry {position} names {len(outputs)} results, but {primitive.method} gave {len(made)}"
-                raise BadStepArgument("apply_json_to_schedule", problem)
-            known.update(zip(outputs, made, strict=True))
+        sch.replay(lambda: _replay_data(steps, chosen, sch))
+
+
+def _replay_data(steps: Sequence[Any], decisions: Mapping[Any, Any], sch: Schedule) -> None:
+    """Do the steps that JSON describes."""
+    from loopwright.schedule.primitives import PRIMITIVES
+
+    known: dict[str, Any] = {}
+    for position, step in enumerate(steps):
+        if not (isinstance(step, (list, tuple)) and len(step) == 4 and step[0] in PRIMITIVES):
+            raise BadStepArgument("apply_json_to_schedule", f"entry {position} is no step: {step!r}")
+        kind, inputs, attrs, outputs = step
+        row = PRIMITIVES[kind]
+        try:
+            given, settings = read_step(kind, inputs, attrs, (row.inputs, row.attrs), known)
+        except (KeyError, TypeError, ValueError):
+            problem = f"entry {position} does not fit {row.method}: {step!r}"
+            raise BadStepArgument("apply_json_to_schedule", problem) from None
+        made = sch.run_instruction(kind, given, settings, decisions.get(position))
+        if len(made) != len(outputs):
+            problem = f"entry {position} names {len(outputs)} results, but {row.method} gave {len(made)}"
+            raise BadStepArgument("apply_json_to_schedule", problem)
+        known.update(zip(outputs, made, strict=True))
 
 
 _ONE_BY_ONE = ("loops", "ordered_loops")  # fuse, reorder and merge take their loops as arguments of their own
@@ -235,10 +259,17 @@ _ONE_BY_ONE = ("loops", "ordered_loops")  # fuse, reorder and merge take their l
 
 def usual_settings(method: str) -> dict[str, Any]:
     """What a step does when it is not told otherwise."""
+    parameters = _parameters(method).values()
+    return {given.name: given.default for given in parameters if given.default is not Parameter.empty}
+
+
+def _parameters(method: str) -> Mapping[str, Parameter]:
+    """What a step takes, be it a method or one that a user has registered."""
+    from loopwright.schedule.composites import USERS
     from loopwright.schedule.schedule import Schedule
 
-    parameters = signature(getattr(Schedule, method)).parameters.values()
-    return {given.name: given.default for given in parameters if given.default is not Parameter.empty}
+    found = getattr(Schedule, method, None)
+    return USERS[method].parameters if found is None else signature(found).parameters
 
 
 _MAPS = ("layout", "index_map")  # settings that are a lambda, carried as its text
@@ -246,10 +277,8 @@ _MAPS = ("layout", "index_map")  # settings that are a lambda, carried as its te
 
 def call_text(method: str, arguments: Mapping[str, Any], handle: Callable[[BlockRV | LoopRV], str]) -> str:
     """A step as a user writes it: what must be given by position, the rest by name where it is not as usual."""
-    from loopwright.schedule.schedule import Schedule
-
     parts: list[str] = []
-    for name, parameter in signature(getattr(Schedule, method)).parameters.items():
+    for name, parameter in _parameters(method).items():
         if name not in arguments:
             continue
         value = arguments[name]
@@ -294,34 +323,17 @@ class _Names:
             return self.names.get(id(value)) or (repr(int(value)) if isinstance(value, ExprRV) else self.define(value))
         if isinstance(value, (list, tuple)):
             return f"[{', '.join(self.text(item) for item in value)}]"
-        return repr(value)
-
-    def data(self, value: Any) -> Any:
-        if isinstance(value, (BlockRV, LoopRV, ExprRV)):
-            return self.text(value)
-        if isinstance(value, (list, tuple)):
-            return [self.data(item) for item in value]
-        if isinstance(value, str):
-            return json.dumps(value)  # quoted inside, so that it is no handle
         if isinstance(value, Mapping):
-            return {key: self.data(item) for key, item in value.items()}
-        return value
+            return f"{{{', '.join([f'{self.text(key)}: {self.text(item)}' for key, item in value.items()])}}}"
+        return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)
 
 
 def _translated(value: Any, known: Mapping[int, Any]) -> Any:
     if isinstance(value, (list, tuple)):
         return [_translated(item, known) for item in value]
+    if isinstance(value, Mapping):
+        return {key: _translated(item, known) for key, item in value.items()}
     return known.get(id(value), value)
-
-
-def _from_data(value: Any, known: Mapping[str, Any]) -> Any:
-    if isinstance(value, str):
-        return json.loads(value) if value.startswith('"') else known[value]
-    if isinstance(value, list):
-        return [_from_data(item, known) for item in value]
-    if isinstance(value, dict):
-        return {key: _from_data(item, known) for key, item in value.items()}
-    return value
 
 
 def handles_in(values: Iterable[Any]) -> list[BlockRV | LoopRV]:

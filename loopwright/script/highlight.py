@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from typing import Any, Final
 
 from loopwright.ir import IRModule, PrimFunc
@@ -59,10 +60,14 @@ class NoFormatter(LoopwrightError, ImportError):
 
 def script_show(obj: Any, style: str | None = None, black_format: bool | None = None, **options: Any) -> None:
     """Write the script of `obj` to the screen."""
-    text = script_text(obj, **options)
+    show_text(show_script(script_text(obj, **options), black_format), style)
+
+
+def show_script(text: str, black_format: bool | None) -> str:
+    """The script as it is to be shown: with its lines broken by `black`, where that is asked for or usual."""
     if black_format is None:
         black_format = os.environ.get("LOOPWRIGHT_BLACK_FORMAT", "0") not in ("", "0")
-    show_text(black_formatted(text) if black_format else text, style)
+    return black_formatted(text) if black_format else text
 
 
 def black_formatted(text: str) -> str:
@@ -81,20 +86,39 @@ def script_html(obj: Any) -> str:
     return highlight(text, os.environ.get("LOOPWRIGHT_STYLE") or "light", html=True)
 
 
-def show_text(text: str, style: str | None = None) -> None:
-    """Write Python text to the screen: HTML in a notebook, colours in a terminal, else plain text."""
+def show_text(text: str, style: str | None = None, marks: Sequence[str] = ()) -> None:
+    """Write Python text to the screen: HTML in a notebook, colours in a terminal, else plain text.
+
+    `marks`, one a line, stand before the lines; a line with a mark stands out: "+" in green, "-" in red.
+    """
     usual = os.environ.get("LOOPWRIGHT_STYLE")
     display = _notebook_display()
+    lines = text.split("\n")
     if display is not None:
-        display(highlight(text, style or usual or "light", html=True))
+        chosen = [number for number, mark in enumerate(marks, 1) if mark.strip()]
+        shown = "\n".join([f"{mark} {line}" for mark, line in zip(marks, lines, strict=True)]) if marks else text
+        display(highlight(shown, style or usual or "light", html=True, stand_out=chosen))
         return
-    # NO_COLOR: https://no-color.org
-    coloured = style is not None or (sys.stdout.isatty() and "NO_COLOR" not in os.environ)
-    sys.stdout.write(highlight(text, style or usual or "ansi") if coloured else text + "\n")
+    coloured = style is not None or has_colours()
+    if not marks:
+        sys.stdout.write(highlight(text, style or usual or "ansi") if coloured else text + "\n")
+        return
+    if coloured:
+        lines = highlight(text, style or usual or "ansi").rstrip("\n").split("\n")
+        marks = [f"{_MARK_COLOURS[mark]}{mark}\x1b[0m" if mark in _MARK_COLOURS else mark for mark in marks]
+    sys.stdout.write("".join([f"{mark} {line}".rstrip() + "\n" for mark, line in zip(marks, lines, strict=True)]))
 
 
-def highlight(text: str, style: str = "ansi", html: bool = False) -> str:
-    """`text` with the escape codes (or the HTML) that colour it."""
+_MARK_COLOURS: Final = {"+": "\x1b[30;42m", "-": "\x1b[30;41m"}
+
+
+def has_colours() -> bool:
+    """Whether the screen is a terminal, and nobody wants it plain (NO_COLOR: https://no-color.org)."""
+    return sys.stdout.isatty() and "NO_COLOR" not in os.environ
+
+
+def highlight(text: str, style: str = "ansi", html: bool = False, stand_out: Sequence[int] = ()) -> str:
+    """`text` with the escape codes (or the HTML) that colour it; in HTML, the lines with these numbers stand out."""
     import pygments  # type: ignore[import-untyped,unused-ignore]
     from pygments.formatters import HtmlFormatter, Terminal256Formatter, TerminalFormatter  # type: ignore[import-untyped,unused-ignore]
     from pygments.lexers.python import Python3Lexer  # type: ignore[import-untyped,unused-ignore]
@@ -109,9 +133,32 @@ def highlight(text: str, style: str = "ansi", html: bool = False) -> str:
             chosen = get_style_by_name(STYLES.get(style, style))
         except ClassNotFound:
             raise UnknownStyle(style) from None
-        formatter = HtmlFormatter(style=chosen, noclasses=True) if html else Terminal256Formatter(style=chosen)
-    coloured: str = pygments.highlight(text, Python3Lexer(), formatter)
+        if html:
+            formatter = HtmlFormatter(style=chosen, noclasses=True, hl_lines=list(stand_out))
+        else:
+            formatter = Terminal256Formatter(style=chosen)
+    coloured: str = pygments.highlight(text, Python3Lexer(stripnl=False), formatter)
     return coloured
+
+
+def html_lines(lines: Sequence[str]) -> list[str]:
+    """Each line as HTML whose classes `style_rules` gives colours, so that a page can change them."""
+    import pygments
+    from pygments.formatters import HtmlFormatter
+    from pygments.lexers.python import Python3Lexer
+
+    lexer, formatter = Python3Lexer(stripnl=False), HtmlFormatter(nowrap=True)
+    return [pygments.highlight(line, lexer, formatter).rstrip("\n") for line in lines]
+
+
+def style_rules(style: str, inside: str) -> str:
+    """The CSS rules for `html_lines` in elements that `inside` selects."""
+    from pygments.formatters import HtmlFormatter
+    from pygments.styles import get_style_by_name
+
+    formatter = HtmlFormatter(style=get_style_by_name(STYLES.get(style, style)))
+    rules: list[str] = formatter.get_token_style_defs(inside)
+    return "\n".join(rules)
 
 
 def _notebook_display() -> Any:

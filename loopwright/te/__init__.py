@@ -6,11 +6,11 @@
 
 Start with `compute.py` (what a body may be) and `create_prim_func.py` (what it becomes); `tensor.py` and `operation.py`
 are the graph, `reduction.py` the reducers; `scan.py`, `extern.py` and `hybrid/` are the other ways to make tensors.
-What is still to come is listed in `not_built.py`.
+`schedule/` says how tensors are computed (`te.create_schedule`).
 """
 
 from loopwright.arith.index_map import AXIS_SEPARATOR
-from loopwright.te import hybrid
+from loopwright.te import hybrid, schedule
 from loopwright.te.autodiff import NotDifferentiable, WrongGradientArgument, WrongHead, gradient
 from loopwright.te.axes import BadDomain, NoThreadTag, reduce_axis, thread_axis
 from loopwright.te.compute import (
@@ -43,13 +43,23 @@ from loopwright.te.extern import (
 from loopwright.te.hybrid.operation import HybridOp
 from loopwright.te.lower_extern import ExternBufferMismatch
 from loopwright.te.math import *  # noqa: F403
-from loopwright.te.not_built import create_schedule, decl_tensor_intrin
 from loopwright.te.operation import BadShape, ComputeOp, Operation, PlaceholderOp, placeholder, size_var, var
 from loopwright.te.operation import constant as const
 from loopwright.te.reduction import BadReduceAxis, BadReducer, BadReducerCall, comm_reducer, max, min, sum
 from loopwright.te.scan import BadScanArgument, ScanOp, StateMismatch, scan
 from loopwright.te.scan_body import NotAnEarlierStep, NotAScanStage
+from loopwright.te.schedule import (
+    Fuse,
+    Schedule,
+    Singleton,
+    Split,
+    Stage,
+    TensorIntrin,
+    create_schedule,
+    decl_tensor_intrin,
+)
 from loopwright.te.specialized_condition import BadCondition, SpecializedCondition
 from loopwright.te.tags import TagConflict, TagScope, tag_scope
 from loopwright.te.tensor import AmbiguousEquality, BadIndex, Tensor, TensorSlice, WholeTensor
+from loopwright.te.tensor_compute import BadIntrinsicCall, TensorComputeOp
 from loopwright.te.whole_tensors import ShapesDoNotMatch

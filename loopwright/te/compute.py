@@ -21,6 +21,7 @@ from loopwright.te.numbering import Numbering
 from loopwright.te.operation import ComputeOp, check_shape
 from loopwright.te.tags import resolve_tag
 from loopwright.te.tensor import Tensor, shape_text
+from loopwright.te.tensor_compute import TensorIntrinCall, tensor_compute
 
 
 class TooManyAxes(LoopwrightError, TypeError):
@@ -218,6 +219,10 @@ def compute(
     names, takes_axes = _axis_names(name, fcompute, sizes, varargs_names)
     axes = [data_axis(axis_name, size) for axis_name, size in zip(names, sizes, strict=False)]
     returned = fcompute(*[axis.var for axis in axes]) if takes_axes else fcompute()
+    if isinstance(returned, TensorIntrinCall):
+        made = tensor_compute(name, tag, attrs, sizes, axes if takes_axes else [], returned)
+        results = tuple([made.output(k) for k in range(made.num_outputs)])
+        return results[0] if len(results) == 1 else results
     several = isinstance(returned, (list, tuple))
     values = list(returned) if several else [returned]
     if not values:

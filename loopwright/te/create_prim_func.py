@@ -27,6 +27,7 @@ from loopwright.te.lower_scan import lower_scan, place_inits
 from loopwright.te.operation import ComputeOp, Operation, PlaceholderOp
 from loopwright.te.scan import ScanOp
 from loopwright.te.tensor import Tensor
+from loopwright.te.tensor_compute import TensorComputeOp
 
 
 class MissingPlaceholder(LoopwrightError, ValueError):
@@ -207,7 +208,15 @@ class _Function:
         inits = place_inits(self.order, self.arguments)
         nests: list[Stmt] = []
         for op in self.order:
-            if isinstance(op, ComputeOp):
+            if isinstance(op, TensorComputeOp):
+                # Without a schedule it is computed by what the intrinsic means.
+                tensors = [op.output(k) for k in range(op.num_outputs)]
+                for tensor in tensors:
+                    making.buffer_of(tensor)
+                plain = op.plain()
+                making.buffers.update({plain.output(k): making.buffers[tensor] for k, tensor in enumerate(tensors)})
+                nests.append(compute_nest(making, plain))
+            elif isinstance(op, ComputeOp):
                 steps = inits.steps_of(op, making)
                 for tensor in [op.output(k) for k in range(op.num_outputs)]:
                     making.buffer_of(tensor)

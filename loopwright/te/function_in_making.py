@@ -61,9 +61,9 @@ class FunctionInMaking:
         self.blocks: dict[Operation, list[BlockMade]] = {}  # the blocks of each operation, in order
         self.loops: dict[Operation, dict[Var, Var]] = {}  # loop variables a user wrote → those of the function
 
-    def declare(self, tensor: Tensor) -> Buffer:
-        """A buffer for `tensor`."""
-        name = self.names.fresh(identifier(tensor.name))
+    def declare(self, tensor: Tensor, called: str | None = None) -> Buffer:
+        """A buffer for `tensor`, by its name unless it is `called` another."""
+        name = self.names.fresh(identifier(called or tensor.name))
         shape = [self.index.convert(size) for size in tensor.shape]
         if tensor in self.one_step:
             shape[self.one_step[tensor]] = const(1, shape[self.one_step[tensor]].dtype)
@@ -80,6 +80,10 @@ class FunctionInMaking:
         fresh = self.block_names.fresh(name)
         self.blocks.setdefault(op, []).append(BlockMade(fresh, given))
         return fresh
+
+    def may_fold(self, op: Operation) -> bool:
+        """Whether one step of memory may do for a stage of a scan that needs no more."""
+        return True
 
     def store_condition(self, op: Operation) -> Expr | None:
         """Where the results of a compute are stored, in terms of its axes; None: everywhere."""

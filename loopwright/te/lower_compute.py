@@ -88,7 +88,7 @@ class _Nest(NamedTuple):
         op, making, steps = self.op, self.making, self.steps
         axes = [*op.axis, *op.reduce_axis]
         variables = [Var(f"v_{loop.name}", loop.dtype) for loop in self.loops]
-        kinds = [IterType.DataPar if axis.iter_type is IterType.DataPar else IterType.CommReduce for axis in axes]
+        kinds = [IterType.CommReduce if axis.iter_type is IterType.CommReduce else IterType.DataPar for axis in axes]
         if steps is not None and steps.loop is not None:  # steps outside the loop over time do not read each other
             kinds[steps.axis] = IterType.Ordered
         iter_vars = [

@@ -121,7 +121,7 @@ def lower_scan(making: FunctionInMaking, op: ScanOp, inits: PlacedInits) -> Stmt
                 # Memory of this scan's own; of a stage that is read at its own step only, one step is enough.
                 making.buffers.pop(tensor, None)
                 making.one_step.pop(tensor, None)
-                if stage.time is not None and not stage.lag and stage.op not in updated:
+                if stage.time is not None and not stage.lag and stage.op not in updated and making.may_fold(stage.op):
                     making.one_step[tensor] = stage.time
             making.buffer_of(tensor)
         if stage.time is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from loopwright.ir import Expr, Producer, ProducerLoad, WrongIndexCount, as_expr
+from loopwright.ir import Expr, Producer, ProducerLoad, Range, WrongIndexCount, as_expr
 from loopwright.runtime.dtype import DataType
 from loopwright.runtime.errors import LoopwrightError, NotBuilt
 
@@ -230,7 +230,11 @@ class Tensor(ScalarOperators, Producer):
         axes: tuple[Any, ...] = self.op.axis  # type: ignore[attr-defined]
         return axes
 
-    def __getitem__(self, indices: Any) -> TensorSlice:
+    def __getitem__(self, indices: Any) -> Any:
+        """An element, or the part with these first indices; with ranges among them, a part for a tensor intrinsic."""
+        given = indices if isinstance(indices, (tuple, list)) else (indices,)
+        if any([isinstance(index, slice) for index in given]):
+            return _region(self, given)
         return TensorSlice(self, _indices(self, indices, 0))
 
     def __call__(self, *indices: Any) -> ProducerLoad:
@@ -265,6 +269,43 @@ class Tensor(ScalarOperators, Producer):
         return f"Tensor({self.name}, shape={shape_text(self.shape)}, dtype={str(self.dtype)!r})"
 
     __str__ = __repr__
+
+
+class TensorRegion(ScalarOperators):
+    """A part of a tensor, for a tensor intrinsic: one range a dimension, of extent 1 where an index was given."""
+
+    __slots__ = ("region", "tensor")
+
+    def __init__(self, tensor: Tensor, region: Sequence[Range]) -> None:
+        self.tensor, self.region = tensor, tuple(region)
+
+    def as_expr(self) -> NoReturn:
+        """A part is no number."""
+        raise NotBuilt(
+            f"a range in the indices of te tensor {self.tensor.name}, except for a tensor intrinsic,",
+            "give one index a dimension",
+        )
+
+    def __repr__(self) -> str:
+        parts = [f"{part.min!r}:{(part.min + part.extent)!r}" for part in self.region]
+        return f"{self.tensor.name}[{', '.join(parts)}]"
+
+
+def _region(tensor: Tensor, given: Sequence[Any]) -> TensorRegion:
+    """The part of `tensor` at indices and ranges, one a dimension."""
+    if len(given) != tensor.ndim:
+        raise WrongIndexCount(tensor.name, tensor.ndim, len(given))
+    parts: list[Range] = []
+    for position, (index, size) in enumerate(zip(given, tensor.shape, strict=True)):
+        if isinstance(index, slice):
+            if index.step is not None and index.step != 1:
+                raise NotBuilt(f"a range with steps in the indices of te tensor {tensor.name}", "leave the step out")
+            low = as_expr(0 if index.start is None else index.start)
+            parts.append(Range(low, size if index.stop is None else index.stop))
+        else:
+            (point,) = _indices(tensor, (index,), position)
+            parts.append(Range.from_min_extent(point, as_expr(1)))
+    return TensorRegion(tensor, parts)
 
 
 def _indices(tensor: Tensor, indices: Any, before: int) -> tuple[Expr, ...]:

@@ -48,6 +48,11 @@ def CompactBufferAllocation(is_strict: bool = True) -> Pass:
     return _own.compact_buffers
 
 
+def ThreadSync(storage_scope: str = "shared") -> Pass:
+    """Barriers between threads that touch one cell; ours look at all memory of a block, whatever `storage_scope` says."""
+    return _own.insert_barriers
+
+
 def StorageFlatten(cache_line_size: int = 64, create_bound_attribute: bool = False) -> Pass:
     """Realized buffers become allocations, and every buffer gets one dimension."""
     return Sequential([_own.write_allocations, _own.flatten_buffers], name="StorageFlatten")

@@ -55,6 +55,8 @@ from loopwright.transform.form_fma import form_fma
 from loopwright.transform.hoist_expressions import hoist_expressions
 from loopwright.transform.hoist_if_then_else import hoist_if_then_else
 from loopwright.transform.inject_virtual_thread import inject_virtual_thread
+from loopwright.transform.insert_barriers import insert_barriers
+from loopwright.transform.launch_threads import launch_threads
 from loopwright.transform.legalize_low_precision import legalize_low_precision
 from loopwright.transform.lower_blocks import lower_blocks
 from loopwright.transform.lower_custom_datatypes import lower_custom_datatypes
@@ -130,6 +132,8 @@ __all__ = [
     "hoist_expressions",
     "hoist_if_then_else",
     "inject_virtual_thread",
+    "insert_barriers",
+    "launch_threads",
     "legalize_low_precision",
     "lower",
     "lower_blocks",

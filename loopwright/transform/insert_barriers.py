@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from loopwright.analysis.accesses import Access, Program, accesses_of
-from loopwright.analysis.thread_axes import is_barrier, is_thread_tag, tag_of, uses
+from loopwright.analysis.thread_axes import has_barrier, is_barrier, is_thread_tag, tag_of, uses
 from loopwright.analysis.thread_races import may_meet
 from loopwright.ir import (
     Allocate,
@@ -52,11 +52,11 @@ from loopwright.ir.machine_intrinsics import tvm_storage_sync
 from loopwright.ir.passes import function_pass
 from loopwright.transform.errors import LoweringError
 from loopwright.transform.purity import has_data
-from loopwright.transform.statements import StmtRewriter
+from loopwright.transform.statements import StmtRewriter, flat_seq
 
 
 class NeedsBarrier(LoweringError, ValueError):
-    """Two threads meet where no barrier can stand: only some threads come by.
+    """Two threads meet where no barrier can stand: in one statement, or where only some threads come by.
 
     A barrier waits for all threads of the block, so none can be put under a condition or into a loop that differs
     between threads. Split what stands there in two, with the barrier between.
@@ -82,7 +82,7 @@ class NeedsBarrier(LoweringError, ValueError):
     def __init__(self, statement: Stmt, one: Access, other: Access) -> None:
         name = one.cell[0].name
         super().__init__(
-            f"insert_barriers: threads meet at {name} where only some of them come by",
+            f"insert_barriers: threads meet at {name} in one statement, or where only some of them come by",
             at=statement,
             why=f"one thread writes an element of {name} that another one touches, and a barrier waits for all threads",
             hint="move the two statements under conditions of their own, so that a barrier can stand between",
@@ -124,7 +124,7 @@ class _Kernel:
                 self.differ.add(node.var)  # type: ignore[union-attr]
             return statement.with_(body=self.insert(statement.body))
         if isinstance(statement, SeqStmt):
-            return seq([self.insert(part) for part in statement.seq])
+            return flat_seq(statement, self.insert)
         if isinstance(statement, (Allocate, AllocateConst, DeclBuffer, AssertStmt)):
             return statement.with_(body=self.insert(statement.body))
         if isinstance(statement, LetStmt):
@@ -144,14 +144,22 @@ class _Kernel:
 
     def loop(self, loop: For) -> Stmt:
         """The body once for the first iteration, and again as the one after it, until nothing is added."""
-        before = list(self.open)
-        body = self.insert(loop.body)
+        before, self.open = self.open, []
+        body = self._iterations(loop.body, [])
+        if body is loop.body and not has_barrier(body):
+            self.open = before
+            return self.whole(loop)  # one barrier before the loop, rather than one in each iteration
+        self.open = list(before)
+        return loop.with_(body=self._iterations(loop.body, before))
+
+    def _iterations(self, body: Stmt, before: list[Access]) -> Stmt:
+        body = self.insert(body)
         while True:
             self.open = list(dict.fromkeys([*before, *self.open]))
             again = self.insert(body)
             if again is body:
-                self.open = list(dict.fromkeys([*before, *self.open]))  # it may also run not at all
-                return loop.with_(body=body)
+                self.open = list(dict.fromkeys([*before, *self.open]))  # the loop may also run not at all
+                return body
             body = again
 
     def choice(self, choice: IfThenElse) -> Stmt:
@@ -165,14 +173,18 @@ class _Kernel:
     def whole(self, statement: Stmt) -> Stmt:
         """A statement that has no barrier inside; one goes before it where it meets what came before."""
         mine = self.accesses(statement)
-        if not isinstance(statement, BufferStore):
+        if not self.is_shared_loop(statement):
             for k, one in enumerate(mine):
                 for other in mine[k:]:
-                    if self.meet(one, other):
+                    if self.meet(one, other) and may_meet(self.program, one, other, at_once=True):
                         raise NeedsBarrier(statement, one, other)
         needed = any([self.meet(one, other) for one in self.open for other in mine])
         self.open = mine if needed else list(dict.fromkeys([*self.open, *mine]))
         return seq([Evaluate(tvm_storage_sync(StringImm("shared"))), statement]) if needed else statement
+
+    def is_shared_loop(self, statement: Stmt) -> bool:
+        """Whether all threads run the loop alike: what meets inside it has been looked at."""
+        return isinstance(statement, For) and not (self.is_theirs(statement.min) or self.is_theirs(statement.extent))
 
     def accesses(self, statement: Stmt) -> list[Access]:
         found: dict[Access, None] = {}

@@ -64,6 +64,7 @@ from loopwright.ir import (
 from loopwright.ir.operators import cast
 from loopwright.ir.passes import function_pass
 from loopwright.transform.errors import LoweringError
+from loopwright.transform.flat_index import add_index
 
 
 class NotALaunch(LoweringError, ValueError):
@@ -228,7 +229,7 @@ class _Inside(Rewriter):
             low = self.visit(node.min) if isinstance(node, For) else const(0, var.dtype)
             return For(var, low, self.visit(axis.extent), ForKind.SERIAL, body)
         low = self.visit(node.min) if isinstance(node, For) else const(0, axis.var.dtype)
-        self.values[axis.var] = cast(self.kernel.axes[tag], axis.var.dtype) + low
+        self.values[axis.var] = add_index(cast(self.kernel.axes[tag], axis.var.dtype), low)
         return self.place(node.body, running | {tag})
 
     def allocation(self, node: Allocate, running: frozenset[str]) -> Stmt:

@@ -55,6 +55,7 @@ class _Reads(Visitor):
         self.used: set[Var] = set()
         self.allocated: set[Var] = set()
         self.written: set[Var] = set()
+        self.seen: set[Buffer] = set()
 
     def visit_Allocate(self, node: Allocate) -> None:
         self.allocated.add(node.buffer_var)
@@ -65,11 +66,13 @@ class _Reads(Visitor):
 
     def visit_BufferLoad(self, load: BufferLoad) -> None:
         self.used.add(load.buffer.data)
+        self._sizes(load.buffer)
         for index in load.indices:
             self.visit(index)
 
     def visit_BufferStore(self, store: BufferStore) -> None:
         self.written.add(store.buffer.data)
+        self._sizes(store.buffer)
         self.visit(store.value)
         for index in store.indices:
             self.visit(index)
@@ -92,6 +95,10 @@ class _Reads(Visitor):
         self.visit_children(node)
 
     def _sizes(self, buffer: Buffer) -> None:
+        """The variables in a buffer's layout; buffers need not be declared by a statement."""
+        if buffer in self.seen:
+            return
+        self.seen.add(buffer)
         for part in (*buffer.shape, *buffer.strides, buffer.elem_offset):
             self.visit(part)
 
@@ -140,7 +147,8 @@ class _RemoveNoOp(StmtRewriter):
 
     def visit_LetStmt(self, node: LetStmt) -> Stmt:
         body = self.visit(node.body)
-        if is_pure(node.value) and (is_no_op(body) or node.var not in self.reads.used):
+        needed = node.var in self.reads.used or node.var in self.reads.written
+        if is_pure(node.value) and (is_no_op(body) or not needed):
             return body
         return node.with_(body=body)
 

@@ -7,7 +7,6 @@ from loopwright import driver, support, te
 from loopwright.compat import ffi_base
 from loopwright.driver import build_module
 from loopwright.ir import decl_buffer
-from loopwright.runtime.errors import NotBuilt
 
 
 def test_build_and_lower_are_the_same_everywhere():
@@ -31,9 +30,13 @@ def test_get_binds():
         build_module.get_binds([A, 3])
 
 
-def test_te_schedules_are_to_come():
-    with pytest.raises(NotBuilt, match=r"driver\.build_module\.schedule_to_module is not built yet"):
-        build_module.schedule_to_module(None, [])
+def test_a_te_schedule_as_a_module():
+    A = te.placeholder((4,), name="A")
+    B = te.compute((4,), lambda i: A[i] + 1, name="B")
+    s = te.create_schedule(B.op)
+    s[B].split(B.op.axis[0], factor=2)
+    module = build_module.schedule_to_module(s, [A, B], "plus_one")
+    assert "for i_outer, i_inner in T.grid(2, 2)" in module["plus_one"].script()
 
 
 def test_what_is_built_in(capsys):

@@ -295,17 +295,42 @@ def sum_and_use(A: T.Buffer((1, 3), "int32"), C: T.Buffer((1,), "int32"), E: T.B
             E[vj] = C[0] + vj
 
 
-def test_merge_refuses_to_start_a_reduction_outside_its_memory(with_suggestions):
-    # The longer loop repeats S[0], so its start value would be written before the loop, and S lives inside.
+def test_a_repeated_sum_starts_anew_in_its_own_memory():
+    """The longer loop repeats S[0], and S lives inside it: each iteration has a sum of its own."""
     sch = tir.Schedule(sum_and_use)
     sch.sink_alloc("C", "S")
-    loops = [sch.get_loops("C")[0], sch.get_loops("E")[0]]
-    refused(sch, LeavesScope, "merge would move a use of S out of the scope where S lives", "merge", *loops)
-    error = refused(sch, LeavesScope, "LW0258", "merge", *loops)
-    assert error.fields["suggestions"][0].startswith('sch.lift_alloc("S", "S", levels=2); sch.merge(')
-    sch.lift_alloc("C", "S")
-    error = refused(sch, NotSupported, "S is allocated in the nest around loop _i", "merge", *loops)
-    assert error.fields["suggestions"][0].startswith('sch.lift_alloc("S", "S"); sch.merge(')
-    sch.lift_alloc("C", "S")
-    sch.merge(*loops)
+    sch.merge(sch.get_loops("C")[0], sch.get_loops("E")[0])
     check(sch, sum_and_use)
+
+
+@T.prim_func
+def best_and_use(
+    A: T.Buffer((1, 3), "int32"), I: T.Buffer((1,), "int32"), C: T.Buffer((1,), "int32"), E: T.Buffer((2,), "int32")
+):
+    for _i in range(1):
+        V = T.decl_buffer((1,), "int32")
+        for k in range(3):
+            with T.block("V"):
+                vi = T.axis.spatial(1, 0)
+                vk = T.axis.reduce(3, k)
+                with T.init():
+                    I[vi] = -1
+                    V[vi] = -1000
+                x: T.int32 = T.Select(V[vi] >= A[vi, vk], I[vi], vk)
+                y: T.int32 = T.max(V[vi], A[vi, vk])
+                I[vi] = x
+                V[vi] = y
+        with T.block("C"):
+            vi = T.axis.spatial(1, 0)
+            C[vi] = V[vi] * 3
+    for j in range(2):
+        with T.block("E"):
+            vj = T.axis.spatial(2, j)
+            E[vj] = C[0] + vj
+
+
+def test_merge_refuses_to_start_a_reduction_outside_its_memory(with_suggestions):
+    # The longer loop repeats I[0], so both start values would be written before the loop, and V lives inside.
+    sch = tir.Schedule(best_and_use)
+    loops = [sch.get_loops("C")[0], sch.get_loops("E")[0]]
+    refused(sch, LeavesScope, "merge would move a use of V out of the scope where V lives", "merge", *loops)

@@ -1,4 +1,4 @@
-"""sample_perfect_tile, sample_categorical: seeded draws, recorded decisions."""
+"""Samples: seeded draws, recorded decisions."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from math import prod
 import pytest
 
 from loopwright import te, tir
-from loopwright.schedule.errors import BadStepArgument
+from loopwright.schedule.errors import BadStepArgument, HandleGone
 from loopwright.script import tir as T
-from tests.schedule.steps import check, refused
+from tests.schedule.steps import chain, check, check_replay, matmul, refused
 
 
 def copy_of(extent):
@@ -127,3 +127,63 @@ def test_sampling_refuses():
     refused(
         sch, BadStepArgument, r"the decision \[2, 4\] has 2 factors, not 3", "sample_perfect_tile", loop, 3, 16, [2, 4]
     )
+
+
+# --- partitioned tiles and compute locations ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(1, 9))
+def test_a_partitioned_tile(seed):
+    sch = tir.Schedule(matmul(48, 6, 4), seed=seed)
+    i, j, _ = sch.get_loops("C")
+    factors = sch.sample_partitioned_tile(i, 4, partition_pos=2, innerpart_factor=4)
+    assert prod(factors) == 48 and prod(factors[2:]) % 4 == 0
+    assert prod(sch.sample_partitioned_tile(j, 2, 0, 6)) == 6
+    sch.split(i, factors)
+    check_replay(sch, matmul(48, 6, 4))
+
+
+def test_a_partitioned_tile_repairs_a_stale_decision():
+    sch = tir.Schedule(matmul(48, 6, 4))
+    i = sch.get_loops("C")[0]
+    assert sch.sample_partitioned_tile(i, 3, 1, 4, decision=[3, 4, 4]) == [3, 4, 4]
+    repaired = sch.sample_partitioned_tile(i, 3, 1, 4, decision=[5, 3, 3])
+    assert prod(repaired) == 48 and prod(repaired[1:]) % 4 == 0
+    assert sch.sample_partitioned_tile(i, 1, 1, 1) == [48]
+
+
+def test_wrong_partitions():
+    sch = tir.Schedule(matmul(6, 5, 4))
+    i = sch.get_loops("C")[0]
+    refused(sch, BadStepArgument, "no inner part is a multiple of 4", "sample_partitioned_tile", i, 2, 1, 4)
+    refused(sch, BadStepArgument, "partition_pos 3", "sample_partitioned_tile", i, 2, 3)
+    refused(sch, BadStepArgument, "has 1 factors, not 2", "sample_partitioned_tile", i, 2, decision=[6])
+
+
+def test_compute_locations():
+    before = chain()
+    seen = set()
+    for seed in range(1, 30):
+        sch = tir.Schedule(before, seed=seed)
+        loop = sch.sample_compute_location("E")
+        seen.add(sch.trace.decisions[1])
+        sch.compute_at("E", loop)
+        check_replay(sch, before)
+    assert seen == {-2, -1, 0, 1}  # inlined, where it stands, and the data loops of F
+
+
+@pytest.mark.parametrize(("decision", "expected"), [(-2, -2), (-1, -1), (0, 0), (1, 1), (2, 1), (9, 1)])
+def test_a_stale_location_falls_to_the_one_before(decision, expected):
+    sch = tir.Schedule(chain())
+    loop = sch.sample_compute_location("E", decision=decision)
+    assert sch.trace.decisions[1] == expected
+    assert (sch.get_sref(loop) == tir.schedule.StmtSRef.inline_mark()) == (expected == -2)
+    assert (sch.get_sref(loop) == tir.schedule.StmtSRef.root_mark()) == (expected == -1)
+
+
+def test_a_block_without_consumers_stays():
+    sch = tir.Schedule(chain())
+    loop = sch.sample_compute_location("F")
+    assert sch.trace.decisions[1] == -1
+    sch.compute_at("F", loop)
+    refused(sch, HandleGone, "root_mark is no longer", "unroll", loop)

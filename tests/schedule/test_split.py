@@ -8,7 +8,8 @@ import pytest
 import loopwright as lw
 from loopwright import te, tir
 from loopwright.schedule import ScheduleError
-from loopwright.schedule.errors import BadStepArgument, NotSupported, WouldChangeValues
+from loopwright.schedule.errors import BadStepArgument, NotSupported, WouldChangeValues, WouldRace
+from loopwright.schedule.extra_runs import FailsInExtraRuns
 from loopwright.schedule.primitives.split import FactorsNotProved, FactorsTooSmall
 from loopwright.script import tir as T
 from tests.schedule.steps import chain, check, check_replay, matmul, refused, same_program
@@ -371,3 +372,95 @@ def test_symbolic_factors_that_are_refused(with_suggestions):
     refused(sch, BadStepArgument, "'x' is not made of n, numbers", "split", i, [None, te.var("x")])
     refused(sch, BadStepArgument, "'n // ' is no size", "split", i, [None, "n // "])
     refused(sch, BadStepArgument, r"'n\(3\)' is not made of n, numbers", "split", i, [None, "n(3)"])
+
+
+# --- tails: pad and shift -----------------------------------------------------------------------------------------
+
+
+def elementwise(n: int = 10):
+    A = te.placeholder((n,), name="A")
+    B = te.compute((n,), lambda i: A[i] + 1.0, name="B")
+    C = te.compute((n,), lambda i: B[i] * 2.0, name="C")
+    return te.create_prim_func([A, C])
+
+
+def test_the_last_tile_is_shifted_inward():
+    before = elementwise()
+    sch = tir.Schedule(before)
+    i_0, i_1 = sch.split(sch.get_loops("B")[0], [None, 4], tail="shift")
+
+    @T.prim_func
+    def expected(A: T.Buffer(10), C: T.Buffer(10)):
+        T.func_attr({"tir.noalias": True})
+        B = T.alloc_buffer((10,))
+        for i_0, i_1 in T.grid(3, 4):
+            with T.block("B"):
+                vi = T.axis.spatial(10, T.min(i_0 * 4, 6) + i_1)
+                T.reads(A[vi])
+                T.writes(B[vi])
+                B[vi] = A[vi] + T.float32(1)
+        for i in range(10):
+            with T.block("C"):
+                vi = T.axis.spatial(10, i)
+                T.reads(B[vi])
+                T.writes(C[vi])
+                C[vi] = B[vi] * T.float32(2)
+
+    check(sch, before, expected)
+    sch.vectorize(i_1)
+    check(sch, before)
+    refused(sch, WouldRace, "same cell", "parallel", i_0)
+
+
+@pytest.mark.parametrize("n", [4, 5, 7, 8])
+@pytest.mark.parametrize("factors", [[None, 4], [None, 2, 2], [None, 3]])
+def test_shifted_tails(n, factors):
+    before = elementwise(n)
+    sch = tir.Schedule(before)
+    sch.split(sch.get_loops("C")[0], factors, tail="shift")
+    check(sch, before)
+
+
+def test_shifting_repeats_iterations_and_that_must_not_matter():
+    sch = tir.Schedule(matmul(6, 5, 4))
+    error = refused(
+        sch, WouldChangeValues, "split would change", "split", sch.get_loops("C")[0], [None, 4], tail="shift"
+    )
+    assert "updates C[2, 0] more than once" in error.why
+    short = tir.Schedule(elementwise(3))
+    refused(short, NotSupported, "fewer than one tile of 4", "split", short.get_loops("B")[0], [None, 4], tail="shift")
+    refused(short, NotSupported, "more than the last tile", "split", short.get_loops("B")[0], [4, 2], tail="shift")
+
+
+def test_padding_grows_what_is_ours():
+    before = elementwise()
+    sch = tir.Schedule(before)
+    loop = sch.get_loops("B")[0]
+    refused(sch, FailsInExtraRuns, r"A\[10\] is outside its shape \(10,\)", "split", loop, [None, 4], tail="pad")
+    sch.cache_read("B", 0, "global")
+    sch.cache_write("C", 0, "global")
+    sch.split(loop, [None, 4], tail="pad")
+    sch.split(sch.get_loops("C")[0], [None, 4], tail="pad")
+    sizes = {buffer.name: int(buffer.shape[0]) for buffer in sch.view().root.block.alloc_buffers}
+    assert sizes == {"A_global": 12, "B": 12, "C_global": 12}
+    assert "buffer_A_global_padding" in sch.view().block_names()  # what is read past the end holds zeros
+    assert all(sch.view().realize(sch.get_block(name).key).predicate == True for name in "BC")  # noqa: E712
+    check(sch, before)
+
+
+@pytest.mark.parametrize("n", [1, 3, 5, 8])
+def test_padded_tails(n):
+    before = elementwise(n)
+    sch = tir.Schedule(before)
+    sch.cache_read("B", 0, "global")
+    sch.split(sch.get_loops("B")[0], [None, 4], tail="pad")
+    check(sch, before)
+
+
+def test_a_padded_sum_would_have_other_members():
+    before = matmul(2, 2, 3)
+    sch = tir.Schedule(before)
+    sch.cache_read("C", 0, "global")
+    sch.cache_read("C", 1, "global")
+    loop = sch.get_loops("C")[2]
+    refused(sch, WouldChangeValues, "split would change a value", "split", loop, [None, 2], tail="pad")

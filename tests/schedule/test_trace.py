@@ -10,7 +10,7 @@ from loopwright import tir
 from loopwright.ir import assert_structural_equal
 from loopwright.schedule import InstructionKind, Trace
 from loopwright.schedule.errors import BadStepArgument
-from tests.schedule.steps import chain, check_replay, matmul
+from tests.schedule.steps import chain, check_replay, matmul, same_program
 
 
 def tiled(func):
@@ -29,13 +29,13 @@ def tiled(func):
 def test_as_python():
     sch = tiled(matmul(8, 8, 8))
     assert sch.trace.as_python() == [
-        "b0 = sch.get_block(name='C', func_name='main')",
+        'b0 = sch.get_block(name="C", func_name="main")',
         "l1, l2, l3 = sch.get_loops(block=b0)",
-        "l4, l5 = sch.split(loop=l1, factors=[None, 4], preserve_unit_iters=True, tail='guard')",
+        'l4, l5 = sch.split(loop=l1, factors=[None, 4], preserve_unit_iters=True, tail="guard")',
         f"v6, v7 = sch.sample_perfect_tile(loop=l2, n=2, max_innermost_factor=16, decision={sch.trace.decisions[3]})",
-        "l8, l9 = sch.split(loop=l2, factors=[v6, v7], preserve_unit_iters=True, tail='guard')",
+        'l8, l9 = sch.split(loop=l2, factors=[v6, v7], preserve_unit_iters=True, tail="guard")',
         "sch.reorder(l4, l8, l3, l5, l9)",
-        "sch.annotate(block_or_loop=b0, ann_key='note', ann_val={'a': [1, 'x']})",
+        'sch.annotate(block_or_loop=b0, ann_key="note", ann_val={"a": [1, "x"]})',
         "sch.unroll(loop=l5)",
         "l10 = sch.fuse(l4, l8, preserve_unit_iters=True)",
         "sch.parallel(loop=l10)",
@@ -63,9 +63,9 @@ def test_as_json():
     sch.split(i, [None, 2])
     assert sch.trace.as_json() == [
         [
-            ["GetBlock", [], ['"C"', '"main"'], ["b0"]],
+            ["GetBlock", [], ["C", "main"], ["b0"]],
             ["GetLoops", ["b0"], [], ["l1", "l2", "l3"]],
-            ["Split", ["l1", [None, 2]], [True, '"guard"'], ["l4", "l5"]],
+            ["Split", ["l1", None, 2], [True], ["l4", "l5"]],
         ],
         [],
     ]
@@ -124,8 +124,8 @@ def test_what_comes_after_the_mark_can_be_left_out():
     before = tiled(func).trace
     assert sch.trace.as_python()[-5:] == [
         "sch.enter_postproc()",
-        "b11 = sch.get_block(name='C', func_name='main')",
-        "b12 = sch.get_block(name='C', func_name='main')",
+        'b11 = sch.get_block(name="C", func_name="main")',
+        'b12 = sch.get_block(name="C", func_name="main")',
         "l13, l14, l15, l16 = sch.get_loops(block=b12)",
         "sch.unroll(loop=l16)",
     ]
@@ -221,3 +221,47 @@ def test_steps_know_the_users_line():
 
 def test_pop_on_an_empty_trace():
     assert Trace().pop() is None
+
+
+def test_json_that_others_wrote():
+    """Factors one by one, plain attributes, a note among the inputs; and our own older layout."""
+    start = [["GetBlock", [], ["C", "main"], ["b0"]], ["GetLoops", ["b0"], [], ["l1", "l2", "l3"]]]
+    sample = ["SamplePerfectTile", ["l1"], [2, 16], ["v4", "v5"]]
+    others = [
+        *start,
+        sample,
+        ["Split", ["l1", "v4", "v5"], [1], ["l6", "l7"]],
+        ["Annotate", ["b0", '"x"'], ["note"], []],
+        ["Annotate", ["l7", "v5"], ["size"], []],
+        ["Reorder", ["l6", "l2", "l7"], [], []],
+        ["Bind", ["l6"], ["blockIdx.x"], []],
+    ]
+    ours = [
+        ["GetBlock", [], ['"C"', '"main"'], ["b0"]],
+        start[1],
+        sample,
+        ["Split", ["l1", ["v4", "v5"]], [True, '"guard"'], ["l6", "l7"]],
+        ["Annotate", ["b0"], ['"note"', '"x"'], []],
+        ["Annotate", ["l7"], ['"size"', {"rv": "v5"}], []],
+        ["Reorder", [["l6", "l2", "l7"]], [], []],
+        ["Bind", ["l6"], ['"blockIdx.x"'], []],
+    ]
+    made = []
+    for steps in (others, ours):
+        sch = tir.Schedule(matmul(8, 8, 8))
+        Trace.apply_json_to_schedule(json.dumps([steps, [[2, [2, 4]]]]), sch)
+        made.append(sch)
+    assert made[0].trace.as_json() == made[1].trace.as_json() == [others, [[2, [2, 4]]]]
+    same_program(made[0].mod["main"], made[1].mod["main"])
+    assert made[0].get(made[0].get_block("C")).annotations == {"note": "x"}
+
+
+def test_sampled_numbers_among_the_settings():
+    sch = tir.Schedule(matmul(8, 8, 8))
+    loop = sch.get_loops("C")[0]
+    (factor,) = [sch.sample_categorical([2, 4], [0.5, 0.5])]
+    sch.unroll_and_jam(loop, factor)
+    assert sch.trace.as_json()[0][-1] == ["UnrollAndJam", ["l1"], [{"rv": "v4"}], ["l5", "l6"]]
+    check_replay(sch, matmul(8, 8, 8))
+    sch.annotate(sch.get_block("C"), "notes", {"a": [1, 2.5, "x", True], "b": {"c": factor}})
+    check_replay(sch, matmul(8, 8, 8))

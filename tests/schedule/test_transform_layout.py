@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from loopwright import tir
-from loopwright.schedule.buffers import NotOurMemory
-from loopwright.schedule.errors import BadStepArgument, WouldChangeValues
-from loopwright.schedule.primitives.transform_layout import LayoutLeavesRoom
+from loopwright.evaluator import evaluate
+from loopwright.schedule.errors import BadStepArgument, NotSupported, WouldChangeValues
+from loopwright.schedule.primitives.transform_layout import BadPadValue, LayoutLeavesRoom
 from loopwright.script import tir as T
-from tests.schedule.steps import chain, check, matmul, refused
+from tests.schedule.steps import chain, check, check_replay, matmul, refused, same_program
 
 
 @T.prim_func
@@ -91,8 +92,75 @@ def test_two_elements_in_one_cell_are_refused_with_the_witness():
 
 def test_wrong_arguments_are_refused():
     sch = tir.Schedule(two_steps)
-    refused(sch, NotOurMemory, r"A is an argument", "transform_layout", "B", "A", lambda i, j: (j, i))
+    refused(sch, NotSupported, r"so the caller's elements would not all have a cell", "transform_layout", "B", "A",
+            lambda i, j: (i // 2, j))  # fmt: skip
     refused(sch, BadStepArgument, r"the map takes 1 index, B has 2", "transform_layout", "B", "B", lambda i: i)
     refused(sch, BadStepArgument, r"is no map of indices", "transform_layout", "B", "B", "i, j")
     refused(sch, BadStepArgument, r"is not made of i, j, numbers", "transform_layout", "B", "B", "lambda i, j: open(i)")
     refused(sch, BadStepArgument, r"buffer is \['read', 'x'\]", "transform_layout", "B", ("read", "x"), "lambda i: i")
+
+
+def test_the_layout_of_an_argument_is_the_callers_business_from_then_on():
+    sch = tir.Schedule(two_steps)
+    sch.transform_layout("B", "A", lambda i, j: (j, i))
+    sch.transform_layout("C", ("write", 0), lambda i, j: (i // 2, j, i % 2))
+
+    @T.prim_func
+    def expected(A: T.Buffer((8, 6)), C: T.Buffer((3, 8, 2))):
+        B = T.alloc_buffer((6, 8))
+        for i, j in T.grid(6, 8):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                T.reads(A[vj, vi])
+                T.writes(B[vi, vj])
+                B[vi, vj] = A[vj, vi] * T.float32(2)
+        for i, j in T.grid(6, 8):
+            with T.block("C"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                T.reads(B[vi, vj])
+                T.writes(C[vi // 2, vj, vi % 2])
+                C[vi // 2, vj, vi % 2] = B[vi, vj]
+
+    same_program(sch.mod["main"], expected)
+    check_replay(sch, two_steps)
+    A = np.arange(48, dtype="float32").reshape(6, 8)
+    plain, new = np.zeros((6, 8), "float32"), np.zeros((3, 8, 2), "float32")
+    evaluate(two_steps, A, plain)
+    evaluate(sch.mod["main"], np.ascontiguousarray(A.T), new)
+    np.testing.assert_array_equal(new, plain.reshape(3, 2, 8).transpose(0, 2, 1))
+
+
+def test_padding_of_an_argument_that_is_read_is_assumed():
+    sch = tir.Schedule(two_steps)
+    sch.transform_layout("B", "A", lambda i, j: (i // 4, j, i % 4), pad_value=0.5)
+    block = sch.get(sch.get_block("buffer_A_assumptions"))
+    assert "T.assume(not (v0 * 4 + v2 >= 6 or v1 >= 8) or A[v0, v1, v2] == T.float32(0.5))" in str(block)
+    check_replay(sch, two_steps)
+    A, C = np.full((2, 8, 4), 0.5, "float32"), np.zeros((6, 8), "float32")
+    evaluate(sch.mod["main"], A, C)
+    np.testing.assert_array_equal(C, np.ones((6, 8)))
+
+
+def test_padding_of_an_argument_that_is_written_is_written():
+    sch = tir.Schedule(two_steps)
+    sch.transform_layout("C", "C", lambda i, j: (i // 4, j, i % 4), pad_value=7)
+    A, C = np.zeros((6, 8), "float32"), np.zeros((2, 8, 4), "float32")
+    evaluate(sch.mod["main"], A, C)
+    assert np.all(C[1, :, 2:] == 7) and np.all(C[0] == 0)
+    check_replay(sch, two_steps)
+
+
+@pytest.mark.parametrize("value", [0, 1.5, lambda a, b, c: a * 100 + c, "lambda a, b, c: (b,)"])
+def test_padding_by_a_number_or_a_map(value):
+    sch = tir.Schedule(two_steps)
+    sch.transform_layout("B", "B", lambda i, j: (i // 4, j, i % 4), pad_value=value, assume_injective_transform=True)
+    check(sch, two_steps)
+
+
+def test_wrong_paddings():
+    sch = tir.Schedule(two_steps)
+    layout = "lambda i, j: (i // 4, j, i % 4)"
+    refused(sch, BadPadValue, "pad_value gives 2 numbers for a cell", "transform_layout", "B", "B", layout,
+            pad_value=lambda a, b, c: (a, b))  # fmt: skip
+    refused(sch, BadStepArgument, "the map takes 1 index", "transform_layout", "B", "B", layout, pad_value=lambda a: a)
+    refused(sch, BadPadValue, "pad_value is {}", "transform_layout", "B", "B", layout, pad_value={})

@@ -7,7 +7,6 @@ import functools
 import pytest
 
 from loopwright import ir, te
-from loopwright.runtime.errors import NotBuilt
 
 
 @pytest.fixture
@@ -247,14 +246,3 @@ def test_deep_and_shared_bodies(A):
 
     assert te.compute((4,), deep).op.input_tensors == [A]
     assert te.compute((4,), shared).op.input_tensors == [A]
-
-
-@pytest.mark.parametrize("name", "create_schedule decl_tensor_intrin".split())
-def test_what_is_still_to_come_says_so(name):
-    with pytest.raises(NotBuilt, match=rf"te\.{name} is not built yet(.|\n)*hint: "):
-        getattr(te, name)([], [])
-
-
-def test_schedules_name_what_works():
-    with pytest.raises(NotBuilt, match=r"te\.create_prim_func(.|\n)*loopwright\.build"):
-        te.create_schedule([])

@@ -106,8 +106,10 @@ def test_indices_are_integers(A):
         A[0][te.var("i") < 3]
     with pytest.raises(te.BadIndex, match="A: index 0 is NoneType None"):
         A[None, 0]
-    with pytest.raises(NotBuilt, match="a range in the indices of te tensor A is not built yet"):
-        A[0:2, 0]
+    with pytest.raises(NotBuilt, match="a range in the indices of te tensor A, except for a tensor intrinsic, is not"):
+        A[0:2, 0] + 1
+    with pytest.raises(ValueError, match="A has 2 dimensions, but 1 index was given"):
+        A[0:2]
 
 
 def test_shapes():

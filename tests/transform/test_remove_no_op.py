@@ -111,3 +111,14 @@ def test_what_is_read_later_or_handed_on_stays():
         A[1] = A[2]
 
     unchanged(remove_no_op, func)
+
+
+@T.prim_func
+def through_a_pointer(A: T.Buffer((16,), "float32")):
+    p: T.handle("float32") = A.data
+    C = T.Buffer((16,), data=p)
+    C[0] = T.float32(1)
+
+
+def test_a_pointer_that_is_only_stored_through_is_kept():
+    unchanged(remove_no_op, through_a_pointer)

@@ -27,6 +27,10 @@ class Primitive:
     gives_list: bool = False
     file: str = ""  # where it is not the method's own
     name: str = ""  # of the method, where it does not follow from the kind: RFactor → rfactor
+    takes_marks: bool = False  # a loop may be the mark of the root or of inlining
+    is_users: bool = False  # registered by a user: proved whatever it claims
+    is_composite: bool = False  # a function of a schedule, which does steps
+    given: Callable[..., Any] | None = None  # the function itself, of a user's step
 
     @cached_property
     def method(self) -> str:
@@ -37,6 +41,8 @@ class Primitive:
     @cached_property
     def function(self) -> Callable[..., Any]:
         """The primitive itself, loaded when first used."""
+        if self.given is not None:
+            return self.given
         module = importlib.import_module(f"loopwright.schedule.primitives.{self.file or self.method}")
         found: Callable[..., Any] = getattr(module, self.method)
         return found
@@ -46,7 +52,7 @@ def _row(kind: str, inputs: str = "", attrs: str = "", **options: Any) -> Primit
     return Primitive(kind, tuple(inputs.split()), tuple(attrs.split()), **options)
 
 
-PRIMITIVES: Final = {
+PRIMITIVES: Final[dict[str, Primitive]] = {
     row.kind: row
     for row in (
         # questions
@@ -68,8 +74,8 @@ PRIMITIVES: Final = {
         _row("Unroll", "loop"),
         _row("Bind", "loop", "thread_axis"),
         # moving computation
-        _row("ComputeAt", "block loop", "preserve_unit_loops index"),
-        _row("ReverseComputeAt", "block loop", "preserve_unit_loops index"),
+        _row("ComputeAt", "block loop", "preserve_unit_loops index", takes_marks=True),
+        _row("ReverseComputeAt", "block loop", "preserve_unit_loops index", takes_marks=True),
         _row("ComputeInline", "block"),
         _row("ReverseComputeInline", "block"),
         _row("DecomposeReduction", "block loop"),
@@ -98,6 +104,17 @@ PRIMITIVES: Final = {
         _row("ReuseBuffer", "block", "buffer other"),
         # axes
         _row("ReorderBlockIterVar", "block", "new_order"),
+        _row("TransformBlockLayout", "block", "index_map"),
+        _row("UnrollAndJam", "loop", "factor", gives_list=True),
+        # padding and guards
+        _row("DecomposePadding", "block loop"),
+        _row("PadEinsum", "block", "padding"),
+        _row("AddGuard", "block", "condition"),
+        _row("RemoveGuard", "block", "index", file="add_guard"),
+        # storage
+        _row("SetAxisSeparator", "block", "buffer axis_separators"),
+        _row("UnsafeSetDType", "block", "buffer_index dtype", name="unsafe_set_dtype"),
+        _row("UnsafeHideBufferAccess", "block", "buf_type buf_index_array"),
         # notes
         _row("Annotate", "block_or_loop", "ann_key ann_val", file="annotate"),
         _row("Unannotate", "block_or_loop", "ann_key", file="annotate"),
@@ -105,5 +122,14 @@ PRIMITIVES: Final = {
         # samples
         _row("SamplePerfectTile", "loop", "n max_innermost_factor", is_sample=True, gives_list=True, file="sampling"),
         _row("SampleCategorical", "", "candidates probs", is_sample=True, file="sampling"),
+        _row(
+            "SamplePartitionedTile",
+            "loop",
+            "n partition_pos innerpart_factor",
+            is_sample=True,
+            gives_list=True,
+            file="sampling",
+        ),
+        _row("SampleComputeLocation", "block", is_sample=True, file="sample_compute_location"),
     )
 }

@@ -2,7 +2,10 @@
 
     for i in range(64): …      →      for i in T.thread_binding(64, thread="threadIdx.x"): …
 
-Proved, as for `parallel`: no two iterations touch one cell with a write among them.
+Proved, as for `parallel`: no two iterations touch one cell with a write among them. Where memory belongs to blocks or
+threads (scopes "shared", "local"), or other loops are bound, it is also proved that every read sees what it saw. A loop
+under another one that is bound to the same axis is run by the same threads, one iteration each, between barriers
+(docs/semantics.md, "Threads"). Loops of one kernel that share an axis are equally long.
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ from typing import Final
 
 from loopwright.ir import For, ForKind, IterType, IterVar, Var
 from loopwright.schedule.errors import BadStepArgument
-from loopwright.schedule.loop_kinds import with_kind
+from loopwright.schedule.loop_kinds import check_thread_loops, with_kind
 from loopwright.schedule.step import Step
 from loopwright.schedule.view import View
 
@@ -26,4 +29,6 @@ def bind(view: View, loop: For, thread_axis: str) -> Step:
         raise BadStepArgument("bind", problem, loop, f"use one of {', '.join(_AXES)}")
     # No range of its own: it is the loop's, and a script says it there.
     axis = IterVar(None, Var(thread_axis, loop.loop_var.dtype), IterType.ThreadIndex, thread_axis)
-    return with_kind(view, loop, ForKind.THREAD_BINDING, axis)
+    step = with_kind(view, loop, ForKind.THREAD_BINDING, axis)
+    check_thread_loops("bind", View(step.after))  # before the proof, which takes one length of an axis for granted
+    return step

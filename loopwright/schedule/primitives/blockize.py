@@ -134,7 +134,7 @@ class Tile(NamedTuple):
     realize: BlockRealize  # the new block
     init: BlockKey | None  # the block that writes the start value, where there is one
 
-    def step(self, view: View) -> Step:
+    def step(self, view: View, gives_block: bool = True) -> Step:
         """The step that puts the new block in the loop's place."""
         after = view.replaced(view.loop_path(self.loop.loop_var), self.realize)
         origins = Origins()
@@ -143,7 +143,7 @@ class Tile(NamedTuple):
             origins = Origins(renamed={self.init: (old, lambda axes: list(axes))})
         written = [region.buffer for region in self.inner.block.writes]
         proof = Proof.ORDER_KEPT if self.inner.block.init is None else Proof.VALUES
-        results = [BlockResult(block_key(self.realize.block))]
+        results = [BlockResult(block_key(self.realize.block))] if gives_block else []
         return Step(after, proof, origins, results, at=self.loop, buffers=written)
 
 
@@ -208,8 +208,10 @@ def _divide(step: str, view: View, realize: BlockRealize, loops: Sequence[For], 
     if not found:
         raise TileNotWhole(step, realize, _why_not(realize, domains, inside))
     *pairs, (outside, within) = found
+    facts = Analyzer()  # of loops nothing is told, so that those of one iteration stay in the bindings
     parts = [
-        (plain_expr(outer.source), outer.extent, tile.extent, plain_expr(tile.source)) for outer, tile in pairs
+        (facts.simplify(plain_expr(outer.source)), outer.extent, tile.extent, facts.simplify(plain_expr(tile.source)))
+        for outer, tile in pairs
     ]
     return _Cut(parts, outside.extent, within.extent)
 
@@ -233,9 +235,7 @@ def _why_not(realize: BlockRealize, domains: Mapping[Var, Range], inside: Sequen
     return f"the axes of block {realize.block.name_hint!r} do not divide into tiles over the loops {names}"
 
 
-def _outer_axes(
-    realize: BlockRealize, cut: _Cut, keep_units: bool
-) -> tuple[list[IterVar], list[Expr], list[Expr]]:
+def _outer_axes(realize: BlockRealize, cut: _Cut, keep_units: bool) -> tuple[list[IterVar], list[Expr], list[Expr]]:
     """The axes of the outer block, what they are bound to, and the bindings of the inner block in their terms."""
     axes: list[IterVar] = []
     values: list[Expr] = []
@@ -250,18 +250,12 @@ def _outer_axes(
         var = Var(f"{axis.var.name}_o", dtype)
         axes.append(IterVar(Range.from_min_extent(const(0, dtype), count), var, axis.iter_type))
         values.append(outer)
-        bindings.append(inner if is_unit and not _is_unit_tile(tile) else var * tile + inner)
-        if is_unit and not _is_unit_tile(tile):
-            bindings[-1] = var * tile + inner
+        bindings.append(var * tile + inner)
     return axes, values, bindings
 
 
 def _is_zero(expr: Expr) -> bool:
     return isinstance(expr, IntImm) and expr.value == 0
-
-
-def _is_unit_tile(tile: Expr) -> bool:
-    return isinstance(tile, IntImm) and tile.value == 1
 
 
 def _facts(
@@ -306,9 +300,7 @@ def _is_same(a: BufferRegion, b: BufferRegion) -> bool:
     return a.buffer is b.buffer and structural_equal(a.region, b.region)
 
 
-def _init_nest(
-    step: str, view: View, realize: BlockRealize, loops: Sequence[For]
-) -> tuple[Stmt, Block]:
+def _init_nest(step: str, view: View, realize: BlockRealize, loops: Sequence[For]) -> tuple[Stmt, Block]:
     """The start value of a tile, over the loops inside that data axes use."""
     block = realize.block
     assert block.init is not None
@@ -363,10 +355,13 @@ def _around_blocks(view: View, blocks: list[BlockRealize], keep_units: bool) -> 
     children = _children(blocks, paths)
     scope = view.scope_of(paths[0])
     shared = common_path(paths)
-    outer_loops = [item for item in shared[next(k for k, s in enumerate(shared) if s is scope) :] if _is_loop(item)]
+    below = shared[next(k for k, statement in enumerate(shared) if statement is scope) :]
+    outer_loops = [item for item in below if isinstance(item, For)]
     if len(blocks) == 1:
         outer_loops = view.loops_of(block_key(blocks[0].block))
-    edits, axes, values = Edits(), [], []
+    edits = Edits()
+    axes: list[IterVar] = []
+    values: list[Expr] = []
     guards: list[Expr] = []
     regions: list[tuple[BufferRegion, bool]] = []
     for realize in blocks:
@@ -436,10 +431,6 @@ def _children(blocks: Sequence[BlockRealize], paths: Sequence[tuple[Stmt, ...]])
         if statement is not realize:
             raise NotInARow(blocks, f"are not alone: the nest of {realize.block.name_hint!r} holds something else")
     return [parent.seq[place] for place in sorted(places)]
-
-
-def _is_loop(statement: Stmt) -> bool:
-    return isinstance(statement, For)
 
 
 def _is_unit_axis(axis: IterVar) -> bool:

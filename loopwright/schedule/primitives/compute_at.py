@@ -9,20 +9,32 @@
                                                               with T.block("C"): C[vi] = B[vi] * 2
 
 The block gets new loops `ax0, ax1, …` over the part of its axes that the consumers under the loop touch, reductions
-whole. What several iterations need is computed several times. Proved: every read sees the value it saw before.
+whole. What several iterations need is computed several times, a reduction then in memory of its own (`own_memory.py`).
+Memory that the threads of a block share ("shared") gets what all of them need: the part does not depend on loops bound
+to threads. Proved: every read sees the value it saw before.
 """
 
 from __future__ import annotations
 
 from loopwright.ir import BlockRealize, For, Var
-from loopwright.schedule.regions import Solver, Span, touched_under
+from loopwright.schedule.handles import Mark, block_key
+from loopwright.schedule.own_memory import with_own_memory
+from loopwright.schedule.primitives.compute_inline import compute_inline
+from loopwright.schedule.regions import Solver, Span, relaxed_over_threads, touched_under
 from loopwright.schedule.relocate import NothingUnderLoop, Relocation
 from loopwright.schedule.step import Proof, Step
 from loopwright.schedule.view import View
 
 
-def compute_at(view: View, block: BlockRealize, loop: For, preserve_unit_loops: bool = False, index: int = -1) -> Step:
-    """Move `block` into `loop`: before its first consumer there (-1), after its last producer (-2), or at `index`."""
+def compute_at(
+    view: View, block: BlockRealize, loop: For | Mark, preserve_unit_loops: bool = False, index: int = -1
+) -> Step:
+    """Move `block` into `loop`: before its first consumer there (-1), after its last producer (-2), or at `index`.
+
+    A sampled location may also be where the block stands (nothing happens) or in its consumers (it is inlined).
+    """
+    if isinstance(loop, Mark):
+        return compute_inline(view, block) if loop is Mark.INLINE else Step(view.function, Proof.ORDER_KEPT, at=block)
     move = Relocation("compute_at", view, block, loop)
     needed = touched_under(move.body, move.touched.writes, False, move.facts())
     if not needed:
@@ -32,8 +44,9 @@ def compute_at(view: View, block: BlockRealize, loop: For, preserve_unit_loops: 
     parts: list[dict[Var, Span]] = []
     for buffer, boxes in needed.items():
         regions = [region for region in block.block.writes if region.buffer is buffer]
+        wide = [relaxed_over_threads(box, buffer.scope(), move.around, move.facts()) for box in boxes]
         for region in regions:
-            parts += [solver.axes_touching(region, box) for box in boxes]
+            parts += [solver.axes_touching(region, box) for box in wide]
         if not regions:
             parts.append({})  # the same memory under another name
     for axis in block.block.iter_vars:
@@ -42,4 +55,5 @@ def compute_at(view: View, block: BlockRealize, loop: For, preserve_unit_loops: 
             spans[axis.var] = solver.hull(spans[axis.var], part.get(axis.var))
     known = {axis: span for axis, span in spans.items() if span is not None}
     after = move.finish(known, index, preserve_unit_loops)
+    after = with_own_memory(after, block_key(block.block), loop.loop_var)
     return Step(after, Proof.VALUES, at=block, buffers=move.buffers())

@@ -150,7 +150,7 @@ def _init_nest(view: View, realize: BlockRealize, loops: Sequence[For]) -> Stmt:
     for stated in (block.init, *block.writes):
         if uses_var(stated, reduction.__contains__):
             raise NothingToDecompose(realize, "has an init, or writes a cell, that depends on a reduction axis")
-    mirrored, guards = _mirrored(view, realize, [value for _, value in data], loops)
+    mirrored, guards = mirrored_loops(view, realize, [value for _, value in data], loops)
     counters = {loop.loop_var: Var(f"{loop.loop_var.name}_init", loop.loop_var.dtype) for loop in mirrored}
     made = Block(
         tuple([IterVar(axis.dom, fresh[axis.var], axis.iter_type, axis.thread_tag) for axis, _ in data]),
@@ -172,7 +172,7 @@ def _init_nest(view: View, realize: BlockRealize, loops: Sequence[For]) -> Stmt:
     return nest
 
 
-def _mirrored(
+def mirrored_loops(
     view: View, realize: BlockRealize, values: Sequence[Expr], loops: Sequence[For]
 ) -> tuple[list[For], list[Expr]]:
     """The loops that the init runs over, and the conditions it keeps.

@@ -56,7 +56,7 @@ def fission(view: View, loop: For, index: int = 1) -> Step:
     buffers = moved_past_each_other("fission", [head, tail])
     return Step(
         after,
-        Proof.VALUES if buffers else Proof.ORDER_KEPT,
+        Proof.VALUES if buffers else Proof.LEMMA,
         results=[LoopResult(loop.loop_var), LoopResult(second[0].loop_var)],
         several=True,
         at=loop,

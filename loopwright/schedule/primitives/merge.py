@@ -68,7 +68,7 @@ def merge(view: View, loops: Sequence[For]) -> Step:
     # Within one nest nothing changes its order; only what two of the moved statements share can. A nest that is guarded
     # now may hold a reduction that had no update and still an init: then all it touches is compared.
     buffers: list[Buffer] | None = moved_past_each_other("merge", siblings.seq[first : last + 1])
-    proof = Proof.VALUES if buffers else Proof.ORDER_KEPT
+    proof = Proof.VALUES if buffers else Proof.LEMMA
     if any([_is_guarded(chain, made) for chain in chains]):
         buffers, proof = None, Proof.VALUES
     return Step(after, proof, results=[LoopResult(made[-1].loop_var)], at=loops[0], buffers=buffers)

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from loopwright.ir import BlockRealize, Buffer
-from loopwright.schedule.buffers import BufferName, NoSuchBuffer, find_buffer
+from loopwright.schedule.buffers import BufferName, find_buffer, touches
 from loopwright.schedule.errors import BadStepArgument
 from loopwright.schedule.reindexing import Wanted, reindexed
 from loopwright.schedule.step import Step
@@ -36,9 +36,7 @@ def side_of(step: str, realize: BlockRealize, given: BufferName | Sequence[objec
             hint = 'write ("read", 0) or ("write", 0)'
             raise BadStepArgument(step, f"buffer is {given!r}", realize, hint)
         return find_buffer(step, realize, given[1], f"{given[0]}s"), given[0] == "write"
-    if isinstance(given, (str, Buffer)):
-        try:
-            return find_buffer(step, realize, given, "writes"), True
-        except NoSuchBuffer:
-            return find_buffer(step, realize, given, "touches"), False
+    if isinstance(given, (int, str, Buffer)) and not isinstance(given, bool):
+        found = find_buffer(step, realize, given, "touches")
+        return found, touches(realize.block.writes, found)
     raise BadStepArgument(step, f"buffer is {given!r}", realize, 'write ("read", 0), ("write", 0) or a name')

@@ -3,8 +3,8 @@
     … A[vi, vk] …          →     A_shared[vk // 4, vi, vk % 4] = A[vi, vk]     in a block of its own, before
                                  … A_shared[vk // 4, vi, vk % 4] …
 
-Here `reindex_cache_read("C", 0, "shared", lambda vi, vj, vk: (vk // 4, vi, vk % 4))`: the layout is over the axes of the
-block, and uses those of the access. Proved: every read sees the value it saw before, looking through the copy.
+Here `reindex_cache_read("C", 0, "shared", lambda vi, vj, vk: (vk // 4, vi, vk % 4))`: the layout is over the axes of
+the block, and uses those of the access. Proved: every read sees the value it saw before, looking through the copy.
 """
 
 from __future__ import annotations

@@ -36,10 +36,12 @@ def reorder(view: View, ordered_loops: Sequence[For]) -> Step:
     path = view.loop_path(chain[0].loop_var)
     after = view.replaced(path, nest(permuted, chain[-1].body))
     same = all(a is b for a, b in zip(chain, permuted, strict=True))
-    free = same or permutation_is_free(view.function, chain[0].loop_var)
+    proof = Proof.ORDER_KEPT if same else Proof.VALUES
+    if not same and permutation_is_free(view.function, chain[0].loop_var):
+        proof = Proof.LEMMA
     touched = footprint(chain[0])
     buffers = list({**touched.reads, **touched.writes}.values())  # what others touch is read and written as before
-    return Step(after, Proof.ORDER_KEPT if free else Proof.VALUES, at=chain[0], buffers=buffers)
+    return Step(after, proof, at=chain[0], buffers=buffers)
 
 
 def _chain(view: View, wanted: Sequence[For]) -> list[For]:

@@ -70,6 +70,4 @@ def reorder_block_iter_var(view: View, block: BlockRealize, new_order: Sequence[
 
     origins = Origins(renamed={new_key: (old_key, old_values), InitOf(new_key): (InitOf(old_key), old_data_values)})
     moved = {} if new_key is old_key else {old_key: new_key}
-    return Step(
-        view.replaced(view.block_path(old_key), new), Proof.ORDER_KEPT, origins, at=block, moved=moved
-    )
+    return Step(view.replaced(view.block_path(old_key), new), Proof.ORDER_KEPT, origins, at=block, moved=moved)

@@ -80,6 +80,9 @@ def reverse_compute_inline(view: View, block: BlockRealize) -> Step:
     path = view.block_path(block_key(block.block))
     store = the_store(STEP, view, path)
     producer = _producer(view, block)
+    if view.scope_of(path) is not view.scope_of(view.block_path(block_key(producer.block))):
+        name = producer.block.name_hint
+        raise NotFoldable(block, f"stands in another block than {name!r}, which makes what it reads")
     produced = the_store(STEP, view, view.block_path(block_key(producer.block)))
     buffer = produced.buffer
     check_uses(STEP, view, producer, buffer)

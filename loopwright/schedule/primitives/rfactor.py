@@ -183,7 +183,8 @@ def _guards(
 ) -> tuple[list[Expr], list[Expr]]:
     shared = {item.loop_var for item in data}
     others = {item.loop_var for item in loops} - shared
-    kept, on_loop = [], []
+    kept: list[Expr] = []
+    on_loop: list[Expr] = []
     for condition in conditions:
         used = _variables(condition)
         if used & shared and used & others:
@@ -242,9 +243,7 @@ def _offset(loop: For, var: Expr) -> Expr:
     return var if isinstance(loop.min, IntImm) and loop.min.value == 0 else var - loop.min
 
 
-def _partial_nest(
-    name: str, nest: _Nest, found: Reduction, partial: Sequence[Buffer], axis: int
-) -> _Made:
+def _partial_nest(name: str, nest: _Nest, found: Reduction, partial: Sequence[Buffer], axis: int) -> _Made:
     realize, loop = nest.realize, nest.factored
     block = realize.block
     own = Var(f"v{loop.loop_var.name}", loop.loop_var.dtype)
@@ -296,18 +295,16 @@ def _partial_nest(
         tuple([_point(buffer, cell) for buffer in partial]),
         name,
         update_statement(partial, cell, found.combine(old_values, operands)),
-        init=update_statement(partial, cell, units) if len(partial) == 1 else _init(partial, cell, units),
+        init=_init(partial, cell, units),
         annotations=block.annotations,
     )
     statement: Stmt = BlockRealize(tuple(bound), logical_and(TRUE, *nest.kept), new)
-    for item in reversed(nest.loops):
-        statement = item.with_(body=statement)
+    for around in reversed(nest.loops):
+        statement = around.with_(body=statement)
     return _Made(statement, new)
 
 
-def _guard_inside(
-    guard: Expr, inner: dict[Var, Expr], nest: _Nest, reduced: Sequence[tuple[IterVar, Expr]]
-) -> Expr:
+def _guard_inside(guard: Expr, inner: dict[Var, Expr], nest: _Nest, reduced: Sequence[tuple[IterVar, Expr]]) -> Expr:
     """A guard on the factored loop, in axes of the block."""
     known = dict(inner)
     for item, value in reduced:

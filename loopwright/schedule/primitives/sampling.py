@@ -1,4 +1,4 @@
-"""sample_perfect_tile, sample_categorical: numbers drawn at random, and the decisions that give them again.
+"""sample_perfect_tile, sample_partitioned_tile, sample_categorical: numbers drawn at random, and their decisions.
 
 A decision is what was drawn: the factors of a tile, the position of a candidate. Given one, a sample draws nothing;
 a decision that no longer fits (the program it was drawn for had another extent) is repaired, not refused.
@@ -40,6 +40,51 @@ def sample_perfect_tile(
     return factors, factors
 
 
+def sample_partitioned_tile(
+    view: View,
+    random: Random,
+    loop: For,
+    n: int,
+    partition_pos: int = 0,
+    innerpart_factor: int = 1,
+    decision: Sequence[int] | None = None,
+) -> tuple[list[int], list[int]]:
+    """`n` factors whose product is the extent; those from `partition_pos` on make a multiple of `innerpart_factor`."""
+    step = "sample_partitioned_tile"
+    if n < 1 or not 0 <= partition_pos <= n or innerpart_factor < 1:
+        problem = f"n is {n}, partition_pos {partition_pos} and innerpart_factor {innerpart_factor}"
+        raise BadStepArgument(step, problem, loop, "give at least one factor, a position among them, and a number >= 1")
+    if decision is not None and len(decision) != n:
+        raise BadStepArgument(step, f"the decision {list(decision)} has {len(decision)} factors, not {n}", loop)
+    if not isinstance(loop.extent, IntImm):
+        factors = [-1] + [1] * (n - 1)
+        return factors, factors
+    extent = loop.extent.value
+    inner = [size for size in _divisors(extent) if size % innerpart_factor == 0]
+    inner = [size for size in inner if (partition_pos > 0 or size == extent) and (partition_pos < n or size == 1)]
+    if not inner:
+        problem = f"loop {loop.loop_var.name} has {extent} iterations, of which no inner part is a multiple"
+        raise BadStepArgument(step, f"{problem} of {innerpart_factor}", loop)
+    if decision is None:
+        ways = [_ways(extent // size, partition_pos) * _ways(size, n - partition_pos) for size in inner]
+        size = random.choices(inner, ways)[0]
+        factors = [*_parts(random, extent // size, partition_pos), *_parts(random, size, n - partition_pos)]
+    else:
+        wanted = [int(factor) for factor in decision]
+        made = prod(wanted[partition_pos:])
+        size = min(inner, key=lambda other: (abs(other - made), other))
+        factors = [*_fitted(wanted[:partition_pos], extent // size), *_fitted(wanted[partition_pos:], size)]
+    return factors, factors
+
+
+def _parts(random: Random, extent: int, n: int) -> list[int]:
+    return _drawn(random, extent, n, max(extent, 1)) if n else []
+
+
+def _fitted(decision: Sequence[int], extent: int) -> list[int]:
+    return _repaired(decision, extent, max(extent, 1)) if decision else []
+
+
 def _drawn(random: Random, extent: int, n: int, limit: int) -> list[int]:
     """Every tiling with the same chance: the number of ways to finish weighs each factor."""
     factors: list[int] = []
@@ -72,6 +117,8 @@ def _divisors(number: int) -> list[int]:
 
 def _ways(number: int, parts: int) -> int:
     """How many ways there are to write a number as a product of `parts` ordered factors."""
+    if parts == 0:
+        return int(number == 1)
     ways, factor = 1, 2
     while factor * factor <= number:
         power = 0

@@ -52,11 +52,11 @@ def sink_alloc(view: View, block: BlockRealize, buffer: BufferName) -> Step:
     """Allocate a buffer that `block` touches in the innermost loop across whose iterations no value of it flows."""
     chosen = find_buffer("sink_alloc", block, buffer, "touches")
     home = home_of("sink_alloc", view, chosen, block)
-    shared = _common_use(view, chosen)
+    shared = common_use(view, chosen)
     places = [k for k in range(len(home.path), len(shared)) if isinstance(shared[k], For)]
     innermost_first = list(reversed(places))
     for place in innermost_first:
-        after = _allocated_in(view, home, chosen, shared, place)
+        after = allocated_in(view, home, chosen, shared, place)
         if not verify_well_formed(after.with_(body=write_inits(after.body)), assert_mode=False):
             continue  # the start value of a reduction is written outside
         if find_mismatch(view.function, after, buffers=[chosen]) is None:
@@ -65,7 +65,7 @@ def sink_alloc(view: View, block: BlockRealize, buffer: BufferName) -> Step:
     raise NothingToSink(chosen, block, carrier if isinstance(carrier, For) else None)
 
 
-def _common_use(view: View, buffer: Buffer) -> Path:
+def common_use(view: View, buffer: Buffer) -> Path:
     """The statements around every block that uses the buffer, from the root."""
     users = [path for path in view.index.blocks.values() if _uses(path[-1], buffer)]
     outer = {id(statement) for path in users for statement in path[:-1]}
@@ -76,7 +76,7 @@ def _uses(realize: Stmt, buffer: Buffer) -> bool:
     return isinstance(realize, BlockRealize) and bool(uses_of(realize.block, buffer))
 
 
-def _allocated_in(view: View, home: Home, buffer: Buffer, shared: Path, place: int) -> PrimFunc:
+def allocated_in(view: View, home: Home, buffer: Buffer, shared: Path, place: int) -> PrimFunc:
     """The function with the allocation at the start of the loop `shared[place]`."""
     loop = shared[place]
     assert isinstance(loop, For)

@@ -13,7 +13,11 @@ With tail="peel" no block is guarded; what does not fill a tile becomes a loop o
     for i_tail in range(2):
         with T.block("B_tail"): …                vi = i_tail + 8
 
-Every iteration runs once, in the same order. Only the init of a reduction may take another place: where something
+With tail="shift" the last tile starts earlier, so that it is whole: `vi = min(i_0 * 4, 6) + i_1`. Iterations that two
+tiles share run twice; proved that this is harmless. With tail="pad" the last tile runs past the end: the block's axes
+and the function's own buffers grow to hold that, and what an argument does not have room for is refused.
+
+Otherwise every iteration runs once, in order. Only the init of a reduction may take another place: where something
 else in the loop touches the same memory, or where a reduction is peeled, that is proved to keep every value.
 """
 
@@ -21,20 +25,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import prod
+from typing import Final
 
 from loopwright.arith import Analyzer
 from loopwright.ir import BlockRealize, Expr, For, ForKind, IntImm, IterType, Rewriter, Stmt, Var, const, seq, uses_var
 from loopwright.ir.intrinsics import ceildiv
+from loopwright.ir.operators import minimum
 from loopwright.schedule.bindings import guard_blocks, nest, rebind
 from loopwright.schedule.errors import BadStepArgument, NotSupported, ScheduleError
+from loopwright.schedule.extra_runs import check_extra_runs, with_room, with_wide_axes
 from loopwright.schedule.footprint import met_by_inits
-from loopwright.schedule.handles import BlockKey
+from loopwright.schedule.handles import BlockKey, block_key
 from loopwright.schedule.naming import OldValues
 from loopwright.schedule.proof import InitOf, Origins
 from loopwright.schedule.renew import renew
 from loopwright.schedule.sizes import read_size, size_facts
 from loopwright.schedule.step import LoopResult, Proof, Step
 from loopwright.schedule.view import View
+
+TAILS: Final = ("guard", "peel", "pad", "shift")  # what to do with iterations that fill no whole tile
 
 
 class FactorsTooSmall(ScheduleError):
@@ -90,8 +99,8 @@ def split(
     """Split `loop` into one loop per factor, outermost first."""
     # Check: nothing is built until every check has passed.
     check_plain("split", loop)
-    if tail not in ("guard", "peel"):
-        raise BadStepArgument("split", f"tail is {tail!r}", loop, 'use "guard" or "peel"')
+    if tail not in TAILS:
+        raise BadStepArgument("split", f"tail is {tail!r}", loop, f"use one of {', '.join(map(repr, TAILS))}")
     extents = _extents(view, loop, factors)
     facts = Analyzer()
     fits = facts.can_prove_equal(_product(extents), loop.extent)
@@ -99,6 +108,10 @@ def split(
     # Build
     if tail == "peel" and not fits:
         return _peeled(view, loop, extents, preserve_unit_iters)
+    if tail == "pad" and not fits:
+        return _padded(view, loop, extents, preserve_unit_iters)
+    if tail == "shift" and not fits:
+        return _shifted(view, loop, extents, preserve_unit_iters)
     loops, index = _nest_of(loop, extents)
     path = view.loop_path(loop.loop_var)
     around = [*view.all_loops_above(path[:-1]), *loops]
@@ -189,6 +202,47 @@ def _product(extents: Sequence[Expr]) -> Expr:
     for extent in extents[1:]:
         result = result * extent
     return result
+
+
+# --- running past the end, or starting earlier ----------------------------------------------------------------------
+
+
+def _padded(view: View, loop: For, extents: Sequence[Expr], keep_units: bool) -> Step:
+    """Whole tiles only, the last of which runs past the end."""
+    loops, index = _nest_of(loop, extents)
+    path = view.loop_path(loop.loop_var)
+    around = [*view.all_loops_above(path[:-1]), *loops]
+    body = with_wide_axes(rebind(loop.body, {loop.loop_var: index}, around, keep_units), around)
+    below = [block_key(realize.block) for realize in view.blocks_below(loop.body)]
+    after = with_room("split", View(view.replaced(path, nest(loops, body))), below)
+    check_extra_runs("split", after, below, loop)
+    return Step(after, Proof.VALUES, results=[LoopResult(new.loop_var) for new in loops], several=True, at=loop)
+
+
+def _shifted(view: View, loop: For, extents: Sequence[Expr], keep_units: bool) -> Step:
+    """The last tile starts where it still ends with the loop."""
+    facts = size_facts(view.function)
+    tile = facts.simplify(_product(extents[1:])) if len(extents) > 1 else const(1, loop.loop_var.dtype)
+    if not facts.can_prove(tile <= loop.extent):
+        problem = f"loop {loop.loop_var.name} has {loop.extent} iterations, which may be fewer than one tile of {tile}"
+        raise NotSupported("split", f"{problem}: no tile can be shifted inward", loop)
+    if len(extents) == 1 or not facts.can_prove(extents[0] * tile - loop.extent < tile):
+        raise NotSupported(
+            "split", "more than the last tile would run past the end", loop, "leave the first factor out"
+        )
+    loops, index = _nest_of(loop, extents)
+    inner = facts.simplify(index - loops[0].loop_var * tile)
+    start = minimum(loops[0].loop_var * tile, facts.simplify(loop.extent - tile))
+    path = view.loop_path(loop.loop_var)
+    around = [*view.all_loops_above(path[:-1]), *loops]
+    body = rebind(loop.body, {loop.loop_var: start + inner}, around, keep_units)
+    return Step(
+        view.replaced(path, nest(loops, body)),
+        Proof.VALUES,
+        results=[LoopResult(new.loop_var) for new in loops],
+        several=True,
+        at=loop,
+    )
 
 
 # --- peeling ------------------------------------------------------------------------------------------------------

@@ -196,7 +196,7 @@ def stage(
     )
     return Step(
         view.replaced(path[: target + 1], group),
-        Proof.GIVEN if transparent else Proof.VALUES,
+        Proof.LEMMA if transparent else Proof.VALUES,
         Origins(copies=frozenset([block_key(made) for made in copies])),
         results=[BlockResult(block_key(copies[0]))],
         at=loop,

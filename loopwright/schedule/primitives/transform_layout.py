@@ -4,9 +4,12 @@
     … B[vi, vj] …                                … B[vi // 8, vj, vi % 8] …
 
 Here `transform_layout(block, "B", lambda i, j: (i // 8, j, i % 8))`. Loops keep their order. A layout with room left
-over needs a `pad_value`: the cells that hold no element are filled with it, in a block of its own before the first use.
+over needs a `pad_value`: the cells that hold no element are filled with it, in a block of its own before the first use;
+of an argument that is only read, the caller fills them, and the program notes that it may assume so (`T.assume`).
+
 A map with an inverse gives every cell another name and keeps the order of everything, so every read sees what it saw;
-for any other map that is proved, and one that puts two elements into one cell is refused with a witness.
+for any other map that is proved, and one that puts two elements into one cell is refused with a witness. The layout of
+an argument is part of the function's signature: the caller then has to hand the elements over in the new layout.
 """
 
 from __future__ import annotations
@@ -23,12 +26,11 @@ from loopwright.ir import (
     BufferLoad,
     BufferRegion,
     BufferStore,
+    Evaluate,
     Expr,
+    FloatImm,
     For,
-    ForKind,
     IntImm,
-    IterType,
-    IterVar,
     PrimFunc,
     Range,
     Rewriter,
@@ -36,23 +38,26 @@ from loopwright.ir import (
     Var,
     const,
     deep,
+    logical_not,
     logical_or,
-    seq,
-    substitute,
     uses_var,
 )
+from loopwright.ir.intrinsics import assume
+from loopwright.ir.operators import cast
 from loopwright.schedule.bindings import TRUE
 from loopwright.schedule.buffers import (
     BufferName,
     allocated_extents,
     check_plain_use,
-    find_buffer,
     fresh_buffer,
     home_of,
     replaced_regions,
+    touches,
 )
 from loopwright.schedule.errors import BadStepArgument, NotSupported, ScheduleError
+from loopwright.schedule.fills import axes_of, cell_nest, fill_nest, first_in_home
 from loopwright.schedule.index_map import IndexMap, is_constant
+from loopwright.schedule.primitives.reindex import side_of
 from loopwright.schedule.step import Proof, Step
 from loopwright.schedule.view import View
 from loopwright.schedule.windows import region_in
@@ -64,12 +69,11 @@ class LayoutLeavesRoom(ScheduleError):
     For example:
 
         from loopwright import te, tir
-
-        A = te.placeholder((6,), name="A")
-        B = te.compute((6,), lambda i: A[i] + 1, name="B")
-        C = te.compute((6,), lambda i: B[i] * 2, name="C")
+        A = te.placeholder((10,), name="A")
+        B = te.compute((10,), lambda i: A[i] + 1.0, name="B")
+        C = te.compute((10,), lambda i: B[i] * 2.0, name="C")
         sch = tir.Schedule(te.create_prim_func([A, C]))
-        sch.transform_layout("B", ("write", 0), lambda i: (i // 4, i % 4))  # 2 × 4 cells for 6 elements
+        sch.transform_layout("B", ("write", 0), lambda i: (i // 4, i % 4))
     """
 
     code = "LW0256"
@@ -82,15 +86,37 @@ class LayoutLeavesRoom(ScheduleError):
         )
 
 
+class BadPadValue(ScheduleError, ValueError):
+    """What fills the room in a layout must be one number of the buffer's own kind, or a map from cells to one.
+
+    For example:
+
+        from loopwright import te, tir
+        A = te.placeholder((10,), "int32", name="A")
+        B = te.compute((10,), lambda i: A[i] + 1, name="B")
+        C = te.compute((10,), lambda i: B[i] * 2, name="C")
+        sch = tir.Schedule(te.create_prim_func([A, C]))
+        sch.transform_layout("B", ("write", 0), lambda i: (i // 4, i % 4), pad_value=0.5)
+    """
+
+    code = "LW0225"
+    is_tried = False
+
+    def __init__(self, buffer: Buffer, problem: str, at: BlockRealize) -> None:
+        super().__init__(f"transform_layout: {problem}, and {buffer.name} holds {buffer.dtype}", at=at)
+
+
 def transform_layout(
     view: View, block: BlockRealize, buffer: BufferName | list[object], index_map: str, pad_value: object = None
 ) -> Step:
     """Store a buffer that `block` touches as `index_map` says: element `i` at cell `index_map(i)`."""
     # Check
-    old = _chosen(block, buffer)
+    old, _ = side_of("transform_layout", block, buffer)
     mapping = IndexMap.of(index_map, "transform_layout")
     mapping.check_rank("transform_layout", old.ndim, old.name)
-    home_of("transform_layout", view, old, block)
+    is_argument = any(old is argument for argument in view.function.argument_buffers())
+    if not is_argument:
+        home_of("transform_layout", view, old, block)
     check_plain_use("transform_layout", view.function.body, old)
     if not is_constant(old.shape) or old.strides:
         raise NotSupported("transform_layout", f"{old.name} has a symbolic shape, or strides of its own", block)
@@ -98,23 +124,27 @@ def transform_layout(
     leaves_room = _cells(shape) > _cells(old.shape)
     if leaves_room and pad_value is None:
         raise LayoutLeavesRoom(old, shape, block)
+    new = fresh_buffer(old.name, shape, old, old.scope())
+    if mapping.separators:
+        new = new.with_(axis_separators=mapping.separators)
+    axes = axes_of(new)
+    padding = _padding(old, axes, pad_value, block) if leaves_room else None
+    inverse = _inverse(mapping, new, axes)
+    if is_argument and inverse is None:
+        problem = (
+            f"the map {mapping.text} has no inverse, so the caller's elements would not all have a cell of their own"
+        )
+        raise NotSupported("transform_layout", problem, block)
 
     # Build
-    new = fresh_buffer(old.name, shape, old, old.scope())
     after = relaid(view.function, old, new, mapping)
-    if leaves_room:
-        after = _padded(View(after), new, mapping, old.shape, pad_value, block)
-    is_renaming = _inverse(mapping, new, [Var("cell") for _ in shape]) is not None
-    return Step(after, Proof.GIVEN if is_renaming else Proof.VALUES, at=block, buffers=[old])
-
-
-def _chosen(block: BlockRealize, given: BufferName | list[object]) -> Buffer:
-    if isinstance(given, (list, tuple)):
-        if len(given) != 2 or given[0] not in ("read", "write") or not isinstance(given[1], int):
-            hint = 'write ("read", 0) or ("write", 0)'
-            raise BadStepArgument("transform_layout", f"buffer is {given!r}", block, hint)
-        return find_buffer("transform_layout", block, given[1], f"{given[0]}s")
-    return find_buffer("transform_layout", block, given, "touches")
+    if padding is not None:
+        if inverse is None:
+            problem = f"the map {mapping.text} has no inverse that tells padding apart"
+            raise NotSupported("transform_layout", problem, block)
+        outside = [inverse[var] >= size for var, size in zip(mapping.inputs, old.shape, strict=True)]
+        after = _padded(View(after), new, axes, outside, padding, is_argument, block)
+    return Step(after, Proof.GIVEN if inverse is not None else Proof.VALUES, at=block, buffers=[old])
 
 
 def _cells(shape: Sequence[Expr]) -> int:
@@ -133,7 +163,10 @@ class _Relaid(Rewriter):
 
     @deep
     def apply(self, function: PrimFunc) -> PrimFunc:
-        return function.with_(body=self.visit(function.body))
+        given = {param: self.new if item is self.old else item for param, item in function.buffer_map.items()}
+        same = all(given[param] is item for param, item in function.buffer_map.items())
+        made = function if same else function.with_(buffer_map=given)
+        return made.with_(body=self.visit(function.body))
 
     def _indices(self, indices: Sequence[Expr]) -> tuple[Expr, ...]:
         return tuple([self.facts.simplify(index) for index in self.mapping.at(indices)])
@@ -179,43 +212,52 @@ class _Relaid(Rewriter):
         )
 
 
+# --- cells that hold no element -----------------------------------------------------------------------------------
+
+
+def _padding(buffer: Buffer, axes: Sequence[Var], given: object, at: BlockRealize) -> Expr:
+    """The value of the cell `axes` where it holds no element: a number, or a map's one result."""
+    if isinstance(given, (IntImm, FloatImm)):
+        given = given.value
+    if isinstance(given, str):
+        mapping = IndexMap.of(given, "transform_layout")
+        if len(mapping.results) != 1:
+            raise BadPadValue(buffer, f"pad_value gives {len(mapping.results)} numbers for a cell", at)
+        mapping.check_rank("transform_layout", len(axes), f"the new layout of {buffer.name}")
+        return cast(mapping.at(list(axes))[0], buffer.dtype)
+    if isinstance(given, (bool, int, float)):
+        if isinstance(given, float) and not buffer.dtype.is_float:
+            raise BadPadValue(buffer, f"pad_value is {given}", at)
+        return const(given, buffer.dtype)
+    raise BadPadValue(buffer, f"pad_value is {given!r}", at)
+
+
 def _padded(
-    view: View, buffer: Buffer, mapping: IndexMap, sizes: Sequence[Expr], value: object, at: BlockRealize
+    view: View,
+    buffer: Buffer,
+    axes: Sequence[Var],
+    outside: Sequence[Expr],
+    value: Expr,
+    is_argument: bool,
+    at: BlockRealize,
 ) -> PrimFunc:
-    """The function with the cells that hold no element filled, where the buffer is allocated."""
-    axes = [Var(f"v{position}") for position in range(buffer.ndim)]
-    # The map on whole blocks: with sizes rounded up it is one to one, and its inverse says which cells are outside.
-    inverse = _inverse(mapping, buffer, axes)
-    if inverse is None:
-        raise NotSupported("transform_layout", f"the map {mapping.text} has no inverse that tells padding apart", at)
-    outside = [inverse[var] >= size for var, size in zip(mapping.inputs, sizes, strict=True)]
-    loops = [Var(f"ax{position}") for position in range(buffer.ndim)]
-    facts = Analyzer()
-    for var, extent in zip(axes, buffer.shape, strict=True):
-        facts.bind(var, Range.from_min_extent(const(0), extent))
-    conditions = [facts.simplify(condition) for condition in outside]
-    predicate = substitute(logical_or(*conditions), dict(zip(axes, loops, strict=True)))
-    store = BufferStore(buffer, const(value, buffer.dtype), axes)
-    region = BufferRegion(buffer, tuple([Range.from_min_extent(axis, const(1)) for axis in axes]))
-    iter_vars = [
-        IterVar(Range.from_min_extent(const(0), extent), axis, IterType.DataPar)
-        for axis, extent in zip(axes, buffer.shape, strict=True)
-    ]
-    name = view.fresh_block_name(f"buffer_{buffer.name}_padding")
-    fill: Stmt = BlockRealize(tuple(loops), predicate, Block(tuple(iter_vars), (), (region,), name, store))
-    for var, extent in zip(reversed(loops), reversed(buffer.shape), strict=True):
-        fill = For(var, const(0), extent, ForKind.SERIAL, fill)
-    home = home_of("transform_layout", view, buffer, at)
-    path = home.path
-    last = path[-1]
-    if isinstance(last, BlockRealize):
-        return view.replaced(path, last.with_(block=last.block.with_(body=seq([fill, last.block.body]))))
-    inner = last.body.body  # type: ignore[attr-defined]
-    return view.replaced(path, last.with_(body=last.body.with_(body=seq([fill, inner]))))  # type: ignore[attr-defined]
+    """The function with the cells that hold no element filled where the buffer's memory begins."""
+    if is_argument and not any(
+        touches(realize.block.writes, buffer) for realize in view.blocks_below(view.root.block.body)
+    ):
+        held = BufferLoad(buffer, tuple(axes)).equal(value)
+        claim = Evaluate(assume(logical_or(logical_not(logical_or(*outside)), held)))
+        name = view.fresh_block_name(f"buffer_{buffer.name}_assumptions")
+        nest = cell_nest(name, buffer, axes, [TRUE], claim, writes=False)
+    else:
+        name = view.fresh_block_name(f"buffer_{buffer.name}_padding")
+        nest = fill_nest(name, buffer, axes, outside, value)
+    return first_in_home("transform_layout", view, buffer, nest, at)
 
 
 def _inverse(mapping: IndexMap, buffer: Buffer, axes: Sequence[Var]) -> dict[Var, Expr] | None:
     """The old indices in terms of the new ones, over all cells of the new layout."""
+    # The map on whole blocks: with sizes rounded up it is one to one, and its inverse says which cells are outside.
     domains = {var: Range.from_min_extent(const(0), const(_whole(mapping, buffer, var))) for var in mapping.inputs}
     found = detect_iter_map(list(mapping.results), domains, TRUE, "bijective").indices
     if not found:

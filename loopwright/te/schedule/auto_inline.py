@@ -31,7 +31,7 @@ def AutoInlineInjective(sch: Schedule) -> None:
 def _inline(sch: Schedule, is_cheap: Callable[[ComputeOp], bool]) -> None:
     for stage in sch.stages:
         op = stage.op
-        if isinstance(op, ComputeOp) and op.num_outputs == 1 and not stage.is_output and stage.is_untouched():
+        if type(op) is ComputeOp and op.num_outputs == 1 and not stage.is_output and stage.is_untouched():
             if is_cheap(op):
                 stage.attach_type = INLINE
 

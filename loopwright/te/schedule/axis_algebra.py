@@ -1,7 +1,7 @@
 """Axes as arithmetic: how often each runs, and each in terms of the others, through splits and fuses.
 
-    s[C].split(i, factor=4)         i.outer = i // 4,  i.inner = i % 4;        i = i.outer * 4 + i.inner
-    s[C].fuse(i, j)                 i.j.fused = i * n + j;                     i = i.j.fused // n,  j = i.j.fused % n
+s[C].split(i, factor=4)         i.outer = i // 4,  i.inner = i % 4;        i = i.outer * 4 + i.inner
+s[C].fuse(i, j)                 i.j.fused = i * n + j;                     i = i.j.fused // n,  j = i.j.fused % n
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def split_sizes(extent: Expr, factor: Expr | None, nparts: Expr | None, keep: bo
 
 
 def extents(roots: Iterable[IterVar], relations: Sequence[IterVarRelation], bound: Iterable[IterVar] = ()) -> Values:
-    """How often each axis runs, from the domains of `roots` down; axes `bound` to threads keep the size they were given."""
+    """How often each axis runs, from the domains of `roots` down; axes `bound` to threads keep the size given."""
     held = _ancestors(bound, relations)
     found: Values = {axis: axis.dom.extent for axis in roots if axis.dom is not None}
     facts = Analyzer()
@@ -99,8 +99,3 @@ def leaves_from_roots(
         elif isinstance(relation, Singleton):
             found[relation.iter] = const(0)
     return found
-
-
-def is_number(extent: Expr) -> bool:
-    """Whether the size is known before the program runs."""
-    return isinstance(extent, IntImm)

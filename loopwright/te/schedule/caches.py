@@ -19,10 +19,11 @@ from loopwright.te.axes import data_axis
 from loopwright.te.lower_compute import LAYOUT_FREE
 from loopwright.te.operation import ComputeOp, Operation
 from loopwright.te.schedule.axis_algebra import leaves_from_roots, roots_from_leaves
-from loopwright.te.schedule.errors import BadScope, CannotCacheWrite, NotAReader, TeScheduleError
+from loopwright.te.schedule.errors import BadScope, CannotCacheWrite, NotAReader, UnknownStage
 from loopwright.te.schedule.graph import BodyRewriter, rewrite_body, tensors_in
 from loopwright.te.schedule.stage import Stage
 from loopwright.te.tensor import Tensor
+from loopwright.te.tensor_compute import TensorComputeOp
 
 if TYPE_CHECKING:
     from loopwright.te.schedule.schedule import Schedule
@@ -32,12 +33,12 @@ def cache_read(sch: Schedule, tensor: Tensor, scope: str, readers: Any) -> Tenso
     """A copy of `tensor` that `readers` read."""
     _check_scope("cache_read", scope)
     if not isinstance(tensor, Tensor):
-        raise TeScheduleError(f"cache_read: {tensor!r} is no tensor", hint="give the tensor to copy")
+        raise UnknownStage(f"cache_read: {tensor!r} is no tensor", [stage.name for stage in sch.stages])
     stage = sch[tensor]
     source = sch.tensor(tensor)
     given = list(readers) if isinstance(readers, (list, tuple)) else [readers]
     if not given:
-        raise TeScheduleError(f"cache_read: no reader of {tensor.name} is given", hint="give a list of stages' tensors")
+        raise NotAReader(tensor.name, None, [], sch.readers_of(stage))
     chosen: list[Stage] = []
     for reader in given:
         other = sch[reader]
@@ -62,13 +63,22 @@ def cache_write(sch: Schedule, tensor: Any, scope: str) -> Any:
     _check_scope("cache_write", scope)
     given = list(tensor) if isinstance(tensor, (list, tuple)) else [tensor]
     if not given or not all(isinstance(item, Tensor) for item in given):
-        raise CannotCacheWrite(f"cache_write: {tensor!r} is no tensor", hint="give a tensor, or all outputs of one compute")
+        raise CannotCacheWrite(
+            f"cache_write: {tensor!r} is no tensor", hint="give a tensor, or all outputs of one compute"
+        )
     stage = sch[given[0]]
     op = _check_outputs(sch, stage, given)
+    if stage.layout_transforms:
+        raise CannotCacheWrite(
+            f"cache_write: {stage.name} has another layout already",
+            hint="call cache_write first, then transform_layout of the stage that shall have it",
+        )
     if stage.relations or stage.wishes or stage.iter_var_attrs:
         cache, copied = _with_layout(sch, stage, op, scope)
     else:
-        axes = [IterVar(axis.dom, type(axis.var)(f"{axis.var.name}.c", axis.var.dtype), axis.iter_type) for axis in op.axis]
+        axes = [
+            IterVar(axis.dom, type(axis.var)(f"{axis.var.name}.c", axis.var.dtype), axis.iter_type) for axis in op.axis
+        ]
         renamed: dict[Var, Expr] = {old.var: new.var for old, new in zip(op.axis, axes, strict=True)}
         body = rewrite_body(op, BodyRewriter(renamed))
         cache = ComputeOp(_name(sch, op.name, scope), op.tag, op.attrs, axes, body, tensors_in(body))
@@ -90,9 +100,15 @@ def cache_write(sch: Schedule, tensor: Any, scope: str) -> Any:
 
 def _check_outputs(sch: Schedule, stage: Stage, given: Sequence[Tensor]) -> ComputeOp:
     op: Operation = stage.op
+    if isinstance(op, TensorComputeOp):
+        raise CannotCacheWrite(
+            f"cache_write: the tiles of {stage.name} are written by the intrinsic {op.intrin.name}",
+            hint="write the compute by elements, and use the intrinsic with tensorize",
+        )
     if not isinstance(op, ComputeOp):
         raise CannotCacheWrite(
-            f"cache_write: {stage.name} is no te.compute", hint="an input is copied with cache_read; a scan keeps its state"
+            f"cache_write: {stage.name} is no te.compute",
+            hint="an input is copied with cache_read; a scan keeps its state",
         )
     if any([sch[item] is not stage for item in given]):
         names = ", ".join([item.name for item in given])
@@ -116,10 +132,11 @@ def _with_layout(sch: Schedule, stage: Stage, op: ComputeOp, scope: str) -> tupl
     sizes = stage.sizes()
     leaves = [axis for axis in stage.leaf_iter_vars if axis.iter_type is IterType.DataPar]
     data = leaves_from_roots({axis: axis.var for axis in op.axis}, stage.relations, sizes)
-    mixed = [axis for axis in leaves if axis not in data]
+    whole = roots_from_leaves({axis: axis.var for axis in leaves}, stage.relations, sizes)[0]
+    mixed = [axis for axis in leaves if axis not in data] or [axis for axis in op.axis if axis not in whole]
     if mixed:
         raise CannotCacheWrite(
-            f"cache_write: {mixed[0].var.name} of {stage.name} is not made of data axes alone",
+            f"cache_write: {mixed[0].var.name} of {stage.name} is in one loop with a reduce axis",
             hint="call cache_write before fusing data and reduce axes",
         )
     axes = [data_axis(f"{axis.var.name}.c", sizes[axis]) for axis in leaves]
@@ -138,7 +155,9 @@ def _only_where(body: Sequence[Expr], condition: Expr) -> list[Expr]:
     """Cells of the cache that stand for no element compute nothing: a reduction adds nothing there, a value is 0."""
     if all([isinstance(value, Reduce) for value in body]):
         return [
-            value.with_(condition=logical_and(condition, value.condition)) for value in body if isinstance(value, Reduce)
+            value.with_(condition=logical_and(condition, value.condition))
+            for value in body
+            if isinstance(value, Reduce)
         ]
     return [if_then_else(condition, value, const(0, value.dtype)) for value in body]
 

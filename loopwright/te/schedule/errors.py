@@ -8,13 +8,15 @@ from loopwright.runtime.errors import LoopwrightError, SourceLine, with_article
 class TeScheduleError(LoopwrightError, ValueError):
     """A step of a te schedule does not apply to the stage or axis it was asked for.
 
+    The subclasses say why. The example raises `NotAReader`.
+
     For example:
 
         from loopwright import te
         A = te.placeholder((8,), name="A")
         B = te.compute((8,), lambda i: A[i] + 1, name="B")
         s = te.create_schedule(B.op)
-        s[B].rolling_buffer()
+        s.cache_read(A, "local", [])  # whose reads shall go to the copy?
     """
 
     code = "LW0464"
@@ -32,7 +34,8 @@ class NotAnOperation(TeScheduleError, TypeError):
     code = "LW0465"
 
     def __init__(self, given: object, hint: str) -> None:
-        super().__init__(f"te.create_schedule: {with_article(type(given).__name__)} is not an operation", hint=hint)
+        shown = "the list is empty" if given is None else f"{with_article(type(given).__name__)} is not an operation"
+        super().__init__(f"te.create_schedule: {shown}", hint=hint)
 
 
 class UnknownStage(TeScheduleError):
@@ -60,7 +63,7 @@ class UnknownStage(TeScheduleError):
 
 
 class AxisGone(TeScheduleError):
-    """A step names an axis that an earlier step of the stage has split or fused, so that there is no such loop any more.
+    """A step names an axis that an earlier step has split or fused, so that there is no such loop any more.
 
     After `xo, xi = s[B].split(x, factor=8)` the loops are `xo` and `xi`: name these.
 
@@ -117,7 +120,7 @@ class ForeignAxis(TeScheduleError):
 
 
 class BadSplit(TeScheduleError, TypeError):
-    """A split needs one of `factor` (the size of the inner loop) and `nparts` (the number of outer iterations), at least 1.
+    """A split needs one of `factor` (how often the inner loop runs) and `nparts` (the outer one), at least 1.
 
     For example:
 
@@ -238,9 +241,10 @@ class NotAReader(TeScheduleError):
 
     code = "LW0475"
 
-    def __init__(self, tensor: str, reader: str, reads: list[str], readers: list[str]) -> None:
+    def __init__(self, tensor: str, reader: str | None, reads: list[str], readers: list[str]) -> None:
+        problem = f"{reader} does not read {tensor}; it reads {', '.join(reads) or 'nothing'}"
         super().__init__(
-            f"cache_read: {reader} does not read {tensor}; it reads {', '.join(reads) or 'nothing'}",
+            f"cache_read: {problem if reader else f'no reader of {tensor} is given'}",
             hint=f"{tensor} is read by {', '.join(readers) or 'no stage'}",
             fields={"tensor": tensor, "reader": reader, "readers": readers},
         )
@@ -382,6 +386,33 @@ class CannotTransformLayout(TeScheduleError):
     """
 
     code = "LW0483"
+
+
+class NotALoop(TeScheduleError):
+    """An axis stands for a whole dimension, or for threads, so it cannot be split or fused.
+
+    The data axes of a scan's result and the tile of a tensor intrinsic are such axes: the loops are those of the stages
+    inside the scan, and those over tiles.
+
+    For example:
+
+        from loopwright import te
+        S = te.placeholder((4, 3), name="S")
+        first = te.compute((1, 3), lambda _, i: te.const(0.0, "float32"), name="first")
+        R = te.scan(first, te.compute((4, 3), lambda t, i: S[t - 1, i] + 1), S)
+        s = te.create_schedule(R.op)
+        s[R].split(R.op.spatial_axis_[0], factor=2)
+    """
+
+    code = "LW0488"
+
+    def __init__(self, step: str, stage: str, axis: str, is_thread: bool = False) -> None:
+        stands = "threads" if is_thread else "a whole dimension, not for a loop"
+        super().__init__(
+            f"{step}: {axis} of {stage} stands for {stands}",
+            hint=f"{step} loops: the axes of a te.compute, and what they were split into",
+            fields={"stage": stage, "axis": axis},
+        )
 
 
 class BadScope(TeScheduleError):

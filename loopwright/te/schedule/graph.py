@@ -16,6 +16,7 @@ from loopwright.te.operation import ComputeOp, Operation, PlaceholderOp
 from loopwright.te.scan import ScanOp
 from loopwright.te.scan_body import read_scan_body
 from loopwright.te.tensor import Tensor
+from loopwright.te.tensor_compute import TensorComputeOp
 
 
 def CreateReadGraph(ops: Iterable[Operation]) -> dict[Operation, list[Tensor]]:
@@ -132,6 +133,8 @@ def replace_inputs(op: Operation, change: Mapping[Tensor, Tensor]) -> Operation:
     def new(tensors: Iterable[Tensor]) -> list[Tensor]:
         return [change.get(tensor, tensor) for tensor in tensors]
 
+    if isinstance(op, TensorComputeOp):
+        return op.reading(change, rewrite_body(op, _Retarget(change)))
     if isinstance(op, ComputeOp):
         attrs = {key: _changed(value, change) for key, value in op.attrs.items()}
         body = rewrite_body(op, _Retarget(change))
@@ -155,8 +158,3 @@ def _changed(value: object, change: Mapping[Tensor, Tensor]) -> object:
     if isinstance(value, (list, tuple)):
         return [_changed(item, change) for item in value]
     return value
-
-
-def is_input(op: Operation) -> bool:
-    """Whether the operation computes nothing."""
-    return isinstance(op, PlaceholderOp)

@@ -17,12 +17,12 @@ from loopwright.arith import Analyzer
 from loopwright.arith.index_map import IndexMap
 from loopwright.ir import Expr, IterVar, ProducerLoad, Range, Var
 from loopwright.ir.operators import cast
-from loopwright.runtime.errors import LoopwrightError
+from loopwright.runtime.errors import LoopwrightError, caller
 from loopwright.te.axes import data_axis
 from loopwright.te.operation import ComputeOp, Operation, PlaceholderOp
 from loopwright.te.schedule.errors import CannotTransformLayout
 from loopwright.te.schedule.graph import BodyRewriter, rewrite_body, same_objects, tensors_in
-from loopwright.te.schedule.relations import Transform
+from loopwright.te.schedule.relations import Transform, Wish
 from loopwright.te.tensor import Tensor, dim_text
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def transform_layout(stage: Stage, mapping_function: Callable[..., Any]) -> list
     dtype = shape[0].dtype if shape else "int32"
     try:
         mapping, separators = IndexMap.from_func_with_separators(mapping_function, len(shape), index_dtype=dtype)
-        inverse = mapping.inverse([dim for dim in shape])
+        inverse = mapping.inverse(list(shape))
         new_shape = mapping.map_shape(list(shape))
     except LoopwrightError as error:
         sizes = ", ".join([dim_text(size) for size in shape])
@@ -58,6 +58,9 @@ def transform_layout(stage: Stage, mapping_function: Callable[..., Any]) -> list
     stage.all_iter_vars += made
     relation = Transform(tuple(axes), tuple(made), mapping, inverse)
     stage.relations.append(relation)
+    if stage.wishes:
+        # Orders that were asked for name axes that are no more: the order that they made is asked for again.
+        stage.wishes.append(Wish(tuple(stage.leaf_iter_vars), caller()))
     stage._record("transform_layout", [mapping])
     return made
 
@@ -78,8 +81,8 @@ def _data_axes(stage: Stage, op: Operation) -> list[IterVar]:
         return []
     if axes[0] not in leaves or leaves[leaves.index(axes[0]) :][: len(axes)] != axes:
         raise CannotTransformLayout(
-            f"transform_layout: the data axes {', '.join([axis.var.name for axis in axes])} of {stage.name} were split, "
-            f"fused or reordered; its loops are now {', '.join(stage.leaf_names())}",
+            f"transform_layout: the data axes {', '.join([axis.var.name for axis in axes])} of {stage.name} were "
+            f"split, fused or reordered; its loops are now {', '.join(stage.leaf_names())}",
             hint="call transform_layout first, and schedule the axes that it gives",
         )
     return axes
@@ -98,7 +101,9 @@ def _stored_shape(stage: Stage, op: Operation) -> list[Expr]:
 class Relaid(BodyRewriter):
     """Loads of tensors that are stored in another layout."""
 
-    def __init__(self, layouts: Mapping[Tensor, tuple[Tensor, Sequence[IndexMap]]], variables: Mapping[Var, Expr]) -> None:
+    def __init__(
+        self, layouts: Mapping[Tensor, tuple[Tensor, Sequence[IndexMap]]], variables: Mapping[Var, Expr]
+    ) -> None:
         super().__init__(variables)
         self.layouts = layouts
         self.facts = Analyzer()

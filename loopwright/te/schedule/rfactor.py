@@ -63,8 +63,10 @@ def rfactor(sch: Schedule, tensor: Tensor, axis: IterVar, factor_axis: int = 0) 
     renamed.update({old.var: new.var for old, new in zip(op.axis, data, strict=True)})
     rewriter = BodyRewriter(renamed)
     source = tuple([rewriter.visit(value) for value in reduce.source])
-    condition = logical_and(rewriter.visit(reduce.condition), *conditions) if conditions else rewriter.visit(reduce.condition)
-    over = tuple([*kept, *rest.values()])
+    condition = (
+        logical_and(rewriter.visit(reduce.condition), *conditions) if conditions else rewriter.visit(reduce.condition)
+    )
+    over = (*kept, *rest.values())
     fields = [body.value_index for body in op.body if isinstance(body, Reduce)]
     axes = [*data[:place], factored, *data[place:]]
     if over:
@@ -99,8 +101,15 @@ def _check(stage: Stage, axis: IterVar) -> tuple[ComputeOp, Reduce]:
     op = stage.op
     reduce = op.body[0] if isinstance(op, ComputeOp) else None
     if not isinstance(op, ComputeOp) or not isinstance(reduce, Reduce):
-        raise CannotFactor(f"rfactor: {stage.name} is no reduction", hint="give the tensor of a te.sum, te.max or the like")
+        raise CannotFactor(
+            f"rfactor: {stage.name} is no reduction", hint="give the tensor of a te.sum, te.max or the like"
+        )
     stage._leaf("rfactor", axis)
+    if stage.layout_transforms:
+        raise CannotFactor(
+            f"rfactor: {stage.name} has another layout already",
+            hint="call rfactor first, then transform_layout of the stage that shall have it",
+        )
     if axis.iter_type is not IterType.CommReduce:
         raise CannotFactor(
             f"rfactor: {axis.var.name} of {stage.name} is a data axis",

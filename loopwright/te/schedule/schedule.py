@@ -1,9 +1,9 @@
 """te.create_schedule: a stage for every operation, and what is to be changed about the graph of operations.
 
-    s = te.create_schedule(C.op)
-    xo, yo, xi, yi = s[C].tile(C.op.axis[0], C.op.axis[1], 32, 32)        what the loops of a stage shall be: stage.py
-    CC = s.cache_write(C, "local")                                        changes of the graph: one file each
-    loopwright.build(s, [A, B, C])                                        replay.py: each wish becomes a proved step
+s = te.create_schedule(C.op)
+xo, yo, xi, yi = s[C].tile(C.op.axis[0], C.op.axis[1], 32, 32)        what the loops of a stage shall be: stage.py
+CC = s.cache_write(C, "local")                                        changes of the graph: one file each
+loopwright.build(s, [A, B, C])                                        replay.py: each wish becomes a proved step
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from loopwright.ir.passes import PassContext
 from loopwright.runtime.errors import SourceLine, caller
 from loopwright.te.operation import Operation
 from loopwright.te.scan import ScanOp
-from loopwright.te.schedule.errors import NotAnOperation, TeScheduleError, UnknownStage
+from loopwright.te.schedule.errors import NotAnOperation, UnknownStage
 from loopwright.te.schedule.graph import in_post_order, replace_inputs
 from loopwright.te.schedule.stage import SCAN_UPDATE, Stage
 from loopwright.te.tensor import Tensor
@@ -108,7 +108,7 @@ class Schedule:
         self.outputs = [op if output is old else output for output in self.outputs]
 
     def retarget(self, change: Mapping[Tensor, Tensor], only: Sequence[Stage] | None = None) -> None:
-        """Have stages read other tensors (only some of them, if given); all that is computed from these is made anew."""
+        """Have stages (`only` these, if given) read other tensors; all that is computed from them is made anew."""
         changed: dict[Tensor, Tensor] = {}
         for stage in self.stages:
             here = {**change, **changed} if only is None or stage in only else changed
@@ -156,7 +156,9 @@ class Schedule:
 
     # --- lowering -------------------------------------------------------------------------------------------------
 
-    def as_tir_schedule(self, args: Sequence[Tensor | Buffer | Var], binds: Mapping[Tensor, Buffer] | None = None) -> Engine:
+    def as_tir_schedule(
+        self, args: Sequence[Tensor | Buffer | Var], binds: Mapping[Tensor, Buffer] | None = None
+    ) -> Engine:
         """The program with all wishes done to it, as a `tir.Schedule`: its trace holds every step, each proved."""
         from loopwright.te.schedule.replay import replay
 
@@ -169,10 +171,6 @@ class Schedule:
         if PassContext.current().config.get("te.keep_schedule_record"):
             self.primitive_record.append(step)
             self.schedule_record.append(self.copy() if self.stages else self)
-
-    def where(self) -> SourceLine | None:
-        """The user's line that is running."""
-        return caller()
 
     def __repr__(self) -> str:
         return f"schedule({', '.join([stage.name for stage in self.stages])})"
@@ -193,5 +191,5 @@ def create_schedule(ops: Any) -> Schedule:
         if not isinstance(op, Operation):
             raise NotAnOperation(op, "give C.op of the tensor C to compute, or a list of such")
     if not given:
-        raise TeScheduleError("te.create_schedule: the list is empty", hint="give C.op of the tensor C to compute")
+        raise NotAnOperation(None, "give C.op of the tensor C to compute")
     return Schedule(list(dict.fromkeys(given)))

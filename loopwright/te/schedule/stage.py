@@ -1,8 +1,8 @@
 """Stage: one operation of a te schedule, and how its loops shall run.
 
-A stage holds wishes; nothing is checked against the program until it is lowered, where each wish is a proved step of the
-schedule engine (see `replay.py`). What can be told at once is told at once: an axis that is no loop any more, loops that
-are not neighbours, and the like.
+A stage holds wishes; nothing is checked against the program until it is lowered, where each wish is a proved step of
+the schedule engine (see `replay.py`). What can be told at once is told at once: an axis that is no loop any more, loops
+that are not neighbours, and the like.
 """
 
 from __future__ import annotations
@@ -29,15 +29,16 @@ from loopwright.te.schedule.errors import (
     CannotMark,
     ForeignAxis,
     NotAdjacent,
+    NotALoop,
     NotForThisStage,
-    TeScheduleError,
 )
 from loopwright.te.schedule.relations import Fuse, IterVarAttr, IterVarRelation, Singleton, Split, Wish, parts_of
-from loopwright.te.tensor import Tensor, dim_text
+from loopwright.te.schedule.tensor_intrin import TensorIntrin
+from loopwright.te.tensor import Tensor
+from loopwright.te.tensor_compute import TensorComputeOp
 
 if TYPE_CHECKING:
     from loopwright.te.schedule.schedule import Schedule
-    from loopwright.te.schedule.tensor_intrin import TensorIntrin
 
 GROUP_ROOT: Final = 1
 INLINE: Final = 2
@@ -117,11 +118,6 @@ class Stage:
         """What messages call the stage."""
         return "the group" if self._op is None else self._op.name
 
-    @property
-    def env_threads_list(self) -> list[IterVar]:
-        """The threads around the whole of a scan."""
-        return list(self.env_threads_)
-
     def leaf_names(self) -> list[str]:
         """The loops as messages name them."""
         return [axis.var.name for axis in self.leaf_iter_vars]
@@ -149,11 +145,7 @@ class Stage:
         size = self._size("split", name, given)
         axis = self._leaf("split", parent)
         if self._type(axis) in (IterType.ThreadIndex, IterType.Opaque):
-            raise TeScheduleError(
-                f"split: {axis.var.name} of {self.name} stands for "
-                + ("threads" if self._type(axis) is IterType.ThreadIndex else "a whole dimension, not for a loop"),
-                hint="split another axis",
-            )
+            raise NotALoop("split", self.name, axis.var.name, self._type(axis) is IterType.ThreadIndex)
         kind, dtype = axis.iter_type, axis.var.dtype
         outer = IterVar(None, Var(f"{axis.var.name}.outer", dtype), kind)
         inner = IterVar(None, Var(f"{axis.var.name}.inner", dtype), kind)
@@ -184,10 +176,7 @@ class Stage:
             raise NotAdjacent(self.name, outer.var.name, inner.var.name, self.leaf_names())
         for axis in (outer, inner):
             if self._type(axis) is IterType.Opaque:
-                raise TeScheduleError(
-                    f"fuse: {axis.var.name} of {self.name} stands for a whole dimension, not for a loop",
-                    hint="fuse other axes",
-                )
+                raise NotALoop("fuse", self.name, axis.var.name)
         name = f"{outer.var.name}.{inner.var.name}.fused"
         kind = max(outer.iter_type, inner.iter_type)
         fused = IterVar(None, Var(name, outer.var.dtype), kind)
@@ -202,9 +191,7 @@ class Stage:
         for axis in axes:
             leaf = self._leaf("reorder", axis)
             if leaf in wanted:
-                raise BadReorder(
-                    f"reorder: {leaf.var.name} of {self.name} is named twice", hint="name each loop once"
-                )
+                raise BadReorder(f"reorder: {leaf.var.name} of {self.name} is named twice", hint="name each loop once")
             if leaf.iter_type in (IterType.Ordered, IterType.Opaque) and len(axes) > 1:
                 raise BadReorder(
                     f"reorder: the iterations of {leaf.var.name} of {self.name} run one after the other, around all "
@@ -310,12 +297,9 @@ class Stage:
 
     def tensorize(self, var: IterVar, tensor_intrin: TensorIntrin) -> None:
         """The loop and all inside it run as one call of an instruction."""
-        from loopwright.te.schedule.tensor_intrin import TensorIntrin as Intrinsic
-        from loopwright.te.schedule.tensor_intrin import TensorIntrinCall
-
-        given = tensor_intrin.intrin if isinstance(tensor_intrin, TensorIntrinCall) else tensor_intrin
+        given = tensor_intrin
         axis = self._leaf("tensorize", var)
-        if not isinstance(given, Intrinsic):
+        if not isinstance(given, TensorIntrin):
             raise CannotMark(
                 f"tensorize: {given!r} is no tensor intrinsic", hint="declare one with te.decl_tensor_intrin"
             )
@@ -362,8 +346,8 @@ class Stage:
             raise CannotInline(self.name, "is several stages", "inline its stages, one by one")
         if self.is_output:
             raise CannotInline(self.name, "is a result, which has to be stored", "inline what it is computed from")
-        if not isinstance(self.op, ComputeOp):
-            raise CannotInline(self.name, "is no te.compute", "inline computes only")
+        if not isinstance(self.op, ComputeOp) or isinstance(self.op, TensorComputeOp):
+            raise CannotInline(self.name, "is no te.compute by elements", "inline such computes only")
         if self.op.num_outputs > 1:
             raise CannotInline(
                 self.name, f"has {self.op.num_outputs} outputs", "write one te.compute for each, or use compute_at"
@@ -444,7 +428,8 @@ class Stage:
             )
         if self.env_threads_:
             raise NotForThisStage(
-                f"env_threads: {self.name} has threads already", hint="give all threads in one call: env_threads([x, y])"
+                f"env_threads: {self.name} has threads already",
+                hint="give all threads in one call: env_threads([x, y])",
             )
         given = [threads] if isinstance(threads, IterVar) else list(threads)
         for thread in given:
@@ -486,7 +471,8 @@ class Stage:
             return axis
         if not isinstance(axis, IterVar) or axis not in self.all_iter_vars:
             owner = self.schedule.owner_of(axis) if isinstance(axis, IterVar) else None
-            raise ForeignAxis(step, self.name, axis, self.leaf_names(), None if owner is self else owner and owner.name)
+            name = None if owner is None or owner is self else owner.name
+            raise ForeignAxis(step, self.name, axis, self.leaf_names(), name)
         relation, line = next(
             (relation, line)
             for relation, line in zip(self.relations, self._relation_lines, strict=True)
@@ -515,7 +501,7 @@ class Stage:
 
     def _mark(self, step: str, axis: IterVar, kind: IterType) -> None:
         if axis.iter_type is IterType.Opaque:
-            raise CannotMark(f"{step}: {axis.var.name} of {self.name} stands for a whole dimension, not for a loop")
+            raise NotALoop(step, self.name, axis.var.name)
         if axis.iter_type is IterType.Ordered and kind is not IterType.Unrolled:
             raise CannotMark(
                 f"{step}: the iterations of {axis.var.name} of {self.name} run one after the other",
@@ -532,11 +518,6 @@ class Stage:
     def is_untouched(self) -> bool:
         """Whether nothing was said about the stage yet."""
         return self.attach_type == GROUP_ROOT and not self.relations and not self.wishes and not self.iter_var_attrs
-
-    def shape_text(self) -> str:
-        """The loops with their sizes, for messages."""
-        sizes = self.sizes()
-        return ", ".join([f"{axis.var.name} ({dim_text(sizes[axis])})" for axis in self.leaf_iter_vars])
 
 
 class _Flag:
@@ -575,13 +556,3 @@ class _Threads(tuple[IterVar, ...]):
 
     def __call__(self, threads: Any) -> None:
         self._set(threads)
-
-
-def is_placeholder(stage: Stage) -> bool:
-    """Whether the stage is an input, which is not computed."""
-    return not stage.is_group and isinstance(stage.op, PlaceholderOp)
-
-
-def is_whole(stage: Stage) -> bool:
-    """Whether the stage has no loops of its own: an input or an extern."""
-    return stage.is_group or isinstance(stage.op, (PlaceholderOp, ExternOp))

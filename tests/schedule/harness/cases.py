@@ -16,6 +16,7 @@ from loopwright.ir import BlockRealize, Buffer, For, IntImm, SeqStmt
 from loopwright.schedule import Schedule
 from loopwright.schedule.primitives import PRIMITIVES
 from loopwright.schedule.view import View
+from tests.schedule.harness.small_intrinsics import small_intrinsics
 
 
 @dataclass(frozen=True)
@@ -155,7 +156,8 @@ def _splits(places: Places) -> Iterator[Move]:
         for factor in range(1, extent + 2):
             for factors in ((None, factor), (factor, None), (factor, -(-extent // factor)), (None, factor, 2)):
                 yield move("Split", loop=ref, factors=factors, preserve_unit_iters=True, tail="guard")
-            yield move("Split", loop=ref, factors=(None, factor), preserve_unit_iters=True, tail="peel")
+            for tail in ("peel", "pad", "shift"):
+                yield move("Split", loop=ref, factors=(None, factor), preserve_unit_iters=True, tail=tail)
         yield move("Split", loop=ref, factors=(2, None, 2), preserve_unit_iters=True, tail="peel")
 
 
@@ -238,6 +240,38 @@ def _decompositions(places: Places) -> Iterator[Move]:
         if realize.block.init is not None:
             for loop, _ in nest:
                 yield move("DecomposeReduction", block=block, loop=loop)
+
+
+def _rfactors(places: Places) -> Iterator[Move]:
+    for (_, realize), nest in zip(places.blocks, places.nests, strict=True):
+        if realize.block.init is not None:
+            rank = len(realize.block.writes[0].buffer.shape)
+            for loop, _ in nest:
+                for axis in range(-1, rank + 1):
+                    yield move("RFactor", loop=loop, factor_axis=axis)
+
+
+def _blockizes(places: Places) -> Iterator[Move]:
+    for ref, _ in places.loops:
+        for units in (True, False):
+            yield move("Blockize", target=ref, preserve_unit_iters=units)
+    blocks = [ref for ref, _ in places.blocks]
+    for count in (1, 2, 3):
+        for first in range(len(blocks) - count + 1):
+            yield move("Blockize", target=tuple(blocks[first : first + count]), preserve_unit_iters=True)
+
+
+def _tensorizes(places: Places) -> Iterator[Move]:
+    """Intrinsics of a loop's extent, and some of another: those must be told apart."""
+    names = small_intrinsics()
+    for ref, loop in places.loops:
+        extent = _extent(loop)
+        for name, size in names.items():
+            if size == extent or (size == extent + 1 and "copy" in name):
+                yield move("Tensorize", block_or_loop=ref, tensor_intrin=name, preserve_unit_iters=True)
+    for ref, _ in places.blocks:
+        for name in ("small_copy_1", "small_sum_2"):
+            yield move("Tensorize", block_or_loop=ref, tensor_intrin=name, preserve_unit_iters=True)
 
 
 def _cache_reads(places: Places) -> Iterator[Move]:
@@ -364,6 +398,150 @@ def _distinct(nests: Sequence[list[tuple[LoopRef, For]]]) -> Iterator[list[tuple
             yield nest
 
 
+def _reindexes(places: Places) -> Iterator[Move]:
+    for block, realize in places.blocks:
+        for side, regions in (("read", realize.block.reads), ("write", realize.block.writes)):
+            for index in range(len(regions)):
+                yield move("ReIndex", block=block, buffer=Side(side, index))
+
+
+def _reindex_caches(kind: str, side: str) -> Callable[[Places], Iterator[Move]]:
+    def caches(places: Places) -> Iterator[Move]:
+        for block, realize in places.blocks:
+            for index in range(len(realize.block.reads if side == "read" else realize.block.writes)):
+                for layout in _axis_layouts(realize):
+                    argument = {f"{side}_buffer_index": index}
+                    yield move(kind, block=block, **argument, storage_scope="global", index_map=layout)
+
+    return caches
+
+
+def _axis_layouts(realize: BlockRealize) -> list[Layout]:
+    """Maps of a block's axes: all, the data axes, each alone, in both orders and one of them folded."""
+    names = [f"v{position}" for position in range(len(realize.block.iter_vars))]
+    data = [name for name, axis in zip(names, realize.block.iter_vars, strict=True) if axis.iter_type == 0]
+    head = f"lambda {', '.join(names)}: "
+    chosen = [names, list(reversed(names)), data, list(reversed(data)), *[[name] for name in names]]
+    chosen += [[*names[:-1], f"{name} // 2", f"{name} % 2"] for name in names[-1:]]
+    chosen += [[*names[:-1], f"{name} % 2"] for name in names[-1:]]
+    return list(dict.fromkeys([Layout(f"{head}({', '.join([*items, ''])})") for items in chosen if items]))
+
+
+def _inplace_caches(places: Places) -> Iterator[Move]:
+    for block, realize in places.blocks:
+        for index in range(len(realize.block.reads)):
+            yield move("CacheInplace", block=block, read_buffer_index=index, storage_scope="local")
+
+
+def _index_caches(places: Places) -> Iterator[Move]:
+    for block, _ in places.blocks:
+        for times in (0, 1):
+            yield move("CacheIndex", block=block, storage_scope="global", cse_thresh=times)
+
+
+def _copies_at(kind: str, side: str) -> Callable[[Places], Iterator[Move]]:
+    def copies(places: Places) -> Iterator[Move]:
+        for (block, realize), nest in zip(places.blocks, places.nests, strict=True):
+            for index in range(len(realize.block.reads if side == "read" else realize.block.writes)):
+                for loop, _ in nest:
+                    argument = {f"{side}_buffer_index": index}
+                    yield move(kind, loop=loop, block=block, **argument, storage_scope="global")
+
+    return copies
+
+
+def _rollings(places: Places) -> Iterator[Move]:
+    for block, realize in places.blocks:
+        for index in range(len(realize.block.writes)):
+            for size in (None, 1, 2, 3, 4):
+                yield move("RollingBuffer", block=block, write_buffer_index=index, size=size)
+
+
+def _reuses(places: Places) -> Iterator[Move]:
+    names = sorted({buffer.name for buffer in places.allocated})
+    for block, realize in places.blocks:
+        for name in dict.fromkeys([region.buffer.name for region in (*realize.block.reads, *realize.block.writes)]):
+            for other in names:
+                if name in names and other != name:
+                    yield move("ReuseBuffer", block=block, buffer=name, other=other)
+
+
+def _axis_orders(places: Places) -> Iterator[Move]:
+    for block, realize in places.blocks:
+        for order in permutations(range(len(realize.block.iter_vars))):
+            yield move("ReorderBlockIterVar", block=block, new_order=order)
+
+
+def _block_layouts(places: Places) -> Iterator[Move]:
+    for block, realize in places.blocks:
+        layouts = _axis_layouts(realize)
+        names = [f"v{position}" for position in range(len(realize.block.iter_vars))]
+        if len(names) > 1 and isinstance(realize.block.iter_vars[1].dom.extent, IntImm):
+            size = realize.block.iter_vars[1].dom.extent.value
+            fused = ", ".join([f"v0 * {size} + v1", *names[2:], ""])
+            layouts.append(Layout(f"lambda {', '.join(names)}: ({fused})"))
+        for layout in layouts:
+            yield move("TransformBlockLayout", block=block, index_map=layout)
+
+
+def _jams(places: Places) -> Iterator[Move]:
+    for ref, loop in places.loops:
+        for factor in range(1, min(_extent(loop), 3) + 2):
+            yield move("UnrollAndJam", loop=ref, factor=factor)
+
+
+def _paddings(places: Places) -> Iterator[Move]:
+    for (block, _), nest in zip(places.blocks, places.nests, strict=True):
+        for loop, _ in nest:
+            yield move("DecomposePadding", block=block, loop=loop)
+
+
+def _einsums(places: Places) -> Iterator[Move]:
+    for block, realize in places.blocks:
+        count = len(realize.block.iter_vars)
+        for size in (2, 3):
+            yield move("PadEinsum", block=block, padding=(size,) * count)
+            for position in range(count):
+                sizes = tuple([size if k == position else 1 for k in range(count)])
+                yield move("PadEinsum", block=block, padding=sizes)
+
+
+def _guards(places: Places) -> Iterator[Move]:
+    for block, realize in places.blocks:
+        names = [f"v{position}" for position in range(len(realize.block.iter_vars))]
+        for name, axis in zip(names, realize.block.iter_vars, strict=True):
+            end = axis.dom.extent.value if isinstance(axis.dom.extent, IntImm) else 4
+            for condition in (f"{name} < {end}", f"{name} < {end - 1}", f"{name} >= 1", f"{name} != {end // 2}"):
+                yield move("AddGuard", block=block, condition=f"lambda {', '.join(names)}: {condition}")
+
+
+def _guards_away(places: Places) -> Iterator[Move]:
+    for block, _ in places.blocks:
+        for index in (None, 0, 1):
+            yield move("RemoveGuard", block=block, index=index)
+
+
+def _separators(places: Places) -> Iterator[Move]:
+    for block, realize in places.blocks:
+        for index, region in enumerate(realize.block.writes):
+            for cut in range(len(region.buffer.shape) + 1):
+                yield move("SetAxisSeparator", block=block, buffer=Side("write", index), axis_separators=(cut,))
+
+
+def _types(places: Places) -> Iterator[Move]:
+    for block, realize in places.blocks:
+        for index in range(len(realize.block.writes)):
+            for dtype in ("int64", "int8", "float32"):
+                yield move("UnsafeSetDType", block=block, buffer_index=index, dtype=dtype)
+
+
+def _hidings(places: Places) -> Iterator[Move]:
+    for block, realize in places.blocks:
+        for side, regions in (("read", realize.block.reads), ("write", realize.block.writes)):
+            for index in range(len(regions)):
+                yield move("UnsafeHideBufferAccess", block=block, buf_type=side, buf_index_array=(index,))
+
+
 GENERATORS: Mapping[str, Callable[[Places], Iterator[Move]]] = {
     "Split": _splits,
     "Fuse": _fuses,
@@ -380,6 +558,9 @@ GENERATORS: Mapping[str, Callable[[Places], Iterator[Move]]] = {
     "ComputeInline": _blocks("ComputeInline"),
     "ReverseComputeInline": _blocks("ReverseComputeInline"),
     "DecomposeReduction": _decompositions,
+    "RFactor": _rfactors,
+    "Blockize": _blockizes,
+    "Tensorize": _tensorizes,
     "CacheRead": _cache_reads,
     "CacheWrite": _cache_writes,
     "Stage": _stages,
@@ -389,6 +570,25 @@ GENERATORS: Mapping[str, Callable[[Places], Iterator[Move]]] = {
     "LiftAlloc": _lifts,
     "SinkAlloc": _sinks,
     "Prefetch": _prefetches,
+    "ReIndex": _reindexes,
+    "ReindexCacheRead": _reindex_caches("ReindexCacheRead", "read"),
+    "ReindexCacheWrite": _reindex_caches("ReindexCacheWrite", "write"),
+    "CacheInplace": _inplace_caches,
+    "CacheIndex": _index_caches,
+    "ReadAt": _copies_at("ReadAt", "read"),
+    "WriteAt": _copies_at("WriteAt", "write"),
+    "RollingBuffer": _rollings,
+    "ReuseBuffer": _reuses,
+    "ReorderBlockIterVar": _axis_orders,
+    "TransformBlockLayout": _block_layouts,
+    "UnrollAndJam": _jams,
+    "DecomposePadding": _paddings,
+    "PadEinsum": _einsums,
+    "AddGuard": _guards,
+    "RemoveGuard": _guards_away,
+    "SetAxisSeparator": _separators,
+    "UnsafeSetDType": _types,
+    "UnsafeHideBufferAccess": _hidings,
     "Annotate": _annotations,
     "Unannotate": _unannotations,
 }
@@ -401,7 +601,7 @@ def available_kinds() -> list[str]:
 
 def step_kinds() -> list[str]:
     """Every row of the table that changes the program."""
-    return [kind for kind, row in PRIMITIVES.items() if not (row.is_query or row.is_sample)]
+    return [kind for kind, row in PRIMITIVES.items() if not (row.is_query or row.is_sample or row.is_users)]
 
 
 def is_there(kind: str) -> bool:

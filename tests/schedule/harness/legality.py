@@ -9,7 +9,8 @@ is right.
 Two things are right though the plain comparison says no. A copy may copy cells that hold nothing, as long as nobody
 uses the copies: memory then starts with terms of its own, which must not reach the caller. And terms know a reduction
 by its block. A step that takes the cell out of the block (staging what a sum reads of itself)
-leaves the same sum as nested additions: such a result is *regrouped*, equal as a sum of the same members.
+leaves the same sum as nested additions, and `rfactor` makes a sum of sums: such a result is *regrouped*, equal as a sum
+of the same members (units of the operation left out).
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from loopwright.evaluator.errors import (
     IntegerDivisionByZero,
     OutOfBounds,
     Race,
+    ThreadRace,
     UninitialisedRead,
 )
 from loopwright.evaluator.evaluate import Program as EvaluatedProgram
@@ -65,7 +67,7 @@ from loopwright.transform.write_allocations import allocate_around
 Terms = Mapping[str, np.ndarray]
 
 # What a program that means nothing raises while it runs; anything else is a bug of the harness or the evaluator.
-_WRONG = (AxisOutsideDomain, IntegerDivisionByZero, OutOfBounds, Race, UninitialisedRead)
+_WRONG = (AxisOutsideDomain, IntegerDivisionByZero, OutOfBounds, Race, ThreadRace, UninitialisedRead)
 
 
 @dataclass(frozen=True)
@@ -107,7 +109,7 @@ def truth(before: Terms, after: PrimFunc) -> Truth | None:
     except DataDependent:
         return None
     except _WRONG as error:
-        return Truth(False, str(error).split("\n")[0], isinstance(error, Race))
+        return Truth(False, str(error).split("\n")[0], isinstance(error, (Race, ThreadRace)))
     why = difference(before, found)
     if why is None:
         return Truth(not undefined, undefined, copies_undefined=bool(undefined))
@@ -257,7 +259,7 @@ def _members(term: Term, known: dict[int, tuple[object, ...]]) -> tuple[object, 
         for arg in _folded(term):
             key = _members(arg, known)
             parts += key[1] if key[0] == ("fold", op) else [key]  # type: ignore[arg-type]
-        found = (("fold", op), sorted(parts, key=repr))
+        found = _fold_key(op, parts)
     else:
         parts = [_members(arg, known) for arg in term.args]
         if term.op in _SYMMETRIC:
@@ -265,6 +267,19 @@ def _members(term: Term, known: dict[int, tuple[object, ...]]) -> tuple[object, 
         found = (term.op, str(term.dtype), repr(term.data), *parts)
     known[term.number] = found
     return found
+
+
+# What partial results start with: combined with other members it changes nothing.
+_UNITS = {"Add": ("0", "'0x0.0p+0'"), "Mul": ("1", "'0x1.0000000000000p+0'")}
+
+
+def _fold_key(op: str, parts: list[tuple[object, ...]]) -> tuple[object, ...]:
+    if op in _UNITS:
+        kept = [part for part in parts if not (part[0] == "literal" and part[2] in _UNITS[op])]
+    else:
+        kept = list({repr(part): part for part in parts}.values())  # the least of a and a is a
+    parts = sorted(kept or parts[:1], key=repr)
+    return parts[0] if len(parts) == 1 else (("fold", op), parts)
 
 
 def _fold_of(term: Term) -> str | None:

@@ -501,6 +501,85 @@ for i in range({n+1}):
         vi = T.axis.spatial({n+1}, i)
         C[vi] = T.if_then_else(vi > 0, B[vi - 1], 0) * 2
 
+== padding | n m | A: n, m; C: n, m
+B = T.alloc_buffer(({n+2}, {m+1}), "int32")
+for i, j in T.grid({n+2}, {m+1}):
+    with T.block("B"):
+        vi, vj = T.axis.remap("SS", [i, j])
+        B[vi, vj] = T.if_then_else(vi >= 1 and vi < {n+1} and vj < {m}, A[vi - 1, vj], 0)
+for i, j in T.grid({n}, {m}):
+    with T.block("C"):
+        vi, vj = T.axis.remap("SS", [i, j])
+        C[vi, vj] = B[vi, vj] + B[vi + 2, vj + 1]
+
+== padding_of_itself | n | A: n+1
+for i in range({n+1}):
+    with T.block("A"):
+        vi = T.axis.spatial({n+1}, i)
+        A[vi] = T.if_then_else(vi < {n}, A[vi + 1] * 2, 7)
+
+== padding_and_more | n | A: n; C: n+2; D: n+2
+for i in range({n+2}):
+    with T.block("C"):
+        vi = T.axis.spatial({n+2}, i)
+        C[vi] = T.Select(vi != 1, 3, 5)
+    with T.block("D"):
+        vi = T.axis.spatial({n+2}, i)
+        D[vi] = T.if_then_else(1 <= vi and vi <= {n}, A[vi - 1] + C[vi], 1)
+
+== tiled_halo | n | A: 2*n+2; C: 2*n
+B = T.alloc_buffer(({2*n+2},), "int32")
+for i0 in range({n}):
+    for ax in range(4):
+        with T.block("B"):
+            vi = T.axis.spatial({2*n+2}, i0 * 2 + ax)
+            B[vi] = A[vi] + 1
+    for i1 in range(2):
+        with T.block("C"):
+            vi = T.axis.spatial({2*n}, i0 * 2 + i1)
+            C[vi] = B[vi] + B[vi + 2]
+
+== tiled_halo_2d | n m | A: n+1, 2*m+1; C: n, 2*m
+B = T.alloc_buffer(({n+1}, {2*m+1}), "int32")
+for i, j0 in T.grid({n}, {m}):
+    for ax0, ax1 in T.grid(2, 3):
+        with T.block("B"):
+            vi = T.axis.spatial({n+1}, i + ax0)
+            vj = T.axis.spatial({2*m+1}, j0 * 2 + ax1)
+            B[vi, vj] = A[vi, vj] + 1
+    for j1 in range(2):
+        with T.block("C"):
+            vi = T.axis.spatial({n}, i)
+            vj = T.axis.spatial({2*m}, j0 * 2 + j1)
+            C[vi, vj] = B[vi, vj] + B[vi + 1, vj + 1]
+
+== resized | n m | A: n, m; C: 2*n, m
+for i, j in T.grid({2*n}, {m}):
+    with T.block("C"):
+        vi, vj = T.axis.remap("SS", [i, j])
+        C[vi, vj] = A[vi // 2, vj] + A[vi // 2, {m-1} - vj]
+
+== two_dead_buffers | n | A: n; E: n
+B = T.alloc_buffer(({n},), "int32")
+C = T.alloc_buffer(({n},), "int32")
+D = T.alloc_buffer(({n+1}, 1), "int32")
+for i in range({n}):
+    with T.block("B"):
+        vi = T.axis.spatial({n}, i)
+        B[vi] = A[vi] + 1
+for i in range({n}):
+    with T.block("C"):
+        vi = T.axis.spatial({n}, i)
+        C[vi] = B[{n-1} - vi] * 2
+for i in range({n}):
+    with T.block("D"):
+        vi = T.axis.spatial({n}, i)
+        D[vi, 0] = C[vi] - 3
+for i in range({n}):
+    with T.block("E"):
+        vi = T.axis.spatial({n}, i)
+        E[vi] = D[vi, 0] + C[vi]
+
 == if_around_a_block | n m | A: n, m; C: n, m
 for i, j in T.grid({n}, {m}):
     with T.block("C"):

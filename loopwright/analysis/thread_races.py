@@ -1,0 +1,427 @@
+"""Threads and barriers: what the threads of a block do to the same memory, with no barrier between.
+
+`races.py` judges what threads do in one stretch between barriers. Here two stretches are compared: the one before a
+barrier that is not always reached and the one after it, or the last of one iteration of a loop and the first of the
+next. Two accesses of different threads to one cell, with a write among them, need a barrier in between:
+
+    for k in range(4):
+        S[tx] = A[k, tx]              thread 0 may write S[0] of k = 1 …
+        T.tvm_storage_sync("shared")
+        B[k, tx] = S[31 - tx]         … while thread 31 still reads it for k = 0: a second barrier is needed here
+
+A barrier is reached by all threads of a block or by none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from loopwright.analysis.accesses import Access, Program, accesses_of
+from loopwright.analysis.instances import Barrier, Loop
+from loopwright.analysis.polyhedral import Undecided
+from loopwright.analysis.races import ParallelRace, check_loops
+from loopwright.analysis.thread_axes import Axis, is_block_tag, is_thread_tag, is_virtual_tag
+from loopwright.analysis.witness import actor, assignment, deed, element, named_values, values_of
+from loopwright.arith import Analyzer
+from loopwright.ir import Buffer, Expr, For, IntImm, Node, PrimFunc, Stmt, Var, const, pre_order_visit, substitute
+from loopwright.runtime.errors import LoopwrightError
+
+PAIRS: Final = 300  # of accesses to one buffer that isl is asked about
+_THREADS: Final = 1024  # tried for a witness
+
+
+class ThreadRace(LoopwrightError, ValueError):
+    """Two threads touch one element, one of them writes it, and no barrier stands between.
+
+    The threads of a block run in any order between two barriers, so the result would depend on who is faster. Put
+    `T.tvm_storage_sync("shared")` between the write and the read; in a loop also between the last read of one
+    iteration and the first write of the next. Loops bound to threads have barriers around them without asking.
+
+    For example:
+
+        from loopwright.analysis import check_program
+        from loopwright.script import tir as T
+
+        @T.prim_func
+        def reverse(A: T.Buffer(32), B: T.Buffer(32)):
+            S = T.alloc_buffer(32, scope="shared")
+            for tx in T.thread_binding(32, thread="threadIdx.x"):
+                S[tx] = A[tx]
+                B[tx] = S[31 - tx]
+
+        check_program(reverse)
+    """
+
+    code = "LW0834"
+
+    def __init__(
+        self,
+        pair: tuple[Access, Access],
+        indices: Sequence[int],
+        values: tuple[Mapping[Var, int], Mapping[Var, int]],
+    ) -> None:
+        cell = element(pair[0].cell[0], indices)
+        names = [thread_text(access, point) for access, point in zip(pair, values, strict=True)]
+
+        def why() -> str:
+            told = [
+                f"{actor(access)} {deed(access)} it at {assignment(point, access.loops)}"
+                for access, point in zip(pair, values, strict=True)
+            ]
+            return f"{told[0]}, and {told[1]}; no barrier stands between, so either may come first"
+
+        super().__init__(
+            lambda: f"thread {names[0]} and thread {names[1]} both touch {cell} between two barriers",
+            at=pair[0].instance.statement,
+            why=why,
+            hint='put T.tvm_storage_sync("shared") between the write and the read, '
+            "or give each thread elements of its own",
+            fields={
+                "buffer": pair[0].cell[0].name,
+                "indices": tuple(indices),
+                "threads": tuple(names),
+                "iterations": tuple(
+                    [named_values(point, access.loops) for access, point in zip(pair, values, strict=True)]
+                ),
+            },
+        )
+
+
+class BarrierNotReached(LoopwrightError, ValueError):
+    """A barrier stands where some threads of the block come by and others do not.
+
+    A barrier waits for every thread of the block: those that do come would wait for ever. Move the barrier out of the
+    condition, and leave under it only what the chosen threads do.
+
+    For example:
+
+        from loopwright.analysis import check_program
+        from loopwright.script import tir as T
+
+        @T.prim_func
+        def f(A: T.Buffer(32)):
+            for tx in T.thread_binding(32, thread="threadIdx.x"):
+                if tx < 16:
+                    A[tx] = T.float32(1)
+                    T.evaluate(T.tvm_storage_sync("shared"))
+
+        check_program(f)
+    """
+
+    code = "LW0835"
+
+    def __init__(self, statement: Stmt, expr: Expr, axis: Axis, pair: tuple[tuple[int, int], tuple[int, int]]) -> None:
+        (one, a), (other, b) = pair
+        texts = [("true" if x else "false") if expr.dtype.is_bool else str(x) for x in (a, b)]
+        what = f"{expr} is {texts[0]} for {axis.var.name} = {one} and {texts[1]} for {axis.var.name} = {other}"
+        super().__init__(
+            f"not all threads along {axis.tag} reach a barrier alike: {what}",
+            at=statement,
+            why="a barrier waits for all threads of the block",
+            hint="move the barrier out of the condition or loop, and keep only the threads' own work in it",
+            fields={"axis": axis.tag, "threads": (one, other)},
+        )
+
+
+def thread_text(access: Access, values: Mapping[Var, int]) -> str:
+    """`(ty=0, tx=3)`: the thread that makes an access."""
+    found = [f"{loop.var.name}={values[loop.var]}" for loop in access.loops if is_thread_tag(loop.thread_tag)]
+    return f"({', '.join(found)})" if found else "(any)"
+
+
+def check_thread_races(function: PrimFunc) -> None:
+    """Raise ThreadRace or BarrierNotReached when threads certainly disturb each other or wait for ever."""
+    check_thread_races_in(accesses_of(function))
+
+
+def check_thread_races_in(program: Program) -> None:
+    """The same for a program already walked."""
+    if not program.has_threads:
+        return
+    check_barriers(program)
+    if program.regions.reason is not None:
+        return
+    try:
+        check_loops(program, lambda loop: is_thread_tag(loop.thread_tag))
+    except ParallelRace as race:
+        raise ThreadRace(*race.meeting) from None
+    check_loops(program, lambda loop: is_block_tag(loop.thread_tag))
+    crossing = find_crossing(program, certain=True)
+    if isinstance(crossing, ThreadRace):
+        raise crossing
+
+
+# --- barriers that only some reach ----------------------------------------------------------------------------------
+
+
+def check_barriers(program: Program) -> None:
+    """Raise BarrierNotReached for a barrier under a condition that differs between threads."""
+    for statement, expr, axes in program.regions.divergent:
+        for axis in axes:
+            if isinstance(axis.extent, IntImm):
+                pair = _differing(expr, axis)
+                if pair is not None:
+                    raise BarrierNotReached(statement, expr, axis, pair)
+
+
+def _differing(expr: Expr, axis: Axis) -> tuple[tuple[int, int], tuple[int, int]] | None:
+    """Two threads along an axis for which the expression is not the same; other variables are at 0."""
+    facts = Analyzer()
+    first: tuple[int, int] | None = None
+    others: dict[Var, Expr] = {}
+
+    def look(node: Node) -> None:
+        if isinstance(node, Var) and node is not axis.var and node.dtype.is_int:
+            others[node] = const(0, node.dtype)
+
+    pre_order_visit(expr, look)
+    assert isinstance(axis.extent, IntImm)
+    for thread in range(min(axis.extent.value, _THREADS)):
+        value = facts.simplify(substitute(expr, {**others, axis.var: const(thread, axis.var.dtype)}))
+        if not isinstance(value, IntImm):
+            return None
+        if first is None:
+            first = thread, value.value
+        elif value.value != first[1]:
+            return first, (thread, value.value)
+    return None
+
+
+# --- between stretches ----------------------------------------------------------------------------------------------
+
+
+class _Point:
+    """Where an access or a barrier stands among the loops that all threads run together."""
+
+    def __init__(self, loops: Sequence[Loop], positions: Sequence[int]) -> None:
+        self.loops, self.positions = tuple(loops), tuple(positions)
+
+    def time(self, names: Mapping[Var, str]) -> list[int | str]:
+        vector: list[int | str] = []
+        for position, loop in zip(self.positions, self.loops, strict=False):
+            vector += [position, names[loop.var]]
+        return [*vector, self.positions[-1]]
+
+
+def find_crossing(program: Program, certain: bool) -> ThreadRace | str | None:
+    """The first race of threads between two stretches; unless `certain`, also why it is not known whether there is one.
+
+    What `races.py` finds within one stretch is left to it.
+    """
+    if not program.barriers:
+        return None
+    touched: dict[tuple[Stmt, Buffer], list[tuple[Access, _Point]]] = {}
+    for access in program.accesses:
+        for depth, loop in enumerate(access.instance.loops):
+            kernel = program.regions.kernels.get(loop.node) if isinstance(loop.node, Stmt) else None
+            if kernel is not None:
+                point = _Point(access.instance.loops[:depth], access.instance.positions[: depth + 1])
+                touched.setdefault((kernel, access.cell[0]), []).append((access, point))
+                break
+    for (kernel, buffer), found in touched.items():
+        if _is_private(program, buffer, found) or not any([access.writes for access, _ in found]):
+            continue
+        inside = _loop_variables(kernel)
+        asked = 0
+        for pair in _pairs(found):
+            if _always_separated(program, pair[0][1], pair[1][1], inside):
+                continue
+            asked += 1
+            if asked > PAIRS:
+                return None if certain else f"{buffer.name} is touched in too many ways between barriers"
+            if certain and not (pair[0][0].is_must and pair[1][0].is_must):
+                continue
+            try:
+                race = _ask(program, pair, inside, certain)
+            except Undecided:
+                if certain:
+                    continue
+                return f"whether a barrier stands between two uses of {buffer.name} is too complex to decide"
+            if race is not None:
+                return race
+    return None
+
+
+def _pairs(
+    found: Sequence[tuple[Access, _Point]],
+) -> Iterator[tuple[tuple[Access, _Point], tuple[Access, _Point]]]:
+    """Ordered pairs with a write among them: the first of a pair comes first in time."""
+    for one in found:
+        for other in found:
+            if one[0].writes or other[0].writes:
+                yield one, other
+
+
+def _is_private(program: Program, buffer: Buffer, found: Sequence[tuple[Access, _Point]]) -> bool:
+    loops = {loop for access, _ in found for loop in access.instance.loops if is_thread_tag(loop.thread_tag)}
+    return all([program.is_own(buffer, loop) for loop in loops])
+
+
+def _loop_variables(root: Stmt) -> set[Var]:
+    found: set[Var] = set()
+
+    def look(node: Node) -> None:
+        if isinstance(node, For):
+            found.add(node.loop_var)
+
+    pre_order_visit(root, look)
+    return found
+
+
+def _always_separated(program: Program, one: _Point, other: _Point, inside: set[Var]) -> bool:
+    """A quick yes: a barrier without conditions stands between the two whenever the first comes first."""
+    depth = 0
+    for a, b in zip(one.loops, other.loops, strict=False):
+        if a is not b:
+            break
+        depth += 1
+    barriers = [barrier for barrier in program.barriers if barrier.exact and not barrier.guards]
+
+    def stands(level: int, after: int | None, before: int | None) -> bool:
+        loops = one.loops[:level]
+        for barrier in barriers:
+            if barrier.loops == loops and barrier.positions[:-1] == one.positions[:level]:
+                position = barrier.positions[-1]
+                if (after is None or position > after) and (before is None or position < before):
+                    return True
+        return False
+
+    # In one iteration of the loops around both.
+    a, b = one.positions[depth], other.positions[depth]
+    if a < b and not stands(depth, a, b):
+        return False
+    # In a later iteration of each of these loops.
+    for level in range(depth):
+        if one.loops[level].var in inside:
+            a, b = one.positions[level + 1], other.positions[level + 1]
+            if not (stands(level + 1, a, None) or stands(level + 1, None, b)):
+                return False
+    return True
+
+
+def _ask(
+    program: Program,
+    pair: tuple[tuple[Access, _Point], tuple[Access, _Point]],
+    inside: set[Var],
+    certain: bool,
+) -> ThreadRace | None:
+    (one, here), (other, there) = pair
+    polyhedra = program.polyhedra.begin()
+
+    def named(loops: Sequence[Loop], letter: str) -> dict[Var, str]:
+        return {loop.var: f"{letter}{k}" if loop.var in inside else f"o{k}" for k, loop in enumerate(loops)}
+
+    first, second = named(one.loops, "i"), named(other.loops, "j")
+    constraints = polyhedra.domain(one.loops, one.guards, first) + polyhedra.domain(other.loops, other.guards, second)
+    for a, b in zip(one.cell[1], other.cell[1], strict=True):
+        if a is not None and b is not None:
+            constraints.append(f"{polyhedra.form(a, first)} = {polyhedra.form(b, second)}")
+    for key in program.owners(one.cell[0]):
+        mine, its = program.owner_index(key, one.loops), program.owner_index(key, other.loops)
+        if mine is not None and its is not None:
+            constraints.append(f"{first[mine.var]} = {second[its.var]}")
+    other_thread = _other_thread(program, one, other, first, second)
+    early = before(here.time(first), there.time(second))
+    if other_thread is None or early is None:
+        return None
+    constraints += [other_thread, early]
+    between = [_between(program, barrier, here, there, first, second, inside, certain) for barrier in program.barriers]
+    dims = list(dict.fromkeys([*first.values(), *second.values()]))
+    point = polyhedra.smallest(dims, constraints, [text for text in between if text is not None], certain=certain)
+    if point is None:
+        return None
+    values = values_of(point, first, polyhedra), values_of(point, second, polyhedra)
+    return ThreadRace((one, other), [index.at(values[0]) for index in one.cell[1] if index is not None], values)
+
+
+def _other_thread(
+    program: Program, one: Access, other: Access, first: Mapping[Var, str], second: Mapping[Var, str]
+) -> str | None:
+    """The condition that two threads are not the same; one that stands for others may be any."""
+    mine = {_key(loop): first[loop.var] for loop in one.loops if is_thread_tag(loop.thread_tag)}
+    its = {_key(loop): second[loop.var] for loop in other.loops if is_thread_tag(loop.thread_tag)}
+    if set(mine) != set(its):
+        return "0 = 0"
+    cases = [f"{name} != {its[key]}" for key, name in mine.items()]
+    return f"({' or '.join(cases)})" if cases else None
+
+
+def _key(loop: Loop) -> str | Var:
+    return loop.var if is_virtual_tag(loop.thread_tag) else loop.thread_tag
+
+
+def _between(
+    program: Program,
+    barrier: Barrier,
+    here: _Point,
+    there: _Point,
+    first: Mapping[Var, str],
+    second: Mapping[Var, str],
+    inside: set[Var],
+    certain: bool,
+) -> str | None:
+    """The condition that the barrier is reached between the two."""
+    if not barrier.exact and not certain:
+        return None
+    names = {loop.var: f"w{k}" if loop.var in inside else f"o{k}" for k, loop in enumerate(barrier.loops)}
+    time = _Point(barrier.loops, barrier.positions).time(names)
+    after, early = before(here.time(first), time), before(time, there.time(second))
+    if after is None or early is None:
+        return None
+    own = [name for name in names.values() if name.startswith("w")]
+    text = " and ".join([*program.polyhedra.domain(barrier.loops, barrier.guards, names), after, early])
+    return f"exists ({', '.join(own)} : {text})" if own else text
+
+
+def before(a: Sequence[int | str], b: Sequence[int | str]) -> str | None:
+    """The condition, as isl text, that time `a` is before time `b`; None when it never is."""
+    cases: list[str] = []
+    equal: list[str] = []
+    for x, y in zip(a, b, strict=False):
+        if isinstance(x, int) and isinstance(y, int):
+            if x == y:
+                continue
+            if x < y:
+                cases.append(" and ".join(equal) or "0 = 0")
+            break
+        if x == y:
+            continue
+        cases.append(" and ".join([*equal, f"{x} < {y}"]))
+        equal.append(f"{x} = {y}")
+    return f"({' or '.join([f'({case})' for case in cases])})" if cases else None
+
+
+def may_meet(program: Program, one: Access, other: Access, at_once: bool = False) -> bool:
+    """Whether two threads of one block may touch one cell by two accesses, at whatever time; yes where that is not known.
+
+    All loops but those over blocks run freely; or, `at_once`, all but those over threads stand still.
+    """
+    if one.cell[0].data in program.unknown:
+        return True
+    polyhedra = program.polyhedra.begin()
+
+    def named(loops: Sequence[Loop], letter: str) -> dict[Var, str]:
+        found = {}
+        for k, loop in enumerate(loops):
+            stands = loop in one.instance.loops and loop in other.instance.loops and not is_thread_tag(loop.thread_tag)
+            found[loop.var] = f"o{k}" if is_block_tag(loop.thread_tag) or (at_once and stands) else f"{letter}{k}"
+        return found
+
+    first, second = named(one.loops, "i"), named(other.loops, "j")
+    constraints = polyhedra.domain(one.loops, one.guards, first) + polyhedra.domain(other.loops, other.guards, second)
+    for a, b in zip(one.cell[1], other.cell[1], strict=True):
+        if a is not None and b is not None:
+            constraints.append(f"{polyhedra.form(a, first)} = {polyhedra.form(b, second)}")
+    for loop in one.loops:
+        its = next((item for item in other.loops if item is loop), None)
+        if its is not None and program.is_own(one.cell[0], loop):
+            constraints.append(f"{first[loop.var]} = {second[its.var]}")
+    other_thread = _other_thread(program, one, other, first, second)
+    if other_thread is None:
+        return False
+    dims = list(dict.fromkeys([*first.values(), *second.values()]))
+    try:
+        return polyhedra.smallest(dims, [*constraints, other_thread], certain=False) is not None
+    except Undecided:
+        return True

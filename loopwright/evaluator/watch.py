@@ -1,0 +1,44 @@
+"""Who touched which cell since the last barrier: finds two threads that disturb each other, in whatever order they ran."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+Cell = tuple[Any, int]  # memory, and the place in it
+
+
+class Conflict(NamedTuple):
+    """Another thread that touched the cell before, and what is wrong about it."""
+
+    other: str
+    what: str
+
+
+class Watch:
+    """The cells that threads (or blocks) touched in one stretch; `now` is the one that runs."""
+
+    def __init__(self) -> None:
+        self.now = ""
+        self.writers: dict[Cell, str] = {}
+        self.readers: dict[Cell, list[str]] = {}  # at most two: enough to find another than any given one
+
+    def clear(self) -> None:
+        """A barrier: what came before disturbs nobody any more."""
+        self.writers.clear()
+        self.readers.clear()
+
+    def touch(self, cell: Cell, writes: bool) -> Conflict | None:
+        """The current thread touches a cell; with whom that conflicts."""
+        writer = self.writers.get(cell)
+        if writer is not None and writer != self.now:
+            return Conflict(writer, "both write it" if writes else "the first writes what the second reads")
+        if writes:
+            for reader in self.readers.get(cell, ()):
+                if reader != self.now:
+                    return Conflict(reader, "the second writes what the first reads")
+            self.writers[cell] = self.now
+            return None
+        readers = self.readers.setdefault(cell, [])
+        if self.now not in readers and len(readers) < 2:
+            readers.append(self.now)
+        return None

@@ -1,0 +1,100 @@
+"""History: the steps of a schedule, one a line, with the last refusals where they happened.
+
+    1  split(i, [None, 8])                    0.9 ms  order kept               example.py:12
+    2  reorder(i_0, j_0, k, i_1, j_1)         4.1 ms  values proved            example.py:14
+    ✗  parallel(k)                            1.2 ms  refused: WouldRace [LW0207]
+    3  parallel(i_0)                          2.0 ms  order kept, no races     example.py:15
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, overload
+
+from loopwright.schedule.errors import ScheduleError
+from loopwright.schedule.page.versions import same_version, versions
+from loopwright.schedule.record import Refused
+
+if TYPE_CHECKING:
+    from loopwright.schedule.schedule import Schedule
+
+_WIDEST: Final = 60  # of the column of calls; longer ones push the rest of their line to the right
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A step, or a refused one, which has no number."""
+
+    number: int | None
+    call: str  # as the user writes it: split(i, [None, 4])
+    seconds: float  # of the thread's own time, proof included
+    proof: str  # "order kept", "values proved", "lemma", "given", …; of a refused step which error it was
+    where: str  # the user's file and line
+    refused: Refused | None = None
+
+
+class History(Sequence[Entry]):
+    """What was done and what was refused, in order. Its text has a line for each."""
+
+    def __init__(self, entries: Sequence[Entry]) -> None:
+        self.entries = tuple(entries)
+
+    @staticmethod
+    def of(sch: Schedule) -> History:
+        """The history of a schedule. Refusals of versions that were taken back are left out."""
+        states = versions(sch)
+        found: list[Entry] = []
+        steps = [inst for inst, _ in sch.changes()]
+        for number, state in enumerate(states):
+            if number:
+                inst = steps[number - 1]
+                found.append(Entry(number, str(inst), inst.seconds, inst.proof, inst.where))
+            for refused in sch._refused:
+                if refused.after == number and same_version(refused.views, state):
+                    found.append(_refused_entry(refused))
+        return History(found)
+
+    @overload
+    def __getitem__(self, index: int) -> Entry: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> History: ...
+
+    def __getitem__(self, index: int | slice) -> Entry | History:
+        return History(self.entries[index]) if isinstance(index, slice) else self.entries[index]
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    def __str__(self) -> str:
+        if not self.entries:
+            return "no steps yet"
+        wide = max([len(entry.call) for entry in self.entries if len(entry.call) <= _WIDEST] or [_WIDEST])
+        proofs = max([len(entry.proof) for entry in self.entries])
+        digits = max(2, len(str(len(self.entries))))
+        lines = []
+        for entry in self.entries:
+            number = "✗" if entry.number is None else str(entry.number)
+            head = f"{number:>{digits}}  {entry.call:{wide}} {1e3 * entry.seconds:7.1f} ms"
+            lines.append(f"{head}  {entry.proof:{proofs}}  {entry.where}".rstrip())
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+
+def _refused_entry(refused: Refused) -> Entry:
+    reason = f"refused: {refused.error.__name__} [{refused.error.code}]"
+    return Entry(None, refused.call, refused.seconds, reason, str(refused.where or ""), refused)
+
+
+def error_of(sch: Schedule, refused: Refused) -> ScheduleError | None:
+    """The error of a refusal, by having the step refused once more; None should it be accepted this time."""
+    again = sch._frozen(refused.views)()
+    try:
+        again.run_instruction(refused.kind, refused.inputs, refused.attrs)
+    except ScheduleError as error:
+        error.user_line = refused.where
+        error.render_level = "detail"
+        return error
+    return None

@@ -1,0 +1,190 @@
+"""page_text: one HTML page, complete in itself, that goes through a schedule step by step.
+
+The page is `page.html` with its data put in: for each step what it changed, the tree of loops, and what a run of the
+program does; for each refusal its message and its witness as a drawing. Lines of the program are written once, however
+many versions have them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from html import escape
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any, Final
+
+from loopwright.ir import IRModule
+from loopwright.schedule.errors import ScheduleError
+from loopwright.schedule.handles import BlockRV, LoopRV
+from loopwright.schedule.page.cell_story import NoStory, cell_story
+from loopwright.schedule.page.diff import changed_words, line_changes
+from loopwright.schedule.page.history import Entry, History, error_of
+from loopwright.schedule.page.loop_tree import TreeNode, loop_tree
+from loopwright.schedule.page.versions import Version, version_lines, versions
+from loopwright.schedule.page.witness import witness_figure
+from loopwright.schedule.record import Refused
+from loopwright.schedule.trace import handles_in
+from loopwright.script.highlight import html_lines, style_rules
+
+if TYPE_CHECKING:
+    from loopwright.schedule.schedule import Schedule
+
+MOST_EVENTS: Final = 80_000  # of all versions together: some four megabytes
+SUGGESTING: Final = 8  # refusals whose alternatives are tried, which takes a moment each
+
+
+def page_text(sch: Schedule, title: str | None, sizes: Mapping[str, int], seed: int) -> str:
+    """The page as text."""
+    name = title or f"Schedule of {', '.join(sch.views())}"
+    template = files("loopwright.schedule.page").joinpath("page.html").read_text(encoding="utf-8")
+    colours = [style_rules(style, f'[data-theme="{style}"] .code') for style in ("light", "dark")]
+    data = json.dumps(page_data(sch, name, sizes, seed), separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    parts = {
+        "<!--TITLE-->": escape(name),
+        "/*CODE COLOURS*/": "\n".join(colours),
+        "/*DATA*/": data.replace("<", "\\u003c"),  # so that nothing in it ends the script
+    }
+    for mark, text in parts.items():
+        template = template.replace(mark, text)
+    return template
+
+
+def page_data(sch: Schedule, title: str, sizes: Mapping[str, int], seed: int) -> dict[str, Any]:
+    """What the page is made of, as plain data."""
+    page = _Page(sch)
+    entries = page.entries()
+    stories, of_version, reasons = _stories(sch, page.states, sizes, seed)
+    for entry in entries:
+        entry["story"] = of_version[entry["version"]]
+        entry["no_story"] = reasons[entry["version"]]
+    return {"title": title, "lines": html_lines(list(page.lines)), "entries": entries, "stories": stories}
+
+
+class _Page:
+    def __init__(self, sch: Schedule) -> None:
+        self.sch = sch
+        self.states = versions(sch)
+        self.texts = [version_lines(state) for state in self.states]
+        self.lines: dict[str, int] = {}
+        self.tried = 0
+
+    def entries(self) -> list[dict[str, Any]]:
+        """The start, then what was done and refused."""
+        found = [{"kind": "start", "version": 0, "call": "the program", "code": self._code(0), **self._trees(0)}]
+        version = 0
+        for entry in History.of(self.sch):
+            if entry.refused is not None:
+                found.append(self._refused(entry, entry.refused, version))
+            else:
+                version += 1
+                found.append(self._step(entry, version))
+        return found
+
+    def _step(self, entry: Entry, version: int) -> dict[str, Any]:
+        return {
+            "kind": "step",
+            "version": version,
+            "call": entry.call,
+            "where": entry.where,
+            "ms": round(1e3 * entry.seconds, 2),
+            "proof": entry.proof,
+            "code": self._code(version),
+            "words": self._words(version),
+            **self._trees(version),
+        }
+
+    def _refused(self, entry: Entry, refused: Refused, version: int) -> dict[str, Any]:
+        error = error_of(self.sch, refused)
+        told: dict[str, Any] = {
+            "kind": "refused",
+            "version": version,
+            "call": entry.call,
+            "where": entry.where,
+            "ms": round(1e3 * entry.seconds, 2),
+            "proof": entry.proof,
+            "code": [4 * self._line(line) for line in self.texts[version]],
+            **self._trees(version, asked={_identity(handle) for handle in handles_in(refused.inputs.values())}),
+        }
+        if error is not None:
+            told.update(problem=error.problem, why=error.why or "", hint=error.hint or "", code_of_error=error.code)
+            told["figure"] = witness_figure(error, refused.views) or ""
+            told["suggestions"] = self._suggestions(error)
+        return told
+
+    def _suggestions(self, error: ScheduleError) -> list[str]:
+        self.tried += 1
+        return [str(suggestion) for suggestion in error.suggestions] if self.tried <= SUGGESTING else []
+
+    def _line(self, line: str) -> int:
+        return self.lines.setdefault(line, len(self.lines))
+
+    def _code(self, version: int) -> list[int]:
+        """Four times the number of the line, plus 1 where it is new, 2 where it is gone, 3 where it moved in or out."""
+        before = self.texts[max(version - 1, 0)]
+        return [4 * self._line(line) + " +->".index(mark) for mark, line in line_changes(before, self.texts[version])]
+
+    def _words(self, version: int) -> dict[str, list[list[int]]]:
+        """For lines that took the place of others: which of their characters changed, by the number of the row."""
+        rows = list(line_changes(self.texts[version - 1], self.texts[version]))
+        return {str(row): ranges for row, ranges in changed_words(rows).items()}
+
+    def _trees(self, version: int, asked: Collection[object] | None = None) -> dict[str, Any]:
+        """The loops and blocks: marked is what changed, or what a refused step was asked of."""
+        state, before = self.states[version], self.states[max(version - 1, 0)]
+        trees = []
+        for name, view in state.items():
+            tree = loop_tree(view, before.get(name) if asked is None else None)
+            for root in tree.roots:
+                for node, _ in root.walk():
+                    if asked is not None and node.key in asked:
+                        node.mark = "asked"
+            nodes = [_node(node) for node in tree.roots]
+            trees.append({"name": name, "nodes": nodes, "allocates": tree.allocates, "gone": tree.gone})
+        return {"trees": trees}
+
+
+def _identity(handle: BlockRV | LoopRV) -> object:
+    return handle.var if isinstance(handle, LoopRV) else handle.key
+
+
+def _node(node: TreeNode) -> dict[str, Any]:
+    found: dict[str, Any] = {"what": node.what, "name": node.name}
+    for name in ("extent", "kind", "detail", "mark"):
+        if getattr(node, name):
+            found[name] = getattr(node, name)
+    if node.children:
+        found["children"] = [_node(child) for child in node.children]
+    return found
+
+
+def _stories(
+    sch: Schedule, states: Sequence[Version], sizes: Mapping[str, int], seed: int
+) -> tuple[list[dict[str, Any]], list[int | None], list[str]]:
+    """The stories that differ, which one each version has, and why it has none.
+
+    Where all of them would be too much, the first and the last version keep theirs.
+    """
+    function = sch.func_working_on
+    name = function.name if function is not None else next(iter(states[0]))
+    stories: list[dict[str, Any]] = []
+    known: dict[str, int] = {}
+    of_version: list[int | None] = [None] * len(states)
+    reasons = [""] * len(states)
+    events = 0
+    for version in [len(states) - 1, *range(len(states) - 1)]:  # the last one first
+        if events > MOST_EVENTS:
+            reasons[version] = "the page would become too large"
+            continue
+        module = IRModule({key: view.function for key, view in states[version].items()})
+        try:
+            data = cell_story(module, name, sizes, seed).data()
+        except NoStory as reason:
+            reasons[version] = str(reason)
+            continue
+        text = json.dumps(data)
+        if text not in known:
+            known[text] = len(stories)
+            stories.append(data)
+            events += len(data["events"])
+        of_version[version] = known[text]
+    return stories, of_version, reasons

@@ -1,0 +1,47 @@
+"""show_marked: the program on the screen, with what the last step changed marked.
+
+    # step 2: parallel(i_0) · marked +: new with it
+      def main(…):
+    +     for i_0 in T.parallel(8):
+              for i_1 in range(8):
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+from loopwright.schedule.page.diff import line_changes
+from loopwright.schedule.page.versions import module_text, versions
+from loopwright.script.highlight import show_script, show_text
+
+if TYPE_CHECKING:
+    from loopwright.schedule.schedule import Schedule
+
+
+def show_marked(sch: Schedule, style: str | None, black_format: bool | None, options: Mapping[str, Any]) -> None:
+    """Write the program to the screen; lines that the last step made are marked, and where lines went."""
+    states, changes = versions(sch), sch.changes()
+    texts = [show_script(module_text(sch, state, options), black_format) for state in states[-2:]]
+    if not changes:
+        show_text(texts[-1], style)
+        return
+    marks: list[str] = []
+    lines: list[str] = []
+    gone = 0
+    for mark, run in groupby(line_changes(texts[0].split("\n"), texts[1].split("\n")), lambda item: item[0]):
+        found = [line for _, line in run]
+        if mark == "-":
+            gone = len(found)
+            continue
+        if mark != "+" and gone:  # nothing new stands in their place
+            marks.append("-")
+            lines.append(f"# {gone} line{'s' * (gone != 1)} went here")
+        gone = 0
+        marks += [mark if mark == "+" else " "] * len(found)
+        lines += found
+    step = changes[-1][0]
+    told = "marked +: new with it" if "+" in marks else "nothing new with it" if "-" in marks else "no line changed"
+    heading = f"# step {len(changes)}: {step} · {told}"
+    show_text("\n".join([heading, *lines]), style, [" ", *marks])

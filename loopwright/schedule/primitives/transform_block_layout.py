@@ -1,0 +1,204 @@
+"""transform_block_layout: a block runs over other axes, which an index map makes of the old ones.
+
+    for i, j in T.grid(4, 8):                        →    for ax0 in range(32):
+        with T.block("B"):                                    with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])                   v0 = T.axis.spatial(32, ax0)
+            B[vi, vj] = A[vi, vj] + 1                             B[v0 // 8, v0 % 8] = A[v0 // 8, v0 % 8] + 1
+
+Here `transform_block_layout("B", lambda i, j: (i * 8 + j,))`. The map must be one to one, and a new axis must not mix
+data and reduction. The iterations run in the order of the new axes. Proved: every read sees the value it saw before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from loopwright.arith import Analyzer, detect_iter_map, inverse_affine_iter_map, linear_coefficients
+from loopwright.arith.iter_map import NotInvertible
+from loopwright.ir import (
+    BlockRealize,
+    Expr,
+    For,
+    ForKind,
+    IntImm,
+    IterType,
+    IterVar,
+    Range,
+    Stmt,
+    Var,
+    const,
+    logical_and,
+    substitute,
+    uses_var,
+)
+from loopwright.schedule.bindings import TRUE
+from loopwright.schedule.errors import NotSupported, ScheduleError
+from loopwright.schedule.executed import executed
+from loopwright.schedule.handles import block_key
+from loopwright.schedule.index_map import IndexMap
+from loopwright.schedule.primitives.split import check_plain
+from loopwright.schedule.proof import InitOf, Origins
+from loopwright.schedule.step import Proof, Step
+from loopwright.schedule.view import Path, View
+
+
+class NotOneToOne(ScheduleError):
+    """A map of axes must take each of their values to one new point, and leave no point over.
+
+    For example:
+
+        from loopwright import te, tir
+        A = te.placeholder((4, 8), name="A")
+        B = te.compute((4, 8), lambda i, j: A[i, j] + 1.0, name="B")
+        sch = tir.Schedule(te.create_prim_func([A, B]))
+        sch.transform_block_layout("B", lambda i, j: (i + j,))
+    """
+
+    code = "LW0220"
+
+    def __init__(self, realize: BlockRealize, mapping: IndexMap, problem: str) -> None:
+        super().__init__(
+            f"transform_block_layout: the map {mapping.text} {problem} for block {realize.block.name_hint!r}",
+            at=realize,
+        )
+
+
+def transform_block_layout(view: View, block: BlockRealize, index_map: str) -> Step:
+    """Run `block` over the axes `index_map(its axes)`."""
+    # Check
+    key = block_key(block.block)
+    path = view.block_path(key)
+    mapping = IndexMap.of(index_map, "transform_block_layout")
+    old = block.block.iter_vars
+    mapping.check_rank("transform_block_layout", len(old), f"block {block.block.name_hint!r}")
+    top = _own_nest(view, block, path)
+    runs = executed("transform_block_layout", path, path[:top])
+    sizes = [_size(block, axis) for axis in old]
+    kinds = [_kind(block, mapping, result) for result in mapping.results]
+
+    # Build
+    shape = mapping.shape("transform_block_layout", [const(size) for size in sizes])
+    axes = [Var(f"v{k}", extent.dtype) for k, extent in enumerate(shape)]
+    inverse = _inverse(block, mapping, sizes, axes, shape)
+    loops = [Var(f"ax{k}", extent.dtype) for k, extent in enumerate(shape)]
+    facts = Analyzer()
+    for var, extent in zip([*axes, *loops], [*shape, *shape], strict=True):
+        facts.bind(var, Range.from_min_extent(const(0, var.dtype), extent))
+
+    def old_values(new: Sequence[Expr]) -> list[Expr]:
+        given = dict(zip(axes, new, strict=True))
+        values = [substitute(inverse[var], given) for var in mapping.inputs]
+        return [facts.simplify(value).astype(axis.var.dtype) for value, axis in zip(values, old, strict=True)]
+
+    values = dict(zip([axis.var for axis in old], old_values(axes), strict=True))
+    at_loops = dict(zip([axis.var for axis in old], old_values(loops), strict=True))
+    made = substitute(block.block, values).with_(
+        iter_vars=tuple(
+            [
+                IterVar(Range.from_min_extent(const(0, var.dtype), extent), var, kind)
+                for var, extent, kind in zip(axes, shape, kinds, strict=True)
+            ]
+        )
+    )
+    bounds = [
+        condition
+        for axis, size in zip(old, sizes, strict=True)
+        for condition in _bounds(facts, runs.domain[axis.var].low, runs.domain[axis.var].high, at_loops[axis.var], size)
+    ]
+    guards = [facts.simplify(substitute(condition, at_loops)) for condition in runs.conditions]
+    nest: Stmt = BlockRealize(tuple(loops), logical_and(TRUE, *bounds, *guards), made)
+    for var, extent in zip(reversed(loops), reversed(shape), strict=True):
+        nest = For(var, const(0, var.dtype), extent, ForKind.SERIAL, nest)
+
+    data_axes = [var for var, kind in zip(axes, kinds, strict=True) if kind != IterType.CommReduce]
+    data = [k for k, axis in enumerate(old) if axis.iter_type != IterType.CommReduce]
+
+    def old_data_values(new: Sequence[Expr]) -> list[Expr]:
+        given = dict(zip(data_axes, new, strict=True))
+        return [substitute(values[old[k].var], given) for k in data]
+
+    new_key = block_key(made)
+    renamed = {new_key: (key, old_values), InitOf(new_key): (InitOf(key), old_data_values)}
+    return Step(
+        view.replaced(path[: top + 1], nest),
+        Proof.VALUES,
+        Origins(renamed=renamed),
+        at=block,
+        moved={key: new_key},
+    )
+
+
+def _own_nest(view: View, realize: BlockRealize, path: Path) -> int:
+    """Where on the path the outermost loop is that holds nothing but the block."""
+    loops = view.loops_of(block_key(realize.block))
+    top = len(path) - 1
+    while top > 0 and isinstance(path[top - 1], For) and any(path[top - 1] is loop for loop in loops):
+        top -= 1
+    if len(path) - 1 - top < len(loops):
+        problem = f"a loop of block {realize.block.name_hint!r} holds something else as well"
+        raise NotSupported("transform_block_layout", problem, realize, "the block needs a nest of its own: see fission")
+    for loop in loops:
+        check_plain("transform_block_layout", loop)
+    return top
+
+
+def _size(realize: BlockRealize, axis: IterVar) -> int:
+    dom = axis.dom
+    if dom is None or not isinstance(dom.extent, IntImm) or not isinstance(dom.min, IntImm) or dom.min.value:
+        problem = f"axis {axis.var.name} does not run from 0 to a constant"
+        raise NotSupported("transform_block_layout", problem, realize)
+    return dom.extent.value
+
+
+def _inverse(
+    realize: BlockRealize, mapping: IndexMap, sizes: Sequence[int], axes: Sequence[Var], shape: Sequence[Expr]
+) -> dict[Var, Expr]:
+    """The old axes in terms of the new ones."""
+    domains = {
+        var: Range.from_min_extent(const(0), const(size)) for var, size in zip(mapping.inputs, sizes, strict=True)
+    }
+    # An index that falls as its axes rise is turned round: iteration maps count upwards.
+    facts = Analyzer()
+    turned = {
+        axis: extent - 1
+        for axis, extent, result in zip(axes, shape, mapping.results, strict=True)
+        if _falls(result, mapping.inputs, facts)
+    }
+    rising = [
+        facts.simplify(turned[axis] - result) if axis in turned else result
+        for axis, result in zip(axes, mapping.results, strict=True)
+    ]
+    found = detect_iter_map(rising, domains, TRUE, "bijective").indices
+    if not found:
+        raise NotOneToOne(realize, mapping, "is not one to one")
+    try:
+        inverse = inverse_affine_iter_map(found, list(axes))
+    except NotInvertible:
+        raise NotOneToOne(realize, mapping, "has no inverse that can be written down") from None
+    single = {var: const(0) for var, size in zip(mapping.inputs, sizes, strict=True) if size == 1}
+    back = {axis: top - axis for axis, top in turned.items()}
+    inverse = {var: substitute(value, back) for var, value in {**single, **inverse}.items()}
+    if not all(var in inverse for var in mapping.inputs):
+        raise NotOneToOne(realize, mapping, "has no inverse that can be written down")
+    return inverse
+
+
+def _falls(result: Expr, inputs: Sequence[Var], facts: Analyzer) -> bool:
+    linear = linear_coefficients(result, list(inputs), facts)
+    return linear is not None and any([isinstance(factor, IntImm) and factor.value < 0 for factor in linear[0]])
+
+
+def _kind(realize: BlockRealize, mapping: IndexMap, result: Expr) -> IterType:
+    """What a new axis is: what the old ones are that it is made of."""
+    pairs = zip(realize.block.iter_vars, mapping.inputs, strict=True)
+    kinds = [axis.iter_type for axis, var in pairs if uses_var(result, lambda used, var=var: used is var)]  # type: ignore[misc]
+    if len(set(kinds)) > 1:
+        raise NotOneToOne(realize, mapping, "mixes axes of data and of a reduction")
+    return kinds[0] if kinds else IterType.DataPar
+
+
+def _bounds(facts: Analyzer, low: Expr, high: Expr, value: Expr, size: int) -> list[Expr]:
+    """What has to be asked of an axis that the block does not run over in full."""
+    if facts.can_prove_equal(low, 0) and facts.can_prove_equal(high, size - 1):
+        return []
+    return [facts.simplify(condition) for condition in (value >= low, value <= high) if not facts.can_prove(condition)]

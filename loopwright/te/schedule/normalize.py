@@ -1,0 +1,118 @@
+"""copy and normalize: a schedule that goes its own way, and one in the form that lowering works from.
+
+Normalizing puts the value of every inlined stage into its readers, lets axes count from 0 (a `Rebase` each), and moves
+a stage that hangs at an axis which was split or fused later to the loop that this axis has become.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from loopwright.ir import Expr, IntImm, IterVar, ProducerLoad, Range, Var, const
+from loopwright.ir.operators import cast
+from loopwright.te.operation import ComputeOp
+from loopwright.te.schedule.errors import CannotInline
+from loopwright.te.schedule.graph import BodyRewriter, rewrite_body, with_body
+from loopwright.te.schedule.relations import Rebase, Transform, parts_of
+from loopwright.te.schedule.stage import INLINE, INLINED_ALREADY, SCOPE, Stage
+from loopwright.te.tensor import Tensor
+
+if TYPE_CHECKING:
+    from loopwright.te.schedule.schedule import Schedule
+
+
+def copied(sch: Schedule) -> Schedule:
+    """A schedule of the same operations with stages of its own."""
+    new = copy.copy(sch)
+    twins: dict[Stage, Stage] = {}
+    for stage in [*sch.stages, *sch.groups]:
+        twin = twins[stage] = copy.copy(stage)
+        twin.schedule = new
+        for name in ("all_iter_vars", "leaf_iter_vars", "relations", "wishes", "layout_transforms", "axis_separators"):
+            setattr(twin, name, list(getattr(stage, name)))
+        twin.iter_var_attrs = {axis: copy.copy(attr) for axis, attr in stage.iter_var_attrs.items()}
+    for twin in twins.values():
+        twin.group = twins[twin.group] if twin.group is not None else None
+        twin.attach_stage = twins[twin.attach_stage] if twin.attach_stage is not None else None
+    new.outputs = list(sch.outputs)
+    new.stages = [twins[stage] for stage in sch.stages]
+    new.groups = [twins[group] for group in sch.groups]
+    new.stage_map = {op: twins[stage] for op, stage in sch.stage_map.items()}
+    new.schedule_record, new.primitive_record = list(sch.schedule_record), list(sch.primitive_record)
+    return new
+
+
+def normalize(sch: Schedule) -> Schedule:
+    """The schedule in its plain form; the one given stays as it is."""
+    new = copied(sch)
+    for stage in new.stages:
+        if stage.attach_type == INLINE:
+            _inline(new, stage)
+    for stage in [*new.stages, *new.groups]:
+        if stage.attach_type == SCOPE and stage.attach_stage is not None and stage.attach_ivar is not None:
+            stage.attach_ivar = current_axis(stage.attach_stage, stage.attach_ivar)
+    for stage in new.stages:
+        _rebase(stage)
+    return new
+
+
+def current_axis(stage: Stage, axis: IterVar) -> IterVar:
+    """The loop that an axis has become: the inner one of a split, the whole of a fuse."""
+    for relation in stage.relations:
+        used, given = parts_of(relation)
+        if axis in used and not isinstance(relation, Transform):
+            axis = given[-1]
+    return axis
+
+
+class _Inlined(BodyRewriter):
+    """Loads of one tensor become its value there."""
+
+    def __init__(self, tensor: Tensor, op: ComputeOp) -> None:
+        super().__init__()
+        self.tensor, self.op = tensor, op
+        self.count = 0
+
+    def visit_ProducerLoad(self, load: ProducerLoad) -> Expr:
+        indices = [self.visit(index) for index in load.indices]
+        if load.producer is not self.tensor:
+            return ProducerLoad(load.producer, tuple(indices))
+        self.count += 1
+        pairs = zip(self.op.axis, indices, strict=True)
+        values: Mapping[Var, Expr] = {axis.var: cast(index, axis.var.dtype) for axis, index in pairs}
+        made: Expr = BodyRewriter(values).visit(self.op.body[0])
+        return made
+
+
+def _inline(sch: Schedule, stage: Stage) -> None:
+    op = stage.op
+    if not isinstance(op, ComputeOp) or op.num_outputs > 1 or op.reduce_axis:
+        raise CannotInline(stage.name, "is no te.compute of one output", "inline such computes only")
+    tensor = op.output(0)
+    change: dict[Tensor, Tensor] = {}
+    for reader in sch.stages:
+        if isinstance(reader.op, ComputeOp) and any([read is tensor for read in reader.op.input_tensors]):
+            old = reader.op
+            new = with_body(old, rewrite_body(old, _Inlined(tensor, op)))
+            change.update({old.output(k): new.output(k) for k in range(old.num_outputs)})
+            sch.set_op(reader, new)
+    sch.retarget(change)
+    stage.attach_type = INLINED_ALREADY
+
+
+def _rebase(stage: Stage) -> None:
+    """Axes that do not begin at 0 are followed by ones that do."""
+    for axis in list(stage.leaf_iter_vars):
+        low = axis.dom.min if axis.dom is not None else None
+        if low is None or (isinstance(low, IntImm) and low.value == 0) or axis.dom is None:
+            continue
+        extent = axis.dom.extent
+        domain = Range.from_min_extent(const(0, extent.dtype), extent)
+        rebased = IterVar(domain, Var(axis.var.name, axis.var.dtype), axis.iter_type)
+        stage.leaf_iter_vars[stage.leaf_iter_vars.index(axis)] = rebased
+        stage.all_iter_vars.append(rebased)
+        stage.relations.append(Rebase(axis, rebased))
+        if axis in stage.iter_var_attrs:
+            stage.iter_var_attrs[rebased] = stage.iter_var_attrs[axis]

@@ -1,0 +1,272 @@
+"""blockize: a nest, or blocks in a row, as one block over whole tiles."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import loopwright
+from loopwright.evaluator import evaluate
+from loopwright.schedule import Schedule
+from loopwright.schedule.errors import BadStepArgument, NotSupported
+from loopwright.schedule.primitives.blockize import NotInARow, TileNotWhole
+from loopwright.script import tir as T
+from tests.schedule.steps import chain, check, matmul, refused
+
+
+@T.prim_func
+def double(A: T.Buffer((8, 12)), B: T.Buffer((8, 12))):
+    for i, j in T.grid(8, 12):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = A[vi, vj] * 2.0
+
+
+def test_a_tile_of_a_plain_block():
+    sch = Schedule(double)
+    i, j = sch.get_loops("B")
+    i_0, i_1 = sch.split(i, [None, 4])
+    j_0, j_1 = sch.split(j, [None, 6])
+    sch.reorder(i_0, j_0, i_1, j_1)
+    outer = sch.blockize(i_1)
+
+    @T.prim_func
+    def expected(A: T.Buffer((8, 12)), B: T.Buffer((8, 12))):
+        for i_0, j_0 in T.grid(2, 2):
+            with T.block("B_o"):
+                vi_o, vj_o = T.axis.remap("SS", [i_0, j_0])
+                T.reads(A[vi_o * 4 : vi_o * 4 + 4, vj_o * 6 : vj_o * 6 + 6])
+                T.writes(B[vi_o * 4 : vi_o * 4 + 4, vj_o * 6 : vj_o * 6 + 6])
+                for i_1, j_1 in T.grid(4, 6):
+                    with T.block("B"):
+                        vi = T.axis.spatial(8, vi_o * 4 + i_1)
+                        vj = T.axis.spatial(12, vj_o * 6 + j_1)
+                        T.reads(A[vi, vj])
+                        T.writes(B[vi, vj])
+                        B[vi, vj] = A[vi, vj] * 2.0
+
+    check(sch, double, expected)
+    assert sch.get(outer).name_hint == "B_o"
+    assert [loop.name for loop in sch.get_loops(outer)] == ["i_0", "j_0"]
+    assert [loop.name for loop in sch.get_loops("B")] == ["i_1", "j_1"]
+
+
+def tiled(m: int = 8, n: int = 12, k: int = 6) -> tuple[Schedule, list]:
+    sch = Schedule(matmul(m, n, k))
+    i, j, r = sch.get_loops("C")
+    parts = [*sch.split(i, [None, 4]), *sch.split(j, [None, 6]), *sch.split(r, [None, 3])]
+    i_0, i_1, j_0, j_1, k_0, k_1 = parts
+    sch.reorder(i_0, j_0, k_0, i_1, j_1, k_1)
+    return sch, [i_0, j_0, k_0, i_1, j_1, k_1]
+
+
+def test_the_start_value_moves_out_with_the_reduction():
+    sch, loops = tiled()
+    outer = sch.blockize(loops[3])
+
+    @T.prim_func
+    def expected(A: T.Buffer((8, 6)), B: T.Buffer((6, 12)), C: T.Buffer((8, 12))):
+        T.func_attr({"tir.noalias": True})
+        for i_0, j_0, k_0 in T.grid(2, 2, 2):
+            with T.block("C_o"):
+                vi_o, vj_o, vk_o = T.axis.remap("SSR", [i_0, j_0, k_0])
+                T.reads(
+                    A[vi_o * 4 : vi_o * 4 + 4, vk_o * 3 : vk_o * 3 + 3],
+                    B[vk_o * 3 : vk_o * 3 + 3, vj_o * 6 : vj_o * 6 + 6],
+                )
+                T.writes(C[vi_o * 4 : vi_o * 4 + 4, vj_o * 6 : vj_o * 6 + 6])
+                with T.init():
+                    for i_1_init, j_1_init in T.grid(4, 6):
+                        with T.block("C_init"):
+                            vi = T.axis.spatial(8, vi_o * 4 + i_1_init)
+                            vj = T.axis.spatial(12, vj_o * 6 + j_1_init)
+                            T.reads()
+                            T.writes(C[vi, vj])
+                            C[vi, vj] = T.float32(0)
+                for i_1, j_1, k_1 in T.grid(4, 6, 3):
+                    with T.block("C"):
+                        vi = T.axis.spatial(8, vi_o * 4 + i_1)
+                        vj = T.axis.spatial(12, vj_o * 6 + j_1)
+                        vk = T.axis.reduce(6, vk_o * 3 + k_1)
+                        T.reads(C[vi, vj], A[vi, vk], B[vk, vj])
+                        T.writes(C[vi, vj])
+                        C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]
+
+    check(sch, matmul(8, 12, 6), expected)
+    assert sch.get(outer).name_hint == "C_o"
+
+
+def test_later_steps_are_proved_as_before():
+    sch, (i_0, j_0, k_0, i_1, j_1, k_1) = tiled()
+    sch.blockize(i_1)
+    sch.reorder(k_0, i_0)
+    sch.parallel(j_0)
+    sch.reorder(k_1, i_1)
+    sch.vectorize(j_1)
+    check(sch, matmul(8, 12, 6))
+    a, b = np.random.default_rng(0).integers(0, 9, (2, 8, 6)).astype("float32")[0], np.ones((6, 12), "float32")
+    c, d = np.zeros((8, 12), "float32"), np.zeros((8, 12), "float32")
+    loopwright.build(sch.mod)(a, b, c)
+    evaluate(matmul(8, 12, 6), a, b, d)
+    np.testing.assert_array_equal(c, d)
+
+
+def test_a_start_value_of_a_tile_as_a_block_of_its_own():
+    sch, (i_0, j_0, k_0, i_1, *_) = tiled()
+    outer = sch.blockize(i_1)
+    sch.decompose_reduction(outer, k_0)
+    check(sch, matmul(8, 12, 6))
+
+
+def test_a_whole_reduction_in_one_tile():
+    sch = Schedule(matmul(4, 6, 5))
+    i, j, k = sch.get_loops("C")
+    sch.blockize(j)
+    check(sch, matmul(4, 6, 5))
+
+
+def test_axes_of_one_iteration():
+    sch = Schedule(matmul(4, 6, 5))
+    outer = sch.blockize(sch.get_loops("C")[1])
+    assert [axis.var.name for axis in sch.get(outer).iter_vars] == ["v_i_o", "v_j_o", "v_k_o"]
+    sch = Schedule(matmul(4, 6, 5))
+    outer = sch.blockize(sch.get_loops("C")[1], preserve_unit_iters=False)
+    assert [axis.var.name for axis in sch.get(outer).iter_vars] == ["v_i_o"]
+    check(sch, matmul(4, 6, 5))
+
+
+def test_a_block_without_loops():
+    sch = Schedule(double)
+    outer = sch.blockize(["B"])
+    check(sch, double)
+    assert [int(axis.dom.extent) for axis in sch.get(outer).iter_vars] == [8, 12]
+    again = Schedule(double)
+    again.blockize("B")
+    check(again, double)
+
+
+def test_a_guard_outside_stays_outside():
+    @T.prim_func
+    def guarded(A: T.Buffer((10, 4), "int32"), B: T.Buffer((10, 4), "int32")):
+        for i, j in T.grid(12, 4):
+            with T.block("B"):
+                vi = T.axis.spatial(10, i)
+                vj = T.axis.spatial(4, j)
+                T.where(i < 10)
+                B[vi, vj] = A[vi, vj]
+
+    sch = Schedule(guarded)
+    sch.blockize(sch.get_loops("B")[1])
+    check(sch, guarded)
+
+
+def test_blocks_in_a_row():
+    @T.prim_func
+    def two(A: T.Buffer((8, 8)), D: T.Buffer((8, 8))):
+        B = T.alloc_buffer((8, 8))
+        for i, j_0 in T.grid(8, 2):
+            for j_1 in range(4):
+                with T.block("B"):
+                    vi = T.axis.spatial(8, i)
+                    vj = T.axis.spatial(8, j_0 * 4 + j_1)
+                    B[vi, vj] = A[vi, vj] + 1.0
+            for j_1 in range(4):
+                with T.block("D"):
+                    vi = T.axis.spatial(8, i)
+                    vj = T.axis.spatial(8, j_0 * 4 + j_1)
+                    D[vi, vj] = B[vi, vj] * 2.0
+
+    sch = Schedule(two)
+    outer = sch.blockize([sch.get_block("B"), sch.get_block("D")])
+
+    @T.prim_func
+    def expected(A: T.Buffer((8, 8)), D: T.Buffer((8, 8))):
+        B = T.alloc_buffer((8, 8))
+        for i, j_0 in T.grid(8, 2):
+            with T.block("outer_B_D_"):
+                vi_o, vj_o = T.axis.remap("SS", [i, j_0])
+                T.reads(A[vi_o, vj_o * 4 : vj_o * 4 + 4], B[vi_o, vj_o * 4 : vj_o * 4 + 4])
+                T.writes(B[vi_o, vj_o * 4 : vj_o * 4 + 4], D[vi_o, vj_o * 4 : vj_o * 4 + 4])
+                for j_1 in range(4):
+                    with T.block("B"):
+                        vi = T.axis.spatial(8, vi_o)
+                        vj = T.axis.spatial(8, vj_o * 4 + j_1)
+                        T.reads(A[vi, vj])
+                        T.writes(B[vi, vj])
+                        B[vi, vj] = A[vi, vj] + 1.0
+                for j_1 in range(4):
+                    with T.block("D"):
+                        vi = T.axis.spatial(8, vi_o)
+                        vj = T.axis.spatial(8, vj_o * 4 + j_1)
+                        T.reads(B[vi, vj])
+                        T.writes(D[vi, vj])
+                        D[vi, vj] = B[vi, vj] * 2.0
+
+    check(sch, two, expected)
+    assert sch.get(outer).name_hint == "outer_B_D_"
+
+
+def test_reductions_in_a_row():
+    before = chain(4, 5, 3, 2)
+    sch = Schedule(before)
+    sch.blockize(["D", "E"])
+    check(sch, before)
+
+
+# --- refusals -----------------------------------------------------------------------------------------------------
+
+
+def test_tiles_that_do_not_divide():
+    sch = Schedule(double)
+    i, j = sch.get_loops("B")
+    j_0, j_1 = sch.split(j, [None, 5])
+    message = r"the guard j_0 \* 5 \+ j_1 < 12 .* cuts tiles over the loops j_1 short"
+    refused(sch, TileNotWhole, message, "blockize", j_1)
+
+
+def test_loops_of_a_tile_must_be_inside():
+    sch = Schedule(double)
+    i, j = sch.get_loops("B")
+    j_0, j_1 = sch.split(j, [None, 6])
+    sch.reorder(j_1, j_0)
+    error = refused(sch, TileNotWhole, "axis vj = j_0 \\* 6 \\+ j_1 of block 'B' does not divide", "blockize", j_0)
+    assert error.fields["block"] == "B"
+
+
+def test_loops_with_several_blocks():
+    sch = Schedule(chain())
+    m = sch.get_loops("D")[0]
+    sch.compute_at("E", sch.get_loops("F")[0])
+    refused(sch, NotSupported, "must hold loops and one block; its blocks are: E, F", "blockize", sch.get_loops("F")[0])
+    sch.blockize(m)
+
+
+def test_blocks_that_do_not_stand_in_a_row():
+    sch = Schedule(chain())
+    refused(sch, NotInARow, "blocks D, F do not stand one right after the other", "blockize", ["D", "F"])
+    outer = sch.blockize(sch.get_loops("D")[1])
+    assert sch.get(outer).name_hint == "D_o"
+    refused(sch, NotInARow, "stand in different blocks", "blockize", ["D", "E"])
+
+
+def test_a_reduction_that_goes_on_outside_of_a_row():
+    @T.prim_func
+    def two(A: T.Buffer((4, 8), "int32"), B: T.Buffer(4, "int32"), D: T.Buffer((4, 8), "int32")):
+        for i, k in T.grid(4, 8):
+            with T.block("B"):
+                vi, vk = T.axis.remap("SR", [i, k])
+                with T.init():
+                    B[vi] = 0
+                B[vi] = B[vi] + A[vi, vk]
+            with T.block("D"):
+                vi, vk = T.axis.remap("SS", [i, k])
+                D[vi, vk] = A[vi, vk]
+
+    sch = Schedule(two)
+    refused(sch, TileNotWhole, "the reduction of block 'B' goes on over loops outside", "blockize", ["B", "D"])
+
+
+@pytest.mark.parametrize("target", [[], 3])
+def test_what_is_no_loop_and_no_blocks(target):
+    sch = Schedule(double)
+    refused(sch, BadStepArgument, "expected a loop, or a list of blocks", "blockize", target)

@@ -1,0 +1,126 @@
+"""Replays are proved once, what they end with against what they began with; a doubt is looked into step by step."""
+
+from __future__ import annotations
+
+import pytest
+
+from loopwright import tir
+from loopwright.schedule import Schedule, ScheduleError, deferred
+from loopwright.schedule import schedule as engine
+from loopwright.schedule.errors import WouldChangeValues
+from tests.schedule.steps import chain, matmul, same_program
+from tests.schedule.test_unroll_and_jam import diagonal
+
+
+@pytest.fixture
+def proofs(monkeypatch):
+    """How often the engine proves one step, and how often a stretch of them."""
+    counts = {"steps": 0, "stretches": 0}
+    step_by_step, as_a_whole = engine.find_mismatch, deferred.find_mismatch
+
+    def one(*args):
+        counts["steps"] += 1
+        return step_by_step(*args)
+
+    def many(*args):
+        counts["stretches"] += 1
+        return as_a_whole(*args)
+
+    monkeypatch.setattr(engine, "find_mismatch", one)
+    monkeypatch.setattr(deferred, "find_mismatch", many)
+    return counts
+
+
+def scheduled(function) -> Schedule:
+    sch = tir.Schedule(function)
+    copy = sch.cache_read("D", 0, "global")
+    sch.compute_at("D", sch.get_loops("E")[0])
+    sch.split(sch.get_loops("E")[1], [None, 2], tail="peel")
+    sch.reorder_block_iter_var("F", [1, 0, 2])
+    sch.unroll_and_jam(sch.get_loops("F")[0], 2)
+    sch.compute_at(copy, sch.get_loops("D")[0])
+    sch.parallel(sch.get_loops("E")[0])
+    return sch
+
+
+def test_one_proof_for_a_chain_of_steps(proofs):
+    before = chain()
+    sch = scheduled(before)
+    done = dict(proofs)
+    assert done["steps"] >= 4 and done["stretches"] == 0
+    again = Schedule(before)
+    sch.trace.apply_to_schedule(again)
+    assert proofs["steps"] == done["steps"] and proofs["stretches"] == 1
+    same_program(again.mod["main"], sch.mod["main"])
+    assert again.is_proved and again.trace.as_python() == sch.trace.as_python()
+
+
+def test_steps_with_reasons_of_their_own_end_a_stretch(proofs):
+    before = chain()
+    sch = tir.Schedule(before)
+    sch.compute_at("D", sch.get_loops("E")[0])
+    sch.transform_layout("E", "E", lambda i, j: (j, i))
+    sch.cache_write("F", 0, "local")
+    sch.reverse_compute_at("F_local", sch.get_loops("F")[0])
+    again = Schedule(before)
+    sch.trace.apply_to_schedule(again)
+    assert proofs["stretches"] == 2
+    same_program(again.mod["main"], sch.mod["main"])
+
+
+def test_the_culprit_is_found_step_by_step():
+    sch = Schedule(diagonal, enable_check=False)
+    i, j = sch.get_loops("A")
+    sch.annotate(i, "note", 1)
+    sch.reorder(j, i)
+    sch.unroll(j)
+    other = Schedule(diagonal)
+    with pytest.raises(WouldChangeValues, match="reorder would change a value") as caught:
+        sch.trace.apply_to_schedule(other)
+    assert "reads A" in caught.value.why
+    assert [inst.kind for inst in other.trace.insts] == ["GetBlock", "GetLoops", "Annotate"]  # as far as it was right
+
+
+def test_there_and_back_is_right_as_a_whole():
+    sch = Schedule(diagonal, enable_check=False)
+    i, j = sch.get_loops("A")
+    sch.reorder(j, i)  # wrong
+    sch.reorder(i, j)  # and right again
+    other = Schedule(diagonal)
+    sch.trace.apply_to_schedule(other)
+    assert other.is_proved
+    same_program(other.mod["main"], diagonal)
+
+
+def test_races_are_looked_for_at_the_end():
+    sch = Schedule(matmul(), enable_check=False)
+    sch.parallel(sch.get_loops("C")[2])
+    other = Schedule(matmul())
+    with pytest.raises(ScheduleError, match="iterations that run at the same time would touch the same cell"):
+        sch.trace.apply_to_schedule(other)
+    assert len(other.trace.insts) == 2
+
+
+def test_a_copy_that_became_a_computation_is_no_copy():
+    """cache_write, then the block folded into its copy: names no longer tell what the copy holds."""
+    before = chain()
+    sch = tir.Schedule(before)
+    sch.cache_read("E", 0, "global")
+    sch.reverse_compute_inline("E")
+    again = Schedule(before)
+    sch.trace.apply_to_schedule(again)
+    same_program(again.mod["main"], sch.mod["main"])
+    assert again.is_proved
+
+
+def test_random_numbers_are_drawn_alike_after_a_doubt():
+    def tiles(sch):
+        return sch.sample_perfect_tile(sch.get_loops("C")[0], 2)
+
+    sch = Schedule(matmul(48, 4, 4), enable_check=False)
+    tiles(sch)
+    sch.parallel(sch.get_loops("C")[2])
+    sch.trace.decisions.clear()
+    with pytest.raises(ScheduleError):
+        sch.trace.apply_to_schedule(one := Schedule(matmul(48, 4, 4), seed=5))
+    assert tiles(Schedule(matmul(48, 4, 4), seed=5)) == list(one.trace.insts[2].outputs)

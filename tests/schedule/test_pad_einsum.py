@@ -1,0 +1,151 @@
+"""pad_einsum: a sum of products runs over padded axes, on padded copies of its operands."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import loopwright
+from loopwright import te, tir
+from loopwright.evaluator import evaluate
+from loopwright.ir.verifier import verify
+from loopwright.schedule.errors import BadStepArgument, NotSupported
+from loopwright.schedule.primitives.pad_einsum import NotEinsum
+from loopwright.script import tir as T
+from tests.schedule.steps import assert_same_numbers, chain, check_replay, matmul, refused, same_program
+
+
+def test_operands_are_padded():
+    before = matmul(6, 5, 4)
+    sch = tir.Schedule(before)
+    sch.pad_einsum("C", [4, 1, 3])
+
+    @T.prim_func
+    def expected(A: T.Buffer((6, 4)), B: T.Buffer((4, 5)), C: T.Buffer((6, 5))):
+        T.func_attr({"tir.noalias": True})
+        C_pad = T.alloc_buffer((8, 5))
+        A_pad = T.alloc_buffer((8, 6))
+        B_pad = T.alloc_buffer((6, 5))
+        for ax0, ax1 in T.grid(8, 6):
+            with T.block("A_pad"):
+                v0, v1 = T.axis.remap("SS", [ax0, ax1])
+                T.reads(A[v0, v1])
+                T.writes(A_pad[v0, v1])
+                A_pad[v0, v1] = T.if_then_else(v0 < 6 and v1 < 4, A[v0, v1], T.float32(0))
+        for ax0, ax1 in T.grid(6, 5):
+            with T.block("B_pad"):
+                v0, v1 = T.axis.remap("SS", [ax0, ax1])
+                T.reads(B[v0, v1])
+                T.writes(B_pad[v0, v1])
+                B_pad[v0, v1] = T.if_then_else(v0 < 4, B[v0, v1], T.float32(0))
+        for i, j, k in T.grid(8, 5, 6):
+            with T.block("C"):
+                vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+                T.reads(A_pad[vi, vk], B_pad[vk, vj])
+                T.writes(C_pad[vi, vj])
+                with T.init():
+                    C_pad[vi, vj] = T.float32(0)
+                C_pad[vi, vj] = C_pad[vi, vj] + A_pad[vi, vk] * B_pad[vk, vj]
+        for ax0, ax1 in T.grid(6, 5):
+            with T.block("C_pad"):
+                v0, v1 = T.axis.remap("SS", [ax0, ax1])
+                T.reads(C_pad[v0, v1])
+                T.writes(C[v0, v1])
+                C[v0, v1] = C_pad[v0, v1]
+
+    verify(sch.mod["main"])
+    same_program(sch.mod["main"], expected)
+    check_replay(sch, before)
+    assert_same_numbers(sch.mod["main"], before)
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 1), (3, 4, 5), (7, 8, 9)])
+@pytest.mark.parametrize("padding", [[4, 4, 4], [8, 1, 2], [1, 16, 1]])
+def test_bit_for_bit(shape, padding):
+    """Sums of products of zeros change nothing, not even the sign of a zero, nor where infinities are about."""
+    before = matmul(*shape)
+    sch = tir.Schedule(before)
+    sch.pad_einsum("C", padding)
+    random = np.random.default_rng(1)
+    m, n, k = shape
+    A, B = random.standard_normal((m, k)).astype("float32"), random.standard_normal((k, n)).astype("float32")
+    A[0, 0], B[-1, -1] = np.inf, -0.0
+    for run in (lambda function: lambda *arrays: evaluate(function, *arrays), loopwright.build):
+        one, other = np.zeros((m, n), "float32"), np.zeros((m, n), "float32")
+        run(before)(A, B, one)
+        run(sch.mod["main"])(A, B, other)
+        assert one.tobytes() == other.tobytes()
+
+
+def test_multiples_already_change_nothing():
+    before = matmul(8, 8, 8)
+    sch = tir.Schedule(before)
+    sch.pad_einsum("C", [4, 8, 2])
+    same_program(sch.mod["main"], before)
+
+
+def test_in_the_middle_of_a_chain():
+    before = chain()
+    sch = tir.Schedule(before)
+    sch.pad_einsum("D", [8, 8, 8])
+    sch.pad_einsum("E", [8, 8])
+    sch.pad_einsum("F", [8, 8, 8])
+    check_replay(sch, before)
+    A, B, C = (np.random.default_rng(0).standard_normal(s).astype("float32") for s in [(4, 3), (3, 5), (5, 2)])
+    one, other = np.zeros((4, 2), "float32"), np.zeros((4, 2), "float32")
+    evaluate(before, A, B, C, one)
+    evaluate(sch.mod["main"], A, B, C, other)
+    assert one.tobytes() == other.tobytes()
+
+
+@T.prim_func
+def no_start(A: T.Buffer((4, 3)), S: T.Buffer(4)):
+    for i, k in T.grid(4, 3):
+        with T.block("S"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            S[vi] = S[vi] + A[vi, vk]
+
+
+@T.prim_func
+def last_wins(A: T.Buffer((4, 3)), S: T.Buffer(4)):
+    for i, k in T.grid(4, 3):
+        with T.block("S"):
+            vi, vk = T.axis.remap("SS", [i, k])
+            S[vi] = A[vi, vk]
+
+
+@T.prim_func
+def part(A: T.Buffer(4), S: T.Buffer(6)):
+    for i in range(4):
+        with T.block("S"):
+            vi = T.axis.spatial(4, i)
+            S[vi] = A[vi]
+
+
+def test_what_is_refused():
+    sch = tir.Schedule(matmul())
+    refused(sch, BadStepArgument, r"padding is \[4, 4\], and block 'C' has 3 axes", "pad_einsum", "C", [4, 4])
+    refused(sch, BadStepArgument, r"padding is \[4, 4, 0\]", "pad_einsum", "C", [4, 4, 0])
+    A = te.placeholder((9,), name="A")
+    B = te.compute((7,), lambda i: A[i + 2], name="B")
+    window = tir.Schedule(te.create_prim_func([A, B]))
+    refused(window, NotEinsum, r"uses the index v_i \+ 2, which is no single axis", "pad_einsum", "B", [4])
+    refused(tir.Schedule(no_start), NotEinsum, "goes on from what S holds already", "pad_einsum", "S", [8, 1])
+    refused(tir.Schedule(last_wins), NotEinsum, "at other indices than its data axes", "pad_einsum", "S", [1, 8])
+    refused(tir.Schedule(part), NotEinsum, "does not write all of S", "pad_einsum", "S", [8])
+    k = te.reduce_axis((0, 3), "k")
+    P = te.placeholder((4, 3), name="P")
+    Q = te.placeholder((4,), name="Q")
+    largest = te.compute((4,), lambda i: te.max(P[i, k], axis=k), name="M")
+    sch = tir.Schedule(te.create_prim_func([P, largest]))
+    refused(sch, NotEinsum, "no sum of products|does not start", "pad_einsum", "M", [1, 4])
+    k = te.reduce_axis((0, 3), "k")
+    scaled = te.compute((4,), lambda i: te.sum(P[i, k] * Q[i], axis=k), name="S")
+    refused(tir.Schedule(te.create_prim_func([P, Q, scaled])), NotEinsum, "multiplies with Q, which has no axis v_k",
+            "pad_einsum", "S", [1, 4])  # fmt: skip
+    split = tir.Schedule(matmul())
+    split.split(split.get_loops("C")[0], [None, 2])
+    refused(split, NotEinsum, "does not stand alone in a nest of one loop an axis", "pad_einsum", "C", [4, 4, 4])
+    kinds = tir.Schedule(matmul())
+    kinds.parallel(kinds.get_loops("C")[0])
+    refused(kinds, NotSupported, "loop i is parallel", "pad_einsum", "C", [4, 4, 4])

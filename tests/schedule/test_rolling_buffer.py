@@ -1,0 +1,126 @@
+"""rolling_buffer: iterations that need overlapping rows keep them in a circular buffer."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import loopwright
+from loopwright import te, tir
+from loopwright.schedule.buffers import NotOurMemory
+from loopwright.schedule.errors import BadStepArgument, WouldChangeValues
+from loopwright.schedule.primitives.rolling_buffer import NothingRolls
+from loopwright.script import tir as T
+from tests.schedule.steps import assert_same_numbers, check, matmul, refused
+
+
+def stencil(n: int = 16, taps: int = 3):
+    A = te.placeholder((n + taps - 1,), name="A")
+    B = te.compute((n + taps - 1,), lambda i: A[i] + 1.0, name="B")
+    C = te.compute((n,), lambda i: sum([B[i + k] for k in range(taps)], start=B[i]), name="C")
+    return te.create_prim_func([A, C])
+
+
+def tiled(before, tile: int = 4):
+    sch = tir.Schedule(before)
+    i_0, _ = sch.split(sch.get_loops("C")[0], [None, tile])
+    sch.compute_at("B", i_0)
+    return sch
+
+
+def test_a_circular_buffer():
+    before = stencil(16)
+    sch = tiled(before)
+    sch.rolling_buffer("B", 0)
+
+    @T.prim_func
+    def expected(A: T.Buffer(18), C: T.Buffer(16)):
+        T.func_attr({"tir.noalias": True})
+        B = T.alloc_buffer((6,))
+        for i_0 in range(4):
+            for ax0 in range(6):
+                with T.block("B"):
+                    vi = T.axis.opaque(18, i_0 * 4 + ax0)
+                    T.where(i_0 < 1 or ax0 >= 2)
+                    T.reads(A[vi])
+                    T.writes(B[vi % 6])
+                    B[vi % 6] = A[vi] + T.float32(1)
+            for i_1 in range(4):
+                with T.block("C"):
+                    vi = T.axis.spatial(16, i_0 * 4 + i_1)
+                    T.reads(B[0:6])
+                    T.writes(C[vi])
+                    C[vi] = B[vi % 6] + B[vi % 6] + B[(vi + 1) % 6] + B[(vi + 2) % 6]
+
+    check(sch, before, expected)
+    assert_same_numbers(sch.mod["main"], before)
+
+
+@pytest.mark.parametrize(("n", "tile", "taps"), [(2, 1, 2), (5, 2, 2), (7, 4, 3), (13, 4, 4), (8, 1, 3), (9, 3, 2)])
+def test_odd_sizes(n, tile, taps):
+    before = stencil(n, taps)
+    sch = tiled(before, tile)
+    sch.rolling_buffer("B", "B")
+    check(sch, before)
+
+
+@pytest.mark.parametrize("size", [6, 7, 8, 16])
+def test_more_rows_than_needed(size):
+    before = stencil(16)
+    sch = tiled(before)
+    sch.rolling_buffer("B", 0, size)
+    check(sch, before)
+
+
+@pytest.mark.parametrize(("size", "row"), [(1, 5), (2, 4), (5, 5)])
+def test_too_few_rows_are_refused_with_a_witness(size, row):
+    sch = tiled(stencil(16))
+    error = refused(sch, WouldChangeValues, "rolling_buffer would change a value", "rolling_buffer", "B", 0, size)
+    assert f"iteration (v_i={row}) of B has overwritten what iteration (v_i=0) of B wrote" in error.why
+
+
+def test_two_dimensions():
+    n = 6
+    A = te.placeholder((n + 2, n + 2), name="A")
+    B = te.compute((n + 2, n + 2), lambda i, j: A[i, j] + 1.0, name="B")
+    C = te.compute((n, n), lambda i, j: B[i, j] + B[i + 2, j + 2], name="C")
+    before = te.create_prim_func([A, C])
+    sch = tir.Schedule(before)
+    i, j = sch.get_loops("C")
+    i_0, i_1 = sch.split(i, [None, 2])
+    j_0, j_1 = sch.split(j, [None, 3])
+    sch.reorder(i_0, j_0, i_1, j_1)
+    sch.compute_at("B", j_0)
+    sch.rolling_buffer("B", 0)
+    buffer = sch.get(sch.get_block("B")).writes[0].buffer
+    assert [int(extent) for extent in buffer.shape] == [4, 8]  # rows roll along i_0, columns stay
+    check(sch, before)
+
+
+def test_it_runs_natively():
+    before = stencil(64)
+    sch = tiled(before, 8)
+    sch.rolling_buffer("B", 0)
+    A, one, other = np.arange(66, dtype="float32"), np.zeros(64, "float32"), np.zeros(64, "float32")
+    loopwright.build(before)(A, one)
+    loopwright.build(sch.mod)(A, other)
+    np.testing.assert_array_equal(one, other)
+
+
+def test_the_iterations_depend_on_each_other_now():
+    sch = tiled(stencil(16))
+    sch.rolling_buffer("B", 0)
+    with pytest.raises(tir.ScheduleError, match="same cell"):
+        sch.parallel(sch.get_loops("C")[0])
+
+
+def test_what_is_refused():
+    sch = tir.Schedule(stencil(16))
+    refused(sch, NothingRolls, "there is no loop around all uses of B", "rolling_buffer", "B", 0)
+    refused(sch, NotOurMemory, "C is an argument", "rolling_buffer", "C", 0)
+    refused(sch, BadStepArgument, "size is 0", "rolling_buffer", "B", 0, 0)
+    whole = tiled(stencil(16, 1))
+    refused(
+        whole, NothingRolls, "loops i_0 around all uses of B have no iterations that share", "rolling_buffer", "B", 0
+    )
+    refused(tir.Schedule(matmul()), NotOurMemory, "C is an argument", "rolling_buffer", "C", 0)
