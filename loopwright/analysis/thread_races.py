@@ -392,10 +392,11 @@ def before(a: Sequence[int | str], b: Sequence[int | str]) -> str | None:
     return f"({' or '.join([f'({case})' for case in cases])})" if cases else None
 
 
-def may_meet(program: Program, one: Access, other: Access, at_once: bool = False) -> bool:
+def may_meet(program: Program, one: Access, other: Access, free: set[Var] | None = None) -> bool:
     """Whether two threads of one block may touch one cell by two accesses, at whatever time; yes where that is not known.
 
-    All loops but those over blocks run freely; or, `at_once`, all but those over threads stand still.
+    All loops but those over blocks run freely; with `free`, only those over threads and those that count with its
+    variables do.
     """
     if one.cell[0].data in program.unknown:
         return True
@@ -404,8 +405,9 @@ def may_meet(program: Program, one: Access, other: Access, at_once: bool = False
     def named(loops: Sequence[Loop], letter: str) -> dict[Var, str]:
         found = {}
         for k, loop in enumerate(loops):
-            stands = loop in one.instance.loops and loop in other.instance.loops and not is_thread_tag(loop.thread_tag)
-            found[loop.var] = f"o{k}" if is_block_tag(loop.thread_tag) or (at_once and stands) else f"{letter}{k}"
+            is_free = free is None or loop.var in free or loop not in one.instance.loops
+            stands = is_block_tag(loop.thread_tag) or not (is_free or is_thread_tag(loop.thread_tag))
+            found[loop.var] = f"o{k}" if stands else f"{letter}{k}"
         return found
 
     first, second = named(one.loops, "i"), named(other.loops, "j")

@@ -11,6 +11,7 @@ exists once for each thread or block: its pointer is set again whenever another 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 from loopwright.analysis.thread_axes import (
@@ -27,7 +28,7 @@ from loopwright.analysis.thread_axes import (
     scope_of,
     tag_of,
 )
-from loopwright.evaluator.errors import BarrierDivergence, ThreadRace, element
+from loopwright.evaluator.errors import BarrierDivergence, ThreadRace, UninitialisedRead, element
 from loopwright.evaluator.lockstep import LockstepCompiler
 from loopwright.evaluator.places import Place, Run
 from loopwright.evaluator.statements import OnStep
@@ -133,8 +134,10 @@ class ThreadCompiler(LockstepCompiler):
         tag = tag_of(node)
         if is_block_tag(tag):
             return self._blocks(node)
-        if not is_thread_tag(tag) or self.axes:
+        if not is_thread_tag(tag):
             return None
+        if self.axes:
+            return self._turns(node) if is_virtual_tag(tag) else None
         if self.in_lockstep:
             raise NotBuilt("evaluation of thread loops inside vectorized loops")
         frame, first = self.frame, len(self.frame)
@@ -150,6 +153,24 @@ class ThreadCompiler(LockstepCompiler):
             self.current = before
             for memory in outside:
                 memory.switch(before)
+
+        return run
+
+    def _turns(self, node: For | AttrStmt) -> Run:
+        """Virtual threads that one thread runs between barriers, one after the other."""
+        axis, frame = axis_of(node), self.frame
+        low, extent = self._bounds(node)
+        slots = self._axis_slots(node)
+        body = self.inside(axis.var, lambda: self.visit(node.body))
+
+        def run() -> None:
+            name, begin = self.interval.now, low()
+            for value in range(begin, begin + extent()):
+                self.interval.now = f"{name[:-1]}, {axis.var.name}={value})"
+                for slot in slots:
+                    frame[slot] = value
+                body()
+            self.interval.now = name
 
         return run
 
@@ -333,8 +354,15 @@ class ThreadCompiler(LockstepCompiler):
         run = self._as_thread(self.visit(stmt))
 
         def each(threads: Threads) -> None:
-            for thread in threads:
-                run(thread)
+            for k, thread in enumerate(threads):
+                try:
+                    run(thread)
+                except UninitialisedRead:
+                    # Is it a thread still to come that writes the cell? Then that is what is wrong.
+                    for later in threads[k + 1 :]:
+                        with suppress(UninitialisedRead):
+                            run(later)
+                    raise
 
         return each
 

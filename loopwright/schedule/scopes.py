@@ -94,8 +94,9 @@ class _ScopedReductions(Visitor):
         self.visit(allocation.body)
 
     def visit_Block(self, block: Block) -> None:
-        if block.init is not None and any([region.buffer.data in self.scoped for region in block.writes]):
-            self.found = True
+        if block.init is not None:
+            scoped = any([region.buffer.data in self.scoped for region in block.writes])
+            self.found = self.found or scoped or bool(block.alloc_buffers)  # which an init must not use
         self.visit(block.body)
 
     def visit_Stmt(self, statement: Stmt) -> None:

@@ -15,7 +15,7 @@ class Proof(Enum):
     """What has to be shown for a step."""
 
     ORDER_KEPT = "every instance runs once, in the same order: nothing to show"
-    LEMMA = "the order changes, but only of instances that have nothing to do with each other (`lemmas.py`)"
+    LEMMA = "a general reason says that no value changes (`lemmas.py`)"
     VALUES = "every read sees the value it saw before"
     GIVEN = "the primitive has its own reason, stated in its docstring"
 

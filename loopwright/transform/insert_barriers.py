@@ -174,9 +174,10 @@ class _Kernel:
         """A statement that has no barrier inside; one goes before it where it meets what came before."""
         mine = self.accesses(statement)
         if not self.is_shared_loop(statement):
+            inside = _loop_variables(statement)
             for k, one in enumerate(mine):
                 for other in mine[k:]:
-                    if self.meet(one, other) and may_meet(self.program, one, other, at_once=True):
+                    if self.meet(one, other) and may_meet(self.program, one, other, inside):
                         raise NeedsBarrier(statement, one, other)
         needed = any([self.meet(one, other) for one in self.open for other in mine])
         self.open = mine if needed else list(dict.fromkeys([*self.open, *mine]))
@@ -204,6 +205,12 @@ class _Kernel:
         if found is None:
             found = self.known[one, other] = may_meet(self.program, one, other)
         return found
+
+
+def _loop_variables(statement: Stmt) -> set[Var]:
+    found: set[Var] = set()
+    pre_order_visit(statement, lambda node: found.add(node.loop_var) if isinstance(node, For) else None)
+    return found
 
 
 @function_pass
