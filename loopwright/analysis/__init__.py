@@ -4,7 +4,8 @@ Start with `reduction_init.py` (where the start value of a reduction is written)
 run, and when) and `accesses.py` (what they read and write). On these stand the checks of every build: `bounds.py`,
 `block_domains.py`, `uninitialised.py` and `races.py`; and `dataflow.py`, which write each read sees, for the proofs of
 schedules. Threads have `thread_axes.py` (what they do together), `thread_regions.py` (programs with threads as plain
-loops) and the checks beside it. Index arithmetic is in `affine.py`; quick proofs are in `ranges.py`, exact ones, by isl, in `polyhedral.py`.
+loops) and the checks beside it. Index arithmetic is in `affine.py`; quick proofs are in `ranges.py`, exact ones, by
+isl, in `polyhedral.py`.
 """
 
 from loopwright.analysis.accesses import Access, Program, accesses_of

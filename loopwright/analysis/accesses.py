@@ -102,6 +102,7 @@ class Program:
         self.effects: Sequence[Call] = walk.effects  # calls that do something besides returning a value
         self.has_threads = walk.has_threads
         self.barriers: Sequence[Barrier] = walk.barriers
+        self.crossings: dict[bool, Any] = {}  # filled by thread_races.py
         self._owners: dict[Buffer, tuple[str | Var, ...]] = {}
         if walk.may_leave:
             for access in walk.accesses:
@@ -130,11 +131,11 @@ class Program:
             return ()
         found = self._owners.get(buffer)
         if found is None:
-            home, scope = self.homes.get(buffer.data), scope_of(buffer.data)
+            home, scope = self.homes.get(buffer.data, ()), scope_of(buffer.data)
             around = [
                 {loop.thread_tag for loop in access.instance.loops if loop not in home}
-                for access in (self.accesses if home is not None else ())
-                if access.cell[0] is buffer
+                for access in self.accesses
+                if access.cell[0] is buffer and buffer.data in self.homes
             ]
             # What is also used outside the threads lives there, once.
             common = set.intersection(*around) if around else set()

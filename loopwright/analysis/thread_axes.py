@@ -133,9 +133,7 @@ def owner_tags(root: Stmt) -> dict[Var, frozenset[str]]:
     """
     walk = _Uses()
     walk.visit(root)
-    return {
-        data: frozenset([tag for tag in tags if is_per(scope_of(data), tag)]) for data, tags in walk.found.items()
-    }
+    return {data: frozenset([tag for tag in tags if is_per(scope_of(data), tag)]) for data, tags in walk.found.items()}
 
 
 class _Uses(Visitor):

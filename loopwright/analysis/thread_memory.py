@@ -103,7 +103,8 @@ def _ask(program: Program, read: Access, write: Access, writes: Sequence[Access]
     except Undecided:
         return
     if point is not None:
-        raise PrivateMemoryShared((read, write), (values_of(point, first, polyhedra), values_of(point, second, polyhedra)))
+        values = values_of(point, first, polyhedra), values_of(point, second, polyhedra)
+        raise PrivateMemoryShared((read, write), values)
 
 
 def _touches(

@@ -14,17 +14,18 @@ A barrier is reached by all threads of a block or by none.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from operator import gt, lt
 from typing import Final
 
 from loopwright.analysis.accesses import Access, Program, accesses_of
 from loopwright.analysis.instances import Barrier, Loop
 from loopwright.analysis.polyhedral import Undecided
 from loopwright.analysis.races import ParallelRace, check_loops
-from loopwright.analysis.thread_axes import Axis, is_block_tag, is_thread_tag, is_virtual_tag
+from loopwright.analysis.thread_axes import Axis, axis_of, is_block_tag, is_thread_tag, is_virtual_tag, tag_of
 from loopwright.analysis.witness import actor, assignment, deed, element, named_values, values_of
 from loopwright.arith import Analyzer
-from loopwright.ir import Buffer, Expr, For, IntImm, Node, PrimFunc, Stmt, Var, const, pre_order_visit, substitute
+from loopwright.ir import AttrStmt, Buffer, Expr, For, IntImm, Node, PrimFunc, Stmt, Var, const, pre_order_visit, substitute
 from loopwright.runtime.errors import LoopwrightError
 
 PAIRS: Final = 300  # of accesses to one buffer that isl is asked about
@@ -209,8 +210,13 @@ def find_crossing(program: Program, certain: bool) -> ThreadRace | str | None:
 
     What `races.py` finds within one stretch is left to it.
     """
-    if not program.barriers:
-        return None
+    if certain not in program.crossings:
+        program.crossings[certain] = _find_crossing(program, certain) if program.barriers else None
+    found: ThreadRace | str | None = program.crossings[certain]
+    return found
+
+
+def _find_crossing(program: Program, certain: bool) -> ThreadRace | str | None:
     touched: dict[tuple[Stmt, Buffer], list[tuple[Access, _Point]]] = {}
     for access in program.accesses:
         for depth, loop in enumerate(access.instance.loops):
@@ -264,6 +270,8 @@ def _loop_variables(root: Stmt) -> set[Var]:
     def look(node: Node) -> None:
         if isinstance(node, For):
             found.add(node.loop_var)
+        elif isinstance(node, AttrStmt) and tag_of(node):
+            found.add(axis_of(node).var)
 
     pre_order_visit(root, look)
     return found
@@ -272,31 +280,38 @@ def _loop_variables(root: Stmt) -> set[Var]:
 def _always_separated(program: Program, one: _Point, other: _Point, inside: set[Var]) -> bool:
     """A quick yes: a barrier without conditions stands between the two whenever the first comes first."""
     depth = 0
-    for a, b in zip(one.loops, other.loops, strict=False):
-        if a is not b:
+    for mine, its in zip(one.loops, other.loops, strict=False):
+        if mine is not its:
             break
         depth += 1
     barriers = [barrier for barrier in program.barriers if barrier.exact and not barrier.guards]
 
-    def stands(level: int, after: int | None, before: int | None) -> bool:
-        loops = one.loops[:level]
+    def beside(point: _Point, levels: int, is_right: Callable[[int, int], bool]) -> bool:
+        """Whether a barrier stands in one of the loops around `point`, `levels` and deeper, on the right side of it."""
         for barrier in barriers:
-            if barrier.loops == loops and barrier.positions[:-1] == one.positions[:level]:
-                position = barrier.positions[-1]
-                if (after is None or position > after) and (before is None or position < before):
-                    return True
+            level = len(barrier.loops)
+            if levels <= level <= len(point.loops) and barrier.loops == point.loops[:level]:
+                if barrier.positions[:-1] == point.positions[:level]:
+                    if is_right(barrier.positions[-1], point.positions[level]):
+                        return True
         return False
 
     # In one iteration of the loops around both.
     a, b = one.positions[depth], other.positions[depth]
-    if a < b and not stands(depth, a, b):
+    between = any(
+        [
+            barrier.loops == one.loops[:depth]
+            and barrier.positions[:-1] == one.positions[:depth]
+            and a < barrier.positions[-1] < b
+            for barrier in barriers
+        ]
+    )
+    if a < b and not (between or beside(one, depth + 1, gt) or beside(other, depth + 1, lt)):
         return False
     # In a later iteration of each of these loops.
     for level in range(depth):
-        if one.loops[level].var in inside:
-            a, b = one.positions[level + 1], other.positions[level + 1]
-            if not (stands(level + 1, a, None) or stands(level + 1, None, b)):
-                return False
+        if one.loops[level].var in inside and not (beside(one, level + 1, gt) or beside(other, level + 1, lt)):
+            return False
     return True
 
 
@@ -392,23 +407,20 @@ def before(a: Sequence[int | str], b: Sequence[int | str]) -> str | None:
     return f"({' or '.join([f'({case})' for case in cases])})" if cases else None
 
 
-def may_meet(program: Program, one: Access, other: Access, free: set[Var] | None = None) -> bool:
-    """Whether two threads of one block may touch one cell by two accesses, at whatever time; yes where that is not known.
+def may_meet(
+    program: Program, one: Access, other: Access, around: Sequence[Var] = (), carried: Container[Var] = ()
+) -> bool:
+    """Whether two threads of one block may touch one cell by two accesses; yes where that is not known.
 
-    All loops but those over blocks run freely; with `free`, only those over threads and those that count with its
-    variables do.
+    The loops `around`, outermost first, stand still, up to the first that is `carried`: of that one, `one` belongs to
+    an earlier iteration than `other`. All other loops run freely, but those over blocks.
     """
     if one.cell[0].data in program.unknown:
         return True
     polyhedra = program.polyhedra.begin()
 
     def named(loops: Sequence[Loop], letter: str) -> dict[Var, str]:
-        found = {}
-        for k, loop in enumerate(loops):
-            is_free = free is None or loop.var in free or loop not in one.instance.loops
-            stands = is_block_tag(loop.thread_tag) or not (is_free or is_thread_tag(loop.thread_tag))
-            found[loop.var] = f"o{k}" if stands else f"{letter}{k}"
-        return found
+        return {loop.var: f"o{k}" if is_block_tag(loop.thread_tag) else f"{letter}{k}" for k, loop in enumerate(loops)}
 
     first, second = named(one.loops, "i"), named(other.loops, "j")
     constraints = polyhedra.domain(one.loops, one.guards, first) + polyhedra.domain(other.loops, other.guards, second)
@@ -416,9 +428,13 @@ def may_meet(program: Program, one: Access, other: Access, free: set[Var] | None
         if a is not None and b is not None:
             constraints.append(f"{polyhedra.form(a, first)} = {polyhedra.form(b, second)}")
     for loop in one.loops:
-        its = next((item for item in other.loops if item is loop), None)
-        if its is not None and program.is_own(one.cell[0], loop):
-            constraints.append(f"{first[loop.var]} = {second[its.var]}")
+        if loop.var in second and program.is_own(one.cell[0], loop):
+            constraints.append(f"{first[loop.var]} = {second[loop.var]}")
+    for var in around:
+        if var in first and var in second:
+            constraints.append(f"{first[var]} {'<' if var in carried else '='} {second[var]}")
+        if var in carried:
+            break
     other_thread = _other_thread(program, one, other, first, second)
     if other_thread is None:
         return False

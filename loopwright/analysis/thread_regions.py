@@ -208,7 +208,8 @@ class _Kernel:
                 self.regions.divergent.append((statement, expr, tuple(self.axes)))
                 return self.fail("a barrier stands where not all threads may come by", statement)
         if isinstance(statement, For) and statement.kind not in _UNIFORM and not tag_of(statement):
-            return self.fail(f"a barrier stands in the {statement.kind.name.lower()} loop {statement.loop_var.name}", statement)
+            kind, name = statement.kind.name.lower(), statement.loop_var.name
+            return self.fail(f"a barrier stands in the {kind} loop {name}", statement)
         if isinstance(statement, While):
             return self.fail("a barrier stands in a while loop", statement)
         if isinstance(statement, Allocate):

@@ -294,8 +294,8 @@ class Race(LoopwrightError, ValueError):
 class ThreadRace(LoopwrightError, ValueError):
     """Two threads of a block touched one element between two barriers, and at least one of them wrote it.
 
-    Threads run in any order between barriers, so the value depends on who comes first. The evaluator finds this whatever
-    order it runs them in. Blocks of threads have no barrier between them at all.
+    Threads run in any order between barriers, so the value depends on who comes first. The evaluator finds this
+    whatever order it runs them in. Blocks of threads have no barrier between them at all.
 
     For example:
 

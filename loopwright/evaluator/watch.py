@@ -1,4 +1,4 @@
-"""Who touched which cell since the last barrier: finds two threads that disturb each other, in whatever order they ran."""
+"""Who touched which cell since the last barrier: finds two threads that disturb each other, in whatever order."""
 
 from __future__ import annotations
 

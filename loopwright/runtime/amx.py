@@ -27,6 +27,7 @@ class AmxNotAllowed(LoopwrightError, OSError):
 
     For example:
 
+        # needs a process of its own
         from loopwright.runtime import amx
         amx.ask = lambda: "no such processor"  # what a machine without AMX answers
         amx.require()

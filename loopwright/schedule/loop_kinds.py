@@ -8,9 +8,23 @@ from __future__ import annotations
 
 from typing import Final
 
-from loopwright.analysis.thread_axes import axis_of, is_thread_loop, scope_of
+from loopwright.analysis.thread_axes import axis_of
 from loopwright.analysis.thread_extents import extent_hint, find_mismatch_of_extents
-from loopwright.ir import Allocate, AttrStmt, Block, For, ForKind, IterVar, Node, Stmt, Var, pre_order_visit
+from loopwright.analysis.thread_regions import write_regions
+from loopwright.ir import (
+    AttrStmt,
+    Block,
+    Buffer,
+    BufferLoad,
+    BufferStore,
+    For,
+    ForKind,
+    IterVar,
+    Node,
+    PrimFunc,
+    Var,
+    pre_order_visit,
+)
 from loopwright.schedule.errors import NotSupported, ScheduleError
 from loopwright.schedule.step import Proof, Step
 from loopwright.schedule.view import View
@@ -22,12 +36,17 @@ _ON_THREADS: Final = (ForKind.PARALLEL, ForKind.THREAD_BINDING)
 def with_kind(view: View, loop: For, kind: ForKind, binding: IterVar | None = None) -> Step:
     """The step that changes nothing but the kind of a loop; one that runs iterations together is proved race free.
 
-    Where memory belongs to threads, or other loops are bound, binding one changes who sees what: that is proved too.
+    Where memory belongs to threads, or barriers cut what they do, binding a loop changes who sees what: that is proved
+    as well.
     """
     after = view.replaced(view.loop_path(loop.loop_var), loop.with_(kind=kind, thread_binding=binding))
     concurrent = [loop.loop_var] if kind in CONCURRENT else []
-    proof = Proof.VALUES if kind is ForKind.THREAD_BINDING and has_own_order(view.function.body) else Proof.ORDER_KEPT
-    return Step(after, proof, concurrent=concurrent, at=loop)
+    if kind is not ForKind.THREAD_BINDING:
+        return Step(after, Proof.ORDER_KEPT, concurrent=concurrent, at=loop)
+    is_ordered = all([write_regions(func.body).body is func.body for func in (view.function, after)])
+    owned = owned_memory(after)
+    proof = Proof.ORDER_KEPT if is_ordered and not owned else Proof.VALUES
+    return Step(after, proof, concurrent=concurrent, at=loop, buffers=owned if is_ordered else None)
 
 
 def concurrent_loops(view: View) -> list[For]:
@@ -46,22 +65,18 @@ def to_prove_again(before: View, after: View, step: Step) -> list[Var]:
     return found
 
 
-def has_own_order(body: Stmt) -> bool:
-    """Whether threads are bound or memory belongs to them, so that the order of the text is not that of the program."""
-    found = False
+def owned_memory(function: PrimFunc) -> list[Buffer]:
+    """The buffers whose memory is not one for all: who sees what in them depends on the loops that are bound."""
+    found: dict[Buffer, None] = {}
 
-    def look(node: Node) -> bool:
-        nonlocal found
-        if isinstance(node, Block):
-            found = found or any([buffer.scope() != "global" for buffer in node.alloc_buffers])
-        elif isinstance(node, Allocate):
-            found = found or scope_of(node.buffer_var) != "global"
-        elif isinstance(node, Stmt):
-            found = found or is_thread_loop(node)
-        return not found and isinstance(node, (Stmt, Block))
+    def look(node: Node) -> None:
+        if isinstance(node, (BufferLoad, BufferStore)) and node.buffer.scope() != "global":
+            found[node.buffer] = None
+        elif isinstance(node, Block):
+            found.update({match.source.buffer: None for match in node.match_buffers})
 
-    pre_order_visit(body, look)
-    return found
+    pre_order_visit(function.body, look)
+    return list(found)
 
 
 class ThreadExtentsDiffer(ScheduleError):
@@ -84,7 +99,7 @@ class ThreadExtentsDiffer(ScheduleError):
         sch.bind(sch.get_loops("C")[1], "threadIdx.x")  # 64 threads, 32 iterations
     """
 
-    code = "LW0838"
+    code = "LW0261"
 
     def __init__(self, method: str, first: For | AttrStmt, second: For | AttrStmt) -> None:
         one, other = axis_of(first), axis_of(second)

@@ -180,6 +180,7 @@ class _Comparison:
 
     def _compare(self, buffer: Buffer) -> Mismatch | None:
         self.new.check_copies(buffer)
+        self._check_starts(buffer)
         seen = self.new.through(buffer)
         if not seen.readers:
             return None
@@ -200,6 +201,23 @@ class _Comparison:
         for other in known:
             self.old.check_names(other.flow.buffer)
         return found
+
+    def _check_starts(self, buffer: Buffer) -> None:
+        """An update must find a start value if it found one before, though nobody reads what it makes.
+
+        Updates are no readers, so the comparison does not ask what they see in cells that are never read; but a program
+        that reads memory without a value does not build.
+        """
+        lacking = self.new.updates_of_nothing(buffer)
+        if lacking is None:
+            return
+        old = self.old.dataflow
+        for other in old.groups:
+            before = self.old.updates_of_nothing(other)
+            if before is not None:
+                lacking = lacking.subtract(before)
+        if self._possible(lacking) is not None:
+            raise NotProvable(f"cells of {buffer.name} would be updated before they get their start value")
 
     def _compare_updates(self, seen: Through, known: list[Through], updates: Any, defined: Any) -> Mismatch | None:
         extra = self._possible(seen.named_updates.intersect_domain(defined).subtract(updates))
@@ -247,10 +265,13 @@ class _Comparison:
             checked.append(reader)
             for field in {buffer, *old.groups.get(buffer, ())}:
                 found[field] = self.old.through(field)
-        spaces = {self.old.naming.name(reader).space for item in found.values() for reader in item.readers}
+        names = [self.old.naming.name(reader) for item in found.values() for reader in item.readers]
+        spaces = {(name.space, len(name.values)) for name in names}
         for reader in checked:
-            if naming.name(reader).space not in spaces:
-                raise NotProvable(f"block {naming.name(reader).label.title} reads {reader.buffer.name} in a new way")
+            # Relations of another length are never equal, nor different: such a reader would not be compared at all.
+            name = naming.name(reader)
+            if (name.space, len(name.values)) not in spaces:
+                raise NotProvable(f"block {name.label.title} reads {reader.buffer.name} in a new way")
         return list(found.values())
 
     def _old_buffer(self, reader: Reference) -> Buffer | None:

@@ -120,6 +120,15 @@ class Sight:
             title = self.naming.name(copies[0]).label.title
             raise NotProvable(f"block {title} would copy cells of {buffer.name} that hold no value")
 
+    def updates_of_nothing(self, buffer: Buffer) -> Any:
+        """The names of updates whose cell holds no value, not even a start value; None when there are none."""
+        if buffer not in self.dataflow.groups or buffer in self.dataflow.arguments:
+            return None
+        flow = self.dataflow.flow(buffer)
+        start = [f"{item.tuple_text} -> {item.tuple_text}" for item in flow.writers if item.access is None]
+        lacking = flow.update_bases.intersect_range(self.union(start).range()).domain()
+        return None if lacking.is_empty() else lacking.apply(self.names(flow.updaters))
+
     def _is_told_apart(self, item: Reference) -> bool:
         if self._told_apart(item):
             return True

@@ -156,7 +156,11 @@ class _FindGuards(Visitor):
         interval = interval_of(rest, domains, self.facts)
         if interval is None:
             return None, None
-        least, greatest = [None if uses_var(end, self.inner.__contains__) else end for end in interval]
+        # How far an inner loop runs may depend on this one, and then so does what it does to `rest`.
+        least, greatest = [
+            None if uses_var(end, lambda used: used is self.var or used in self.inner) or can_fail(end) else end
+            for end in interval
+        ]
         return least, greatest
 
 

@@ -19,9 +19,10 @@ a barrier between. For targets that have threads; not a pass of CPUs.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from loopwright.analysis.accesses import Access, Program, accesses_of
-from loopwright.analysis.thread_axes import has_barrier, is_barrier, is_thread_tag, tag_of, uses
+from loopwright.analysis.thread_axes import axis_of, has_barrier, is_barrier, is_thread_tag, tag_of, uses
 from loopwright.analysis.thread_races import may_meet
 from loopwright.ir import (
     Allocate,
@@ -77,7 +78,7 @@ class NeedsBarrier(LoweringError, ValueError):
         insert_barriers(f)
     """
 
-    code = "LW0837"
+    code = "LW0721"
 
     def __init__(self, statement: Stmt, one: Access, other: Access) -> None:
         name = one.cell[0].name
@@ -102,6 +103,13 @@ class _InsertBarriers(StmtRewriter):
         return _Kernel(self.program).insert(node)
 
 
+class Earlier(NamedTuple):
+    """An access since the last barrier, with the loops around of which it may belong to an earlier iteration."""
+
+    access: Access
+    carried: frozenset[Var]
+
+
 class _Kernel:
     """What the threads of one launch have touched since the last barrier, in `open`."""
 
@@ -110,18 +118,18 @@ class _Kernel:
         self.by_node: dict[Node, list[Access]] = {}
         for access in program.accesses:
             self.by_node.setdefault(access.node, []).append(access)
-        self.open: list[Access] = []
+        self.open: dict[Earlier, None] = {}
+        self.around: tuple[Var, ...] = ()  # the loops that all threads run together, outermost first
         self.differ: set[Var] = set()  # variables that differ between threads
-        self.known: dict[tuple[Access, Access], bool] = {}
+        self.known: dict[tuple[Earlier, Access, tuple[Var, ...]], bool] = {}
 
     def insert(self, statement: Stmt) -> Stmt:
         if is_barrier(statement):
-            self.open = []
+            self.open = {}
             return statement
         if isinstance(statement, AttrStmt):
-            node = statement.node
             if is_thread_tag(tag_of(statement)):
-                self.differ.add(node.var)  # type: ignore[union-attr]
+                self.differ.add(axis_of(statement).var)
             return statement.with_(body=self.insert(statement.body))
         if isinstance(statement, SeqStmt):
             return flat_seq(statement, self.insert)
@@ -132,7 +140,7 @@ class _Kernel:
                 self.differ.add(statement.var)
             return statement.with_(body=self.insert(statement.body))
         if isinstance(statement, For) and statement.kind in (ForKind.SERIAL, ForKind.UNROLLED):
-            if not (self.is_theirs(statement.min) or self.is_theirs(statement.extent)):
+            if self.is_shared_loop(statement):
                 return self.loop(statement)
         if isinstance(statement, IfThenElse) and not self.is_theirs(statement.condition):
             return self.choice(statement)
@@ -144,43 +152,47 @@ class _Kernel:
 
     def loop(self, loop: For) -> Stmt:
         """The body once for the first iteration, and again as the one after it, until nothing is added."""
-        before, self.open = self.open, []
-        body = self._iterations(loop.body, [])
+        before, outside = self.open, self.around
+        self.around, self.open = (*outside, loop.loop_var), {}
+        body = self._iterations(loop, {})
         if body is loop.body and not has_barrier(body):
-            self.open = before
+            self.open, self.around = before, outside
             return self.whole(loop)  # one barrier before the loop, rather than one in each iteration
-        self.open = list(before)
-        return loop.with_(body=self._iterations(loop.body, before))
+        self.open = dict(before)
+        body = self._iterations(loop, before)
+        self.around = outside
+        self.open = {Earlier(item.access, item.carried - {loop.loop_var}): None for item in self.open} | before
+        return loop.with_(body=body)
 
-    def _iterations(self, body: Stmt, before: list[Access]) -> Stmt:
-        body = self.insert(body)
+    def _iterations(self, loop: For, before: dict[Earlier, None]) -> Stmt:
+        body = self.insert(loop.body)
         while True:
-            self.open = list(dict.fromkeys([*before, *self.open]))
-            again = self.insert(body)
-            if again is body:
-                self.open = list(dict.fromkeys([*before, *self.open]))  # the loop may also run not at all
+            again = {Earlier(item.access, item.carried | {loop.loop_var}): None for item in self.open}
+            self.open = before | again
+            changed = self.insert(body)
+            if changed is body:
                 return body
-            body = again
+            body = changed
 
     def choice(self, choice: IfThenElse) -> Stmt:
-        before = list(self.open)
+        before = dict(self.open)
         then_case = self.insert(choice.then_case)
-        after, self.open = self.open, list(before)
+        after, self.open = self.open, before
         else_case = None if choice.else_case is None else self.insert(choice.else_case)
-        self.open = list(dict.fromkeys([*after, *self.open]))
+        self.open = after | self.open
         return choice.with_(then_case=then_case, else_case=else_case)
 
     def whole(self, statement: Stmt) -> Stmt:
         """A statement that has no barrier inside; one goes before it where it meets what came before."""
         mine = self.accesses(statement)
         if not self.is_shared_loop(statement):
-            inside = _loop_variables(statement)
             for k, one in enumerate(mine):
                 for other in mine[k:]:
-                    if self.meet(one, other) and may_meet(self.program, one, other, inside):
+                    if self.meet(Earlier(one, frozenset()), other):
                         raise NeedsBarrier(statement, one, other)
         needed = any([self.meet(one, other) for one in self.open for other in mine])
-        self.open = mine if needed else list(dict.fromkeys([*self.open, *mine]))
+        own = {Earlier(access, frozenset()): None for access in mine}
+        self.open = own if needed else self.open | own
         return seq([Evaluate(tvm_storage_sync(StringImm("shared"))), statement]) if needed else statement
 
     def is_shared_loop(self, statement: Stmt) -> bool:
@@ -197,20 +209,16 @@ class _Kernel:
         pre_order_visit(statement, look)
         return list(found)
 
-    def meet(self, one: Access, other: Access) -> bool:
+    def meet(self, earlier: Earlier, later: Access) -> bool:
         """Whether two threads of a block may touch one cell by these accesses, one of them writing."""
-        if one.cell[0].data is not other.cell[0].data or not (one.writes or other.writes):
+        one = earlier.access
+        if one.cell[0].data is not later.cell[0].data or not (one.writes or later.writes):
             return False
-        found = self.known.get((one, other))
+        key = earlier, later, self.around
+        found = self.known.get(key)
         if found is None:
-            found = self.known[one, other] = may_meet(self.program, one, other)
+            found = self.known[key] = may_meet(self.program, one, later, self.around, earlier.carried)
         return found
-
-
-def _loop_variables(statement: Stmt) -> set[Var]:
-    found: set[Var] = set()
-    pre_order_visit(statement, lambda node: found.add(node.loop_var) if isinstance(node, For) else None)
-    return found
 
 
 @function_pass

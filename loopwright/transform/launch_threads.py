@@ -89,7 +89,7 @@ class NotALaunch(LoweringError, ValueError):
         launch_threads(f)
     """
 
-    code = "LW0839"
+    code = "LW0722"
 
     def __init__(self, problem: str, at: Node, hint: str | None = None) -> None:
         super().__init__(f"launch_threads: {problem}", at=at, hint=hint)
@@ -98,8 +98,7 @@ class NotALaunch(LoweringError, ValueError):
 class _Kernels(Rewriter):
     """Finds kernels, and the allocations that belong inside them."""
 
-    def __init__(self, regions: Regions) -> None:
-        self.regions = regions
+    def __init__(self) -> None:
         self.waiting: dict[Var, list[Allocate | DeclBuffer]] = {}  # memory of blocks and threads, from outside
 
     def visit_Block(self, block: Block) -> Block:
@@ -127,7 +126,7 @@ class _Kernels(Rewriter):
         return self._kernel(loop) if tag_of(loop) else self.rebuild(loop)
 
     def _kernel(self, loop: For) -> Stmt:
-        kernel = _Kernel(self.regions, loop)
+        kernel = _Kernel(loop)
         body = kernel.write()
         for data, nodes in self.waiting.items():
             if _uses_memory(body, data):
@@ -139,8 +138,10 @@ class _Kernels(Rewriter):
 class _Kernel:
     """The loops under one outermost bound loop, as a launch."""
 
-    def __init__(self, regions: Regions, root: For) -> None:
-        self.regions, self.root = regions, root
+    def __init__(self, root: For) -> None:
+        self.regions: Regions = write_regions(root, implied=False)
+        if self.regions.reason is not None:
+            raise NotALaunch(self.regions.reason, root)
         self.extents: dict[str, Expr] = {}
         self.axes: dict[str, Var] = {}
         pre_order_visit(root, self._find)
@@ -155,7 +156,7 @@ class _Kernel:
             self.extents[tag] = axis_of(node).extent
 
     def write(self) -> Stmt:
-        return _Inside(self).place(self.root, frozenset())
+        return _Inside(self).place(self.regions.body, frozenset())
 
     def launched(self, body: Stmt) -> Stmt:
         """The body under the launch of all axes, blocks outermost."""
@@ -259,7 +260,7 @@ class _Inside(Rewriter):
     def visit_BufferLoad(self, load: BufferLoad) -> Expr:
         if load.buffer not in self.buffers:
             return self.rebuild(load)
-        return BufferLoad(self.buffers[load.buffer], self._own_indices(load.buffer, load.indices), span=load.span)
+        return BufferLoad._make(self.buffers[load.buffer], self._own_indices(load.buffer, load.indices), span=load.span)
 
     def visit_BufferStore(self, store: BufferStore) -> Stmt:
         if store.buffer not in self.buffers:
@@ -298,7 +299,7 @@ class _Inside(Rewriter):
         """What a thread calls its number once more is that number."""
         if let.var in self.kernel.regions.aliases:
             self.values[let.var] = self.visit(let.value)
-            return self.visit(let.body)  # type: ignore[no-any-return]
+            return self.visit(let.body)
         return self.rebuild(let)
 
 
@@ -348,9 +349,7 @@ def _is_launched(statement: Stmt, data: Var) -> bool:
         nonlocal outside
         if isinstance(node, Allocate) and node.buffer_var is data:
             return False
-        outside = outside or node is data or (
-            isinstance(node, (BufferLoad, BufferStore)) and node.buffer.data is data
-        )
+        outside = outside or node is data or (isinstance(node, (BufferLoad, BufferStore)) and node.buffer.data is data)
         return not outside
 
     pre_order_visit(statement, look)
@@ -364,10 +363,7 @@ def launch_threads(func: PrimFunc) -> PrimFunc:
     if not has_threads(func.body):
         return func
     check_thread_extents(func)
-    regions = write_regions(func.body, implied=False)
-    if regions.reason is not None:
-        raise NotALaunch(regions.reason, func.body)
-    return func.with_(body=_Kernels(regions).visit(regions.body))
+    return func.with_(body=_Kernels().visit(func.body))
 
 
 def launches(root: Stmt) -> Sequence[AttrStmt]:

@@ -181,7 +181,11 @@ def main(A: T.Buffer(8), B: T.Buffer(1)):
 RACES = {
     "no barrier": (WITHOUT_BARRIER, r"thread \(tx=3\) and thread \(tx=4\) both touch S\[4\]", True),
     "no barrier at the end of a loop": (LOOP_WITHOUT_SECOND_BARRIER, r"both touch S\[0\]", True),
-    "a barrier that is not always reached": (BARRIER_SOMETIMES, r"thread \(tx=7\) and thread \(tx=0\) both touch S\[7\]", True),
+    "a barrier that is not always reached": (
+        BARRIER_SOMETIMES,
+        r"\(tx=7\) and thread \(tx=0\) both touch S\[7\]",
+        True,
+    ),
     "all launched threads write one cell": (LAUNCHED_ONCE, r"\(tx=0\) and thread \(tx=1\) both touch S\[0\]", True),
     "virtual threads meet": (VIRTUAL_THREADS_MEET, r"\(tx=0, vx=0\) and thread \(tx=0, vx=1\) both touch S\[0\]", True),
     "rows of threads meet": (TWO_AXES, r"\(ty=0, tx=0\) and thread \(ty=1, tx=0\) both touch S\[0\]", True),
@@ -256,7 +260,7 @@ def test_a_barrier_under_a_condition_on_the_thread():
 
 def test_a_barrier_in_a_loop_of_another_length_for_each_thread():
     func = from_source(IN_LOOP)
-    with pytest.raises(BarrierDivergence, match=r"the length of loop k is 0 in thread \(tx=0\) and 1 in thread \(tx=1\)"):
+    with pytest.raises(BarrierDivergence, match=r"length of loop k is 0 in thread \(tx=0\) and 1 in thread \(tx=1\)"):
         evaluate(func, numbers(8))
     with pytest.raises(BarrierNotReached, match="tx is 0 for tx = 0 and 1 for tx = 1"):
         check_program(func)
@@ -343,7 +347,9 @@ def test_memory_of_another_thread_is_out_of_reach(scope, axis, whose, wider):
         evaluate(func, numbers(8), numbers(8))
 
 
-@pytest.mark.parametrize(("scope", "axis"), [("shared", "threadIdx.x"), ("global", "blockIdx.x"), ("warp", "threadIdx.x")])
+@pytest.mark.parametrize(
+    ("scope", "axis"), [("shared", "threadIdx.x"), ("global", "blockIdx.x"), ("warp", "threadIdx.x")]
+)
 def test_memory_that_they_share(scope, axis):
     func = from_source(LOCAL_ACROSS.replace("SCOPE", scope).replace("AXIS", axis))
     a, b = numbers(8), np.zeros(8, "float32")
@@ -355,7 +361,7 @@ def test_memory_that_they_share(scope, axis):
 def test_extents_of_one_axis():
     @T.prim_func
     def func(A: T.Buffer(64), B: T.Buffer(32)):
-        for bx in T.thread_binding(1, thread="blockIdx.x"):
+        for _bx in T.thread_binding(1, thread="blockIdx.x"):
             for i in T.thread_binding(64, thread="threadIdx.x"):
                 A[i] = T.float32(1)
             for j in T.thread_binding(32, thread="threadIdx.x"):
@@ -416,7 +422,9 @@ def allreduce(A: T.Buffer((2, 3, 4)), B: T.Buffer((2, 3))):
         for ty in T.thread_binding(3, thread="threadIdx.y"):
             for tx in T.thread_binding(4, thread="threadIdx.x"):
                 with T.attr(
-                    T.comm_reducer(lambda x, y: x + y, [T.float32(0)]), "reduce_scope", T.reinterpret("handle", T.uint64(0))
+                    T.comm_reducer(lambda x, y: x + y, [T.float32(0)]),
+                    "reduce_scope",
+                    T.reinterpret("handle", T.uint64(0)),
                 ):
                     T.tvm_thread_allreduce(T.uint32(1), A[bx, ty, tx], T.bool(True), R[0], tx)
                 if tx == 3:
@@ -467,7 +475,7 @@ def test_symbolic_numbers_of_threads(n):
     def func(a: T.handle, b: T.handle, n: T.int32):
         A, B = T.match_buffer(a, (n,)), T.match_buffer(b, (n,))
         for bx in T.thread_binding(n, thread="blockIdx.x"):
-            for tx in T.thread_binding(1, thread="threadIdx.x"):
+            for _tx in T.thread_binding(1, thread="threadIdx.x"):
                 B[bx] = A[bx] + T.float32(1)
 
     a, b = np.arange(n, dtype="float32"), np.zeros(n, "float32")

@@ -6,7 +6,9 @@ import pytest
 
 from loopwright import tir
 from loopwright.ir import ForKind
-from loopwright.schedule.errors import BadStepArgument, WouldRace
+from loopwright.schedule.errors import BadStepArgument, WouldChangeValues, WouldRace
+from loopwright.schedule.loop_kinds import ThreadExtentsDiffer
+from loopwright.script import from_source
 from loopwright.script import tir as T
 from tests.schedule.steps import check, matmul, refused
 
@@ -60,3 +62,130 @@ def test_a_reduction():
     sch.bind(i, "blockIdx.x")
     sch.bind(j, "threadIdx.x")
     check(sch, matmul())
+
+
+# --- memory of blocks and threads -----------------------------------------------------------------------------------
+
+
+@T.prim_func
+def through(A: T.Buffer(8), B: T.Buffer(8)):
+    S = T.alloc_buffer(8, scope="shared")
+    for i in range(8):
+        with T.block("S"):
+            vi = T.axis.spatial(8, i)
+            S[vi] = A[vi]
+    for i in range(8):
+        with T.block("B"):
+            vi = T.axis.spatial(8, i)
+            B[vi] = S[7 - vi]
+
+
+def test_threads_share_what_blocks_do_not():
+    sch = tir.Schedule(through)
+    sch.bind(sch.get_loops("S")[0], "threadIdx.x")
+    sch.bind(sch.get_loops("B")[0], "threadIdx.x")
+    check(sch, through)
+
+    sch = tir.Schedule(through)
+    sch.bind(sch.get_loops("S")[0], "blockIdx.x")
+    error = refused(sch, WouldChangeValues, "bind would change a value", "bind", sch.get_loops("B")[0], "blockIdx.x")
+    assert "iteration (vi=0) of B reads S[7]" in str(error)
+
+
+@pytest.mark.parametrize("scope", ["local", "wmma.accumulator"])
+def test_private_memory(scope):
+    sch = tir.Schedule(through)
+    sch.set_scope("S", 0, scope)
+    sch.bind(sch.get_loops("S")[0], "threadIdx.x")
+    refused(sch, WouldChangeValues, "bind would change a value", "bind", sch.get_loops("B")[0], "threadIdx.x")
+
+
+def test_a_loop_under_another_of_the_same_axis():
+    """The threads run one iteration each, and meet before and after."""
+    sch = tir.Schedule(through)
+    (i,) = sch.get_loops("B")
+    sch.bind(i, "threadIdx.x")
+    sch.compute_at("S", i)  # all that the threads need: the whole of S
+    (_, inner) = sch.get_loops("S")
+    sch.bind(inner, "threadIdx.x")
+
+    @T.prim_func
+    def expected(A: T.Buffer(8), B: T.Buffer(8)):
+        S = T.alloc_buffer(8, scope="shared")
+        for i in T.thread_binding(8, thread="threadIdx.x"):
+            for ax0 in T.thread_binding(8, thread="threadIdx.x"):
+                with T.block("S"):
+                    vi = T.axis.spatial(8, ax0)
+                    S[vi] = A[vi]
+            with T.block("B"):
+                vi = T.axis.spatial(8, i)
+                B[vi] = S[7 - vi]
+
+    check(sch, through, expected)
+
+
+def test_two_lengths_of_one_axis():
+    @T.prim_func
+    def func(A: T.Buffer((2, 8)), B: T.Buffer((2, 4))):
+        for b in range(2):
+            for i in range(8):
+                with T.block("A"):
+                    vb, vi = T.axis.remap("SS", [b, i])
+                    A[vb, vi] = T.float32(1)
+            for j in range(4):
+                with T.block("B"):
+                    vb, vj = T.axis.remap("SS", [b, j])
+                    B[vb, vj] = T.float32(2)
+
+    sch = tir.Schedule(func)
+    sch.bind(sch.get_loops("A")[0], "blockIdx.x")
+    sch.bind(sch.get_loops("A")[1], "threadIdx.x")
+    error = refused(
+        sch,
+        ThreadExtentsDiffer,
+        "bind: threadIdx.x would have 8 threads for loop i and 4 for loop j",
+        "bind",
+        sch.get_loops("B")[1],
+        "threadIdx.x",
+    )
+    assert "hint: split i into [None, 4] and bind its inner part, or bind i to another axis" in str(error)
+    sch.bind(sch.get_loops("B")[1], "threadIdx.y")
+    check(sch, func)
+
+
+def test_a_schedule_of_a_program_with_two_lengths():
+    @T.prim_func
+    def func(A: T.Buffer(8), B: T.Buffer(4)):
+        for _bx in T.thread_binding(1, thread="blockIdx.x"):
+            for i in T.thread_binding(8, thread="threadIdx.x"):
+                with T.block("A"):
+                    vi = T.axis.spatial(8, i)
+                    A[vi] = T.float32(1)
+            for j in T.thread_binding(4, thread="threadIdx.x"):
+                with T.block("B"):
+                    vj = T.axis.spatial(4, j)
+                    B[vj] = T.float32(2)
+
+    with pytest.raises(ThreadExtentsDiffer, match=r"Schedule: threadIdx.x would have 8 threads for loop i and 4 for"):
+        tir.Schedule(func)
+
+
+def test_a_missing_barrier_in_a_program_by_hand():
+    source = """
+@T.prim_func
+def main(A: T.Buffer(8), B: T.Buffer(8)):
+    S = T.alloc_buffer(8, scope="shared")
+    for i in T.thread_binding(8, thread="threadIdx.x"):
+        with T.block("S"):
+            vi = T.axis.spatial(8, i)
+            S[vi] = A[vi]
+        T.evaluate(T.tvm_storage_sync("shared"))
+        with T.block("B"):
+            vi = T.axis.spatial(8, i)
+            B[vi] = S[7 - vi]
+"""
+    func = from_source(source)
+    check(tir.Schedule(func), func)
+    with pytest.raises(WouldRace, match="Schedule: loop i") as caught:
+        tir.Schedule(from_source(source.replace('        T.evaluate(T.tvm_storage_sync("shared"))\n', "")))
+    assert "both touch S[0]" in str(caught.value)

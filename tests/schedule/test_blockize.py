@@ -270,3 +270,111 @@ def test_a_reduction_that_goes_on_outside_of_a_row():
 def test_what_is_no_loop_and_no_blocks(target):
     sch = Schedule(double)
     refused(sch, BadStepArgument, "expected a loop, or a list of blocks", "blockize", target)
+
+
+# --- axes that do not start at 0 ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_an_axis_that_counts_from_elsewhere_keeps_its_start(keep):
+    @T.prim_func
+    def before(A: T.Buffer((7, 4)), B: T.Buffer((7, 4))):
+        for i in range(2, 6):
+            for j in range(4):
+                with T.block("B"):
+                    vi = T.axis.spatial((1, 5), i - 1)
+                    vj = T.axis.spatial(4, j)
+                    B[vi, vj] = A[vi, vj] * 2.0
+
+    sch = Schedule(before)
+    sch.blockize(sch.get_loops("B")[1], preserve_unit_iters=keep)
+    axis = sch.get(sch.get_block("B_o")).iter_vars[0]
+    assert (int(axis.dom.min), int(axis.dom.extent)) == (1, 4)
+    check(sch, before)
+
+
+def test_tiles_that_count_from_elsewhere():
+    @T.prim_func
+    def before(A: T.Buffer(24), B: T.Buffer(24)):
+        for i, j in T.grid(4, 4):
+            with T.block("B"):
+                vi = T.axis.spatial(24, i * 4 + j + 8)
+                B[vi] = A[vi] * 2.0
+
+    sch = Schedule(before)
+    outer = sch.blockize(sch.get_loops("B")[1])
+    (axis,) = sch.get(outer).iter_vars
+    assert (int(axis.dom.min), int(axis.dom.extent)) == (2, 4)
+    check(sch, before)
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+def test_a_reduction_that_counts_from_elsewhere_starts_at_its_first_tile(depth):
+    @T.prim_func
+    def before(A: T.Buffer((3, 12)), C: T.Buffer(3)):
+        for i, k_0, k_1 in T.grid(3, 2, 4):
+            with T.block("C"):
+                vi = T.axis.spatial((1, 4), i + 1)
+                vk = T.axis.reduce((4, 12), k_0 * 4 + k_1 + 4)
+                with T.init():
+                    C[vi - 1] = 0.0
+                C[vi - 1] = C[vi - 1] + A[vi - 1, vk]
+
+    sch = Schedule(before)
+    sch.blockize(sch.get_loops("C")[depth])
+    check(sch, before)
+
+
+def test_the_tail_of_a_split():
+    before = chain(10)
+    sch = Schedule(before)
+    sch.split(sch.get_loops("E")[0], [None, 4], tail="peel")
+    sch.blockize([sch.get_block("E_tail")])
+    check(sch, before)
+
+
+def test_blocks_in_a_row_that_count_from_elsewhere():
+    @T.prim_func
+    def before(A: T.Buffer(8), C: T.Buffer(8), D: T.Buffer(8)):
+        for i in range(3):
+            with T.block("C"):
+                vi = T.axis.spatial(8, i + 5)
+                C[vi] = A[vi] + 1.0
+            with T.block("D"):
+                vi = T.axis.spatial(8, i + 5)
+                D[vi] = C[vi] * 2.0
+
+    sch = Schedule(before)
+    outer = sch.blockize([sch.get_block("C"), sch.get_block("D")])
+    (axis,) = sch.get(outer).iter_vars
+    assert (int(axis.dom.min), int(axis.dom.extent)) == (5, 3)
+    check(sch, before)
+
+
+def test_the_inside_of_a_padding():
+    @T.prim_func
+    def before(A: T.Buffer((2, 1), "int32"), B: T.Buffer((4, 2), "int32")):
+        for i, j in T.grid(4, 2):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = T.if_then_else(vi >= 1 and vi < 3 and vj < 1, A[vi - 1, vj], 0)
+
+    sch = Schedule(before)
+    sch.decompose_padding("B", sch.get_loops("B")[0])
+    sch.blockize(sch.get_loops("B")[1], preserve_unit_iters=False)
+    check(sch, before)
+
+
+def test_a_guard_that_skips_the_first_of_a_reduction():
+    @T.prim_func
+    def before(A: T.Buffer((3, 6)), C: T.Buffer(3)):
+        for i, k, j in T.grid(3, 6, 1):
+            with T.block("C"):
+                vi, vk, vj = T.axis.spatial(3, i), T.axis.reduce((1, 6), k), T.axis.reduce(1, j)
+                T.where(k >= 1)
+                with T.init():
+                    C[vi] = 0.0
+                C[vi] = C[vi] + A[vi, vk + vj]
+
+    sch = Schedule(before)
+    refused(sch, TileNotWhole, "do not divide into tiles over the loops j", "blockize", sch.get_loops("C")[2])

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+from loopwright import tir
+from loopwright.script import tir as T
 from tests.schedule.harness.fuzz import STEPS, fuzz
+from tests.schedule.harness.legality import numbers_of, without_ties
 from tests.schedule.harness.programs import Program, random_sketch
 
 PROGRAMS = 320
@@ -28,3 +32,36 @@ def test_sketches_get_smaller(seed):
     for smaller in program.smaller():
         assert smaller.function.body is not None  # it parses, so it is well formed
         assert smaller != program
+
+
+@T.prim_func
+def best(A: T.Buffer((3,), "int8"), P: T.Buffer((1,), "int32"), V: T.Buffer((1,), "int8")):
+    for i, ko, ki in T.grid(1, 2, 2):
+        with T.block("best"):
+            vi = T.axis.spatial(1, i)
+            vk = T.axis.reduce(3, ko * 2 + ki)
+            T.where(ko * 2 + ki < 3)
+            with T.init():
+                P[vi] = -1
+                V[vi] = T.int8(-128)
+            place: T.int32 = T.Select(V[vi] >= A[vk], P[vi], vk)
+            value: T.int8 = T.Select(V[vi] >= A[vk], V[vi], A[vk])
+            P[vi] = place
+            V[vi] = value
+
+
+@pytest.mark.parametrize("values", [(1, 5, 5), (5, 5, 5), (-128, -128, -128), (1, 2, 3), (3, 2, 1)])
+def test_of_equal_values_any_may_be_named(values):
+    sch = tir.Schedule(best)
+    sch.rfactor(sch.get_loops("best")[2], 0)
+    arguments = [np.array(values, "int8"), np.zeros(1, "int32"), np.zeros(1, "int8")]
+    plain, told = [
+        [numbers_of(function, arguments) for function in pair]
+        for pair in (
+            (best, sch.view().function),
+            (without_ties(best), without_ties(sch.view().function)),
+        )
+    ]
+    assert plain[0][2] == plain[1][2] == max(values)
+    assert (plain[0][1] == plain[1][1]) == (values != (1, 5, 5))  # ki = 0 meets place 2 before ki = 1 meets place 1
+    assert told[0][1] == told[1][1] == (-1 if max(values) == -128 else values.index(max(values)))

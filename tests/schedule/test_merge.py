@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from loopwright import te, tir
-from loopwright.schedule.errors import BadStepArgument, NotSupported, WouldChangeValues, WouldRace
+from loopwright.schedule.errors import BadStepArgument, NotProved, NotSupported, WouldChangeValues, WouldRace
 from loopwright.schedule.scopes import LeavesScope
 from loopwright.script import tir as T
 from tests.schedule.steps import chain, check, refused, same_program
@@ -334,3 +334,27 @@ def test_merge_refuses_to_start_a_reduction_outside_its_memory(with_suggestions)
     sch = tir.Schedule(best_and_use)
     loops = [sch.get_loops("C")[0], sch.get_loops("E")[0]]
     refused(sch, LeavesScope, "merge would move a use of V out of the scope where V lives", "merge", *loops)
+
+
+@T.prim_func
+def reduced_rows(A: T.Buffer((2, 1), "int32"), C: T.Buffer((1,), "int32")):
+    B = T.alloc_buffer((2,), "int32")
+    for r, i in T.grid(1, 2):
+        with T.block("B"):
+            vr, vi = T.axis.remap("RS", [r, i])
+            with T.init():
+                B[vi] = -100
+            B[vi] = T.max(B[vi], A[vi, vr])
+    for i in range(1):
+        with T.block("C"):
+            vi = T.axis.spatial(1, i)
+            C[vi] = B[0] * 3
+
+
+def test_merge_keeps_start_values_first_in_cells_that_nobody_reads(with_suggestions):
+    # B[1] would be updated at i_init_m = 0 and set at i_init_m = 1. C reads B[0] alone.
+    sch = tir.Schedule(reduced_rows)
+    sch.decompose_reduction("B", sch.get_loops("B")[0])
+    loops = [sch.get_loops("B_init")[0], sch.get_loops("B_update")[0]]
+    error = refused(sch, NotProved, "could not be proved", "merge", *loops)
+    assert error.why == "cells of B would be updated before they get their start value"

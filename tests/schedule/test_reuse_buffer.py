@@ -71,6 +71,17 @@ def test_a_sum_must_not_read_what_it_sums_into():
     assert "would read C in the cell that it updates" in error.why
 
 
+def test_an_index_that_is_read_from_the_shared_memory():
+    # Laid out flat, B is read at one unknown index where it had two: the index would overwrite what it points to.
+    A = te.placeholder((1, 1), "int32", name="A")
+    B = te.compute((1, 1), lambda i, j: A[i, j] + 1, name="B")
+    index = te.compute((1,), lambda i: i // 2, name="index")
+    C = te.compute((1, 1), lambda i, j: B[index[i], index[j]] * 5, name="C")
+    sch = tir.Schedule(te.create_prim_func([A, C]))
+    error = refused(sch, NotProved, "could not be proved", "reuse_buffer", "C", "index", "B")
+    assert error.why == "block C reads B in a new way"
+
+
 def test_what_is_refused():
     sch = tir.Schedule(four())
     refused(sch, BadStepArgument, "no allocated buffer is called 'Z'", "reuse_buffer", "B", "B", "Z")

@@ -7,7 +7,7 @@ import pytest
 
 import loopwright
 from loopwright import te, tir
-from loopwright.evaluator import evaluate
+from loopwright.evaluator import evaluate, evaluate_terms
 from loopwright.ir import PrimFunc
 from loopwright.schedule import Schedule
 from loopwright.schedule.combiners import MalformedReduction, NoReduction, UnknownCombiner
@@ -443,3 +443,75 @@ def test_bounds_that_move():
 
     sch = Schedule(ragged)
     refused(sch, NotFactorable, "the bounds of loop k depend on loop i", "rfactor", sch.get_loops("C")[1], 0)
+
+
+def test_a_guard_on_the_factored_loop_bounds_another_axis():
+    """The axis is bound to the inner loop alone; what keeps it inside its domain is a guard on both."""
+
+    @T.prim_func
+    def before(A: T.Buffer((4, 3)), C: T.Buffer(4)):
+        for i, k_0, k_1 in T.grid(4, 1, 5):
+            with T.block("C"):
+                vi, vk = T.axis.remap("SR", [i, k_1])
+                T.where(k_0 * 5 + k_1 < 3)
+                with T.init():
+                    C[vi] = 0.0
+                C[vi] = C[vi] + A[vi, vk]
+
+    sch = Schedule(before)
+    rf = sch.rfactor(sch.get_loops("C")[1], 0)
+    assert [int(axis.dom.extent) for axis in sch.get(rf).iter_vars] == [1, 4, 5]
+    evaluate_terms(sch.mod["main"])  # every axis stays inside its domain
+    check_numbers(sch, before)
+
+
+def test_after_an_unrolled_and_jammed_loop_of_one_iteration():
+    @T.prim_func
+    def before(A: T.Buffer((2, 1)), C: T.Buffer(2)):
+        for i, k in T.grid(2, 1):
+            with T.block("C"):
+                vi, vk = T.axis.remap("SR", [i, k])
+                with T.init():
+                    C[vi] = 0.0
+                C[vi] = C[vi] + A[vi, vk]
+
+    sch = Schedule(before)
+    sch.unroll_and_jam(sch.get_loops("C")[1], 2)
+    sch.rfactor(sch.get_loops("C")[1], 0)
+    evaluate_terms(sch.mod["main"])
+    check_numbers(sch, before)
+
+
+def test_a_loop_that_repeats_the_reduction():
+    @T.prim_func
+    def repeated(A: T.Buffer((4, 6)), C: T.Buffer(4)):
+        for i, _again, k_0, k_1 in T.grid(4, 2, 3, 2):
+            with T.block("C"):
+                vi = T.axis.spatial(4, i)
+                vk = T.axis.reduce(6, k_0 * 2 + k_1)
+                with T.init():
+                    C[vi] = 0.0
+                C[vi] = C[vi] + A[vi, vk]
+
+    sch = Schedule(repeated)
+    _, again, k_0, _ = sch.get_loops("C")
+    refused(sch, NotFactorable, "loop _again repeats the reduction of block 'C'", "rfactor", again, 0)
+    sch.rfactor(k_0, 0)  # every repetition starts anew
+    check_numbers(sch, repeated)
+
+
+def test_a_loop_that_repeats_a_part_of_the_reduction():
+    @T.prim_func
+    def repeated(A: T.Buffer((4, 6)), C: T.Buffer(4)):
+        for i, k_0, _again, k_1 in T.grid(4, 3, 2, 2):
+            with T.block("C"):
+                vi = T.axis.spatial(4, i)
+                vk = T.axis.reduce(6, k_0 * 2 + k_1)
+                with T.init():
+                    C[vi] = 0.0
+                C[vi] = C[vi] + A[vi, vk]
+
+    for depth in (1, 3):
+        sch = Schedule(repeated)
+        loop = sch.get_loops("C")[depth]
+        refused(sch, NotFactorable, "loop _again repeats a part of the reduction", "rfactor", loop, 0)

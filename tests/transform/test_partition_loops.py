@@ -283,3 +283,30 @@ def test_sizes_are_not_negative():
     text = partition_loops(before).script()
     assert "for i, j in T.grid(n // 4, 4):" in text
     same_at_every_stage(before)
+
+
+def test_an_inner_loop_whose_length_depends_on_the_loop_gives_no_place_to_cut():
+    # For all j the guard holds while i > (i + 1) // 3 * 3: that is no point known before the loop.
+    @T.prim_func
+    def before(B: T.Buffer((7,), "int32")):
+        for i in range(7):
+            for j in range((i + 1) // 3):
+                if j * 3 < i - 1:
+                    B[i] = B[i] + j + 1
+
+    assert "i = T.int32()" not in partition_loops(before).script()
+    same_at_every_stage(before)
+
+
+def test_an_inner_loop_whose_length_is_read_from_memory_gives_no_place_to_cut():
+    # The loop itself writes N[0]: it must not be asked before it.
+    @T.prim_func
+    def before(N: T.Buffer((1,), "int32"), B: T.Buffer((4,), "int32")):
+        for i in range(4):
+            N[0] = i
+            for j in range(N[0]):
+                if j < i - 1:
+                    B[i] = B[i] + 1
+
+    assert "N[0]" not in partition_loops(before).script().split("for i", 1)[1].split(":", 1)[0]
+    same_at_every_stage(before)

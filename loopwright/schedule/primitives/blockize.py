@@ -25,7 +25,7 @@ from typing import NamedTuple
 from loopwright.analysis.dataflow import InitOf
 from loopwright.analysis.reduction_init import conjuncts
 from loopwright.arith import Analyzer, interval_of, subspace_divide
-from loopwright.arith.iter_nodes import plain_expr
+from loopwright.arith.iter_nodes import IterMark, IterSumExpr, plain_expr
 from loopwright.ir import (
     Block,
     BlockRealize,
@@ -191,9 +191,9 @@ def tile_of(step: str, view: View, loop: For, keep_units: bool, hoist: bool = Tr
 
 
 class _Cut(NamedTuple):
-    """Each axis as (outer part, its extent, tile, inner part); the guards outside and inside."""
+    """Each axis as (outer part, its values, tile, inner part); the guards outside and inside."""
 
-    parts: Sequence[tuple[Expr, Expr, Expr, Expr]]
+    parts: Sequence[tuple[Expr, Range, Expr, Expr]]
     outside: Expr
     inside: Expr
 
@@ -209,11 +209,22 @@ def _divide(step: str, view: View, realize: BlockRealize, loops: Sequence[For], 
         raise TileNotWhole(step, realize, _why_not(realize, domains, inside))
     *pairs, (outside, within) = found
     facts = Analyzer()  # of loops nothing is told, so that those of one iteration stay in the bindings
-    parts = [
-        (facts.simplify(plain_expr(outer.source)), outer.extent, tile.extent, facts.simplify(plain_expr(tile.source)))
-        for outer, tile in pairs
-    ]
+    parts = []
+    for axis, (outer, tile) in zip(realize.block.iter_vars, pairs, strict=True):
+        values = _outer_values(step, realize, axis, outer)
+        parts.append(
+            (facts.simplify(plain_expr(outer.source)), values, tile.extent, facts.simplify(plain_expr(tile.source)))
+        )
     return _Cut(parts, outside.extent, within.extent)
+
+
+def _outer_values(step: str, realize: BlockRealize, axis: IterVar, outer: IterMark) -> Range:
+    """The domain of an outer part: it counts from what is added, since each split counts from 0."""
+    total = outer.source
+    if not isinstance(total, IterSumExpr) or any(not _is_positive(arg.scale) for arg in total.args):
+        problem = f"axis {axis.var.name} of block {realize.block.name_hint!r} does not count upwards outside the tile"
+        raise NotSupported(step, problem, realize, "choose loops that count upwards with the axis")
+    return Range.from_min_extent(total.base, outer.extent)
 
 
 def _why_not(realize: BlockRealize, domains: Mapping[Var, Range], inside: Sequence[Var]) -> str:
@@ -240,18 +251,23 @@ def _outer_axes(realize: BlockRealize, cut: _Cut, keep_units: bool) -> tuple[lis
     axes: list[IterVar] = []
     values: list[Expr] = []
     bindings: list[Expr] = []
-    for axis, (outer, count, tile, inner) in zip(realize.block.iter_vars, cut.parts, strict=True):
+    for axis, (outer, domain, tile, inner) in zip(realize.block.iter_vars, cut.parts, strict=True):
         dtype = axis.var.dtype
-        outer, count, tile, inner = (cast(item, dtype) for item in (outer, count, tile, inner))
+        outer, tile, inner = (cast(item, dtype) for item in (outer, tile, inner))
+        first, count = cast(domain.min, dtype), cast(domain.extent, dtype)
         is_unit = isinstance(count, IntImm) and count.value == 1
         if is_unit and not (keep_units and _is_zero(outer)):
             bindings.append(outer + inner if not _is_zero(outer) else inner)  # what is added stays a number
             continue
         var = Var(f"{axis.var.name}_o", dtype)
-        axes.append(IterVar(Range.from_min_extent(const(0, dtype), count), var, axis.iter_type))
+        axes.append(IterVar(Range.from_min_extent(first, count), var, axis.iter_type))
         values.append(outer)
         bindings.append(var * tile + inner)
     return axes, values, bindings
+
+
+def _is_positive(expr: Expr) -> bool:
+    return not isinstance(expr, IntImm) or expr.value > 0
 
 
 def _is_zero(expr: Expr) -> bool:
@@ -439,7 +455,7 @@ def _is_unit_axis(axis: IterVar) -> bool:
 
 def _is_same_axis(mine: IterVar, value: Expr, axis: IterVar, other: Expr) -> bool:
     assert mine.dom is not None and axis.dom is not None
-    alike = mine.iter_type == axis.iter_type and structural_equal(mine.dom.extent, axis.dom.extent)
+    alike = mine.iter_type == axis.iter_type and structural_equal(mine.dom, axis.dom)
     return alike and mine.var.dtype is axis.var.dtype and structural_equal(value, other)
 
 

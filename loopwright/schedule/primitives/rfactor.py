@@ -155,15 +155,49 @@ def _nest_of(view: View, loop: For) -> _Nest:
         if item.loop_var in reducing:
             problem = f"loop {item.loop_var.name} runs over data and over the reduction of block {block.name_hint!r}"
             raise NotFactorable(loop, problem)
-    touched = [value for value in reduce_values if _is_used(loop.loop_var, [value])]
-    _check_bounds(loop, [item for item in loops if _is_used(item.loop_var, touched)], loops, data)
+    _check_repeats(block, loop, loops, data, reducing)
     conditions = conjuncts(realize.predicate)
+    divided = _divided(loop, conditions)
+    touched = [value for value in reduce_values if _variables(value) & divided]
+    _check_bounds(loop, [item for item in loops if _is_used(item.loop_var, touched)], loops, data)
     known = [Loop(item.loop_var, item.min, item.extent) for item in loops]
     for depth, item in enumerate(loops):
         if item in data and carries(known, depth, data_values, conditions):
             problem = f"several iterations of loop {item.loop_var.name} reach one cell of the result"
             raise NotFactorable(loop, problem)
     return _Nest(realize, loops, data, loop, *_guards(loop, loops, data, conditions))
+
+
+def _divided(loop: For, conditions: Sequence[Expr]) -> set[Var]:
+    """Loops whose reduction axes become axes of the loops themselves: the factored one, and those its guards are about.
+
+    Such a guard moves into the operand, so that it no longer keeps an axis of the block inside its domain.
+    """
+    found = {loop.loop_var}
+    for condition in conditions:
+        used = _variables(condition)
+        if loop.loop_var in used:
+            found |= used
+    return found
+
+
+def _check_repeats(block: Block, loop: For, loops: Sequence[For], data: Sequence[For], reducing: set[Var]) -> None:
+    """A loop that no axis uses does everything below again, and starts anew only when all of the reduction is below."""
+    begun = False
+    for item in loops:
+        name, count = item.loop_var.name, item.extent
+        if item.loop_var in reducing:
+            begun = begun or not (isinstance(count, IntImm) and count.value == 1)
+            continue
+        if item in data or (isinstance(count, IntImm) and count.value == 1):
+            continue
+        if item is loop:
+            raise NotFactorable(loop, f"loop {name} repeats the reduction of block {block.name_hint!r}")
+        if begun:
+            problem = f"loop {name} repeats a part of the reduction of block {block.name_hint!r}"
+            raise NotFactorable(loop, problem, f"bind an axis to {name}, or take the loop away")
+        if not isinstance(count, IntImm) or count.value < 1:
+            raise NotFactorable(loop, f"loop {name}, which no axis of block {block.name_hint!r} uses, may not run")
 
 
 def _check_bounds(loop: For, new_axes: Sequence[For], loops: Sequence[For], data: Sequence[For]) -> None:
@@ -253,8 +287,9 @@ def _partial_nest(name: str, nest: _Nest, found: Reduction, partial: Sequence[Bu
     values: dict[Var, Expr] = {}  # what stands for the old axes
     inner: dict[Var, Expr] = {loop.loop_var: own}  # what stands for loops that touched axes run over
     reduced: list[tuple[IterVar, Expr]] = []
+    divided = _divided(loop, nest.on_loop)
     for old, value in zip(block.iter_vars, realize.iter_values, strict=True):
-        if old.iter_type == IterType.CommReduce and _is_used(loop.loop_var, [value]):
+        if old.iter_type == IterType.CommReduce and _variables(value) & divided:
             for other in nest.loops:
                 if other.loop_var not in inner and _is_used(other.loop_var, [value]):
                     part = Var(f"v{other.loop_var.name}", other.loop_var.dtype)

@@ -1,0 +1,245 @@
+"""Memory of threads: one copy for each block or thread where the scope says so, and a watch on who touches what.
+
+Memory of a narrower scope than where it is allocated exists once for each thread or block: its pointer is set again
+whenever another one runs. Two threads that touch one cell between barriers, one of them writing, are an error in
+whatever order they ran; so are two blocks, at any time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from loopwright.analysis.thread_axes import Axis, Together, axis_of, is_block_tag, is_of_block, scope_of, tag_of
+from loopwright.evaluator.errors import ThreadRace, element
+from loopwright.evaluator.lockstep import LockstepCompiler
+from loopwright.evaluator.places import Place, Run
+from loopwright.evaluator.statements import OnStep
+from loopwright.evaluator.watch import Watch
+from loopwright.ir import (
+    AttrStmt,
+    Block,
+    Buffer,
+    BufferLoad,
+    BufferStore,
+    CommReducer,
+    Expr,
+    For,
+    Node,
+    Stmt,
+    Var,
+    pre_order_visit,
+)
+
+
+class Thread:
+    """One thread of a block: its own slots, and its index along each axis."""
+
+    __slots__ = ("current", "index", "name", "slots")
+
+    def __init__(self, slots: list[Any], index: dict[Axis, int], current: dict[str, int]) -> None:
+        self.slots, self.index = slots, index
+        self.current = current  # the indices of its block and its own, by tag
+        self.name = f"({', '.join([f'{axis.var.name}={value}' for axis, value in index.items()])})"
+
+
+Threads = list[Thread]
+Group = Callable[[Threads], None]
+
+
+class Private:
+    """Memory that exists once for each block or thread, though it is allocated outside their loops."""
+
+    def __init__(self, tags: frozenset[str], bind: Callable[[Any], None], make: Run) -> None:
+        self.tags, self.bind, self.make = tags, bind, make
+        self.copies: dict[tuple[tuple[str, int], ...], Any] = {}
+
+    def switch(self, current: dict[str, int]) -> None:
+        """Set the pointer to the copy of the thread that is to run."""
+        key = tuple([(tag, current.get(tag, -1)) for tag in self.tags])
+        found = self.copies.get(key)
+        if found is None:
+            found = self.copies[key] = self.make()
+        self.bind(found)
+
+
+class ThreadMemoryCompiler(LockstepCompiler):
+    """Compiles blocks, allocations and accesses; `GroupCompiler` adds what threads do together."""
+
+    def __init__(self, check: bool, on_step: OnStep | None = None) -> None:
+        super().__init__(check, on_step)
+        self.axes: list[Axis] = []  # at compile time: the thread axes around
+        self.block_depth = 0  # at compile time: the block axes around
+        self.together = Together()
+        self.owners: dict[Var, frozenset[str]] = {}  # who has memory of their own; set for each function
+        self.threads_from = 0  # the first slot that threads keep for themselves
+        self.reducer: CommReducer | None = None
+        self.private: dict[Var, Private] = {}
+        self.outside: list[Private] = []  # of these, what the threads around use
+        # At run time:
+        self.current: dict[str, int] = {}  # the indices of the running block and thread
+        self.interval = Watch()
+        self.blocks: list[Watch] = []
+        self.pool: dict[Var, Any] = {}  # memory of the block, while its threads get the pointer
+
+    # --- blocks ---------------------------------------------------------------------------------------------------
+
+    def private_in(self, node: Stmt) -> list[Private]:
+        """The memory from outside that is not one for all, and is used in a statement."""
+        found: dict[Var, None] = {}
+
+        def look(part: Node) -> None:
+            data = part.buffer.data if isinstance(part, (BufferLoad, BufferStore)) else part
+            if isinstance(data, Var) and data in self.private:
+                found[data] = None
+            elif isinstance(part, Block):
+                for match in part.match_buffers:
+                    if match.source.buffer.data in self.private:
+                        found[match.source.buffer.data] = None
+
+        pre_order_visit(node, look)
+        return [self.private[data] for data in found]
+
+    def bounds(self, node: For | AttrStmt) -> tuple[Run, Run]:
+        """The first value and the number of values of an axis."""
+        if isinstance(node, For):
+            return self.concrete(node.min, self.visit(node.min)), self.concrete(node.extent, self.visit(node.extent))
+        return (lambda: 0), self.concrete(node.value, self.visit(node.value))
+
+    def axis_slots(self, node: For | AttrStmt) -> list[int]:
+        return self.loop_slots(node) if isinstance(node, For) else [self.slot(axis_of(node).var)]
+
+    def blocks_of(self, node: For | AttrStmt) -> Run:
+        """Blocks of threads: one after the other, each with memory of its own, none touching what another writes."""
+        axis, frame = axis_of(node), self.frame
+        low, extent = self.bounds(node)
+        slots, outside = self.axis_slots(node), self.private_in(node)
+        self.block_depth += 1
+        body = self.inside(axis.var, lambda: self.visit(node.body))
+        self.block_depth -= 1
+
+        def run() -> None:
+            watch = Watch()
+            self.blocks.append(watch)
+            before = self.current
+            begin = low()
+            for value in range(begin, begin + extent()):
+                watch.now = f"{axis.var.name}={value}"
+                self.current = {**before, axis.tag: value}
+                for slot in slots:
+                    frame[slot] = value
+                for memory in outside:
+                    memory.switch(self.current)
+                body()
+            self.blocks.pop()
+            self.current = before
+            for memory in outside:
+                memory.switch(before)
+
+        return run
+
+    # --- memory ---------------------------------------------------------------------------------------------------
+
+    def allocation_of(self, data: Var, make: Run) -> Run:
+        scope = scope_of(data)
+        if not self.axes:
+            if scope == "global":
+                return super().allocation_of(data, make)
+            memory = self.private[data] = Private(self.owners.get(data, frozenset()), self.pointer(data), make)
+
+            def start() -> None:
+                memory.copies.clear()
+                memory.switch(self.current)
+
+            return start
+        if not is_of_block(scope):
+            return super().allocation_of(data, make)
+        bind, pool = self.pointer(data), self.pool
+
+        def once() -> None:
+            if data not in pool:
+                pool[data] = make()
+            bind(pool[data])
+
+        return once
+
+    # --- races ----------------------------------------------------------------------------------------------------
+
+    def read(self, buffer: Buffer, place: Place, at: Node) -> Callable[[int], Any]:
+        return self.watched_read(super().read(buffer, place, at), buffer, place, at)
+
+    def write(self, buffer: Buffer, place: Place, at: Node) -> Callable[[int, Any], None]:
+        return self.watched_write(super().write(buffer, place, at), buffer, place, at)
+
+    def watched_read(self, one: Callable[[int], Any], buffer: Buffer, place: Place, at: Node) -> Callable[[int], Any]:
+        """The read, with a look at who else touches the cell."""
+        watch = self._watch(buffer, place, False, at)
+        if watch is None:
+            return one
+
+        def read(k: int) -> Any:
+            watch(k)
+            return one(k)
+
+        return read
+
+    def watched_write(
+        self, one: Callable[[int, Any], None], buffer: Buffer, place: Place, at: Node
+    ) -> Callable[[int, Any], None]:
+        """The write, with a look at who else touches the cell."""
+        watch = self._watch(buffer, place, True, at)
+        if watch is None:
+            return one
+
+        def write(k: int, value: Any) -> None:
+            watch(k)
+            one(k, value)
+
+        return write
+
+    def _watch(self, buffer: Buffer, place: Place, writes: bool, at: Node) -> Callable[[int], None] | None:
+        in_threads = bool(self.axes)
+        if not self.check or not (in_threads or self.block_depth):
+            return None
+        frame, slot = self.frame, self.slots[buffer.data]
+        size = buffer.dtype.element.nbytes if self.numeric else 1
+
+        def watch(k: int) -> None:
+            pointer = frame[slot]
+            cell = pointer.memory, pointer.offset + k * size
+            if in_threads:
+                found = self.interval.touch(cell, writes)
+                if found is not None:
+                    name = element(buffer, place.indices_of(k))
+                    raise ThreadRace(found.other, self.interval.now, found.what, name, False, at)
+            for blocks in self.blocks:
+                found = blocks.touch(cell, writes)
+                if found is not None:
+                    name = element(buffer, place.indices_of(k))
+                    raise ThreadRace(f"({found.other})", f"({blocks.now})", found.what, name, True, at)
+
+        return watch
+
+    # --- threads --------------------------------------------------------------------------------------------------
+
+    def as_thread(self, run: Run) -> Callable[[Thread], Any]:
+        """Run something as one thread, which keeps what it binds."""
+        frame, first, outside = self.frame, self.threads_from, self.outside
+
+        def run_as(thread: Thread) -> Any:
+            frame[first:] = thread.slots
+            self.current = thread.current
+            for memory in outside:
+                memory.switch(thread.current)
+            self.interval.now = thread.name
+            result = run()
+            thread.slots[:] = frame[first:]
+            return result
+
+        return run_as
+
+    def barrier(self) -> None:
+        self.interval.clear()
+
+    def steered(self, expr: Expr) -> Callable[[Thread], Any]:
+        return self.as_thread(self.concrete(expr, self.visit(expr)))

@@ -1,0 +1,311 @@
+"""launch_threads and insert_barriers: bound loops become a launch; barriers where threads need them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import loopwright
+from loopwright import tir
+from loopwright.evaluator import evaluate
+from loopwright.evaluator.errors import ThreadRace
+from loopwright.ir import PrimFunc, assert_structural_equal
+from loopwright.script import from_source
+from loopwright.script import tir as T
+from loopwright.transform import insert_barriers, launch_threads, lower_blocks, write_allocations
+from loopwright.transform.errors import ThreadLoopOnCpu
+from loopwright.transform.insert_barriers import NeedsBarrier, barriers
+from loopwright.transform.launch_threads import NotALaunch, launches
+
+
+def same(got: PrimFunc, wanted: PrimFunc) -> None:
+    assert_structural_equal(got.without_attr("global_symbol"), wanted.without_attr("global_symbol"))
+
+
+def flat(func: PrimFunc) -> PrimFunc:
+    return lower_blocks(write_allocations(func))
+
+
+# --- insert_barriers ------------------------------------------------------------------------------------------------
+
+
+@T.prim_func
+def reused(A: T.Buffer((4, 8)), B: T.Buffer((4, 8))):
+    tx = T.launch_thread("threadIdx.x", 8)
+    S = T.decl_buffer((8,), scope="shared")
+    for k in range(4):
+        S[tx] = A[k, tx]
+        B[k, tx] = S[7 - tx]
+
+
+def test_memory_that_a_loop_uses_again_needs_two_barriers():
+    @T.prim_func
+    def expected(A: T.Buffer((4, 8)), B: T.Buffer((4, 8))):
+        tx = T.launch_thread("threadIdx.x", 8)
+        S = T.decl_buffer((8,), scope="shared")
+        for k in range(4):
+            T.tvm_storage_sync("shared")
+            S[tx] = A[k, tx]
+            T.tvm_storage_sync("shared")
+            B[k, tx] = S[7 - tx]
+
+    got = insert_barriers(flat(reused))
+    same(got, flat(expected))
+    a, b = np.arange(32, dtype="float32").reshape(4, 8), np.zeros((4, 8), "float32")
+    evaluate(got, a, b)
+    np.testing.assert_array_equal(b, a[:, ::-1])
+    with pytest.raises(ThreadRace):
+        evaluate(reused, a, b)
+    assert insert_barriers(got) is got
+
+
+def test_memory_of_its_own_in_each_iteration_needs_one():
+    @T.prim_func
+    def func(A: T.Buffer((4, 8)), B: T.Buffer((4, 8))):
+        tx = T.launch_thread("threadIdx.x", 8)
+        S = T.decl_buffer((4, 8), scope="shared")
+        for k in range(4):
+            S[k, tx] = A[k, tx]
+            B[k, tx] = S[k, 7 - tx]
+
+    assert len(barriers(insert_barriers(flat(func)).body)) == 1
+
+
+def test_a_barrier_stands_before_a_loop_rather_than_in_it():
+    @T.prim_func
+    def func(A: T.Buffer(8), B: T.Buffer(8)):
+        tx = T.launch_thread("threadIdx.x", 8)
+        S = T.decl_buffer((8,), scope="shared")
+        S[tx] = A[tx]
+        for k in range(8):
+            B[tx] = B[tx] + S[k]
+
+    @T.prim_func
+    def expected(A: T.Buffer(8), B: T.Buffer(8)):
+        tx = T.launch_thread("threadIdx.x", 8)
+        S = T.decl_buffer((8,), scope="shared")
+        S[tx] = A[tx]
+        T.tvm_storage_sync("shared")
+        for k in range(8):
+            B[tx] = B[tx] + S[k]
+
+    same(insert_barriers(flat(func)), flat(expected))
+
+
+def test_what_threads_keep_to_themselves_needs_none():
+    @T.prim_func
+    def func(A: T.Buffer((8, 4)), B: T.Buffer((8, 4))):
+        tx = T.launch_thread("threadIdx.x", 8)
+        S = T.decl_buffer((8, 4), scope="shared")
+        L = T.decl_buffer((4,), scope="local")
+        for k in range(4):
+            S[tx, k] = A[tx, k]
+            L[k] = S[tx, k]
+        for k in range(4):
+            B[tx, k] = L[3 - k]
+
+    before = flat(func)
+    assert insert_barriers(before) is before
+
+
+def test_before_a_condition_not_inside():
+    @T.prim_func
+    def func(A: T.Buffer(8), B: T.Buffer(8)):
+        tx = T.launch_thread("threadIdx.x", 8)
+        S = T.decl_buffer((8,), scope="shared")
+        S[tx] = A[tx]
+        if tx < 4:
+            B[tx] = S[7 - tx]
+
+    @T.prim_func
+    def expected(A: T.Buffer(8), B: T.Buffer(8)):
+        tx = T.launch_thread("threadIdx.x", 8)
+        S = T.decl_buffer((8,), scope="shared")
+        S[tx] = A[tx]
+        T.tvm_storage_sync("shared")
+        if tx < 4:
+            B[tx] = S[7 - tx]
+
+    same(insert_barriers(flat(func)), flat(expected))
+
+
+def test_inside_a_condition_that_all_threads_share():
+    @T.prim_func
+    def func(A: T.Buffer(8), B: T.Buffer(8), n: T.int32):
+        tx = T.launch_thread("threadIdx.x", 8)
+        S = T.decl_buffer((8,), scope="shared")
+        if n > 0:
+            S[tx] = A[tx]
+            B[tx] = S[7 - tx]
+
+    got = insert_barriers(flat(func))
+    assert len(barriers(got.body)) == 1
+    for n in (0, 1):
+        a, b = np.arange(8, dtype="float32"), np.zeros(8, "float32")
+        evaluate(got, a, b, n)
+        np.testing.assert_array_equal(b, a[::-1] * n)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    ["if tx < 4:\n        S[tx] = A[tx]\n        B[tx] = S[3 - tx]", "S[tx] = S[7 - tx]", "S[0] = A[tx]"],
+    ids=["under a condition", "in one statement", "one cell"],
+)
+def test_where_no_barrier_can_stand(lines):
+    func = from_source(f"""
+@T.prim_func
+def main(A: T.Buffer(8), B: T.Buffer(8)):
+    tx = T.launch_thread("threadIdx.x", 8)
+    S = T.decl_buffer((8,), scope="shared")
+    {lines}
+""")
+    with pytest.raises(NeedsBarrier, match="threads meet at S in one statement, or where only some of them come by"):
+        insert_barriers(flat(func))
+
+
+def test_the_name_scripts_know():
+    got = tir.transform.ThreadSync("shared")(flat(reused))
+    assert len(barriers(got.body)) == 2
+
+
+# --- launch_threads -------------------------------------------------------------------------------------------------
+
+
+def test_bound_loops_become_one_launch():
+    @T.prim_func
+    def func(A: T.Buffer((3, 4, 8)), B: T.Buffer((3, 4, 8))):
+        S = T.alloc_buffer(8, scope="shared")
+        for bx in T.thread_binding(3, thread="blockIdx.x"):
+            for k in range(4):
+                for u in T.thread_binding(8, thread="threadIdx.x"):
+                    S[u] = A[bx, k, u]
+                for v in T.thread_binding(8, thread="threadIdx.x"):
+                    B[bx, k, v] = S[7 - v]
+
+    @T.prim_func
+    def expected(A: T.Buffer((3, 4, 8)), B: T.Buffer((3, 4, 8))):
+        bx = T.launch_thread("blockIdx.x", 3)
+        tx = T.launch_thread("threadIdx.x", 8)
+        S = T.decl_buffer((8,), scope="shared")
+        for k in range(4):
+            S[tx] = A[bx, k, tx]
+            B[bx, k, tx] = S[7 - tx]
+
+    got = launch_threads(flat(func))
+    same(got, flat(expected))
+    assert len(launches(got.body)) == 2
+    a, b = np.arange(96, dtype="float32").reshape(3, 4, 8), np.zeros((3, 4, 8), "float32")
+    evaluate(insert_barriers(got), a, b)
+    np.testing.assert_array_equal(b, a[:, :, ::-1])
+
+
+def test_what_no_thread_is_named_for_the_first_does():
+    @T.prim_func
+    def func(A: T.Buffer(8), B: T.Buffer(8)):
+        S = T.alloc_buffer(1, scope="shared")
+        for tx in T.thread_binding(8, thread="threadIdx.x"):
+            for k in range(8):
+                S[0] = A[k]
+                B[tx] = B[tx] + S[0]
+
+    @T.prim_func
+    def expected(A: T.Buffer(8), B: T.Buffer(8)):
+        tx = T.launch_thread("threadIdx.x", 8)
+        S = T.decl_buffer((1,), scope="shared")
+        for k in range(8):
+            T.tvm_storage_sync("shared")
+            if tx == 0:
+                S[0] = A[k]
+            T.tvm_storage_sync("shared")
+            B[tx] = B[tx] + S[0]
+
+    got = insert_barriers(launch_threads(flat(func)))
+    same(got, flat(expected))
+    a, b = np.arange(8, dtype="float32"), np.zeros(8, "float32")
+    evaluate(got, a, b)
+    assert b.tolist() == [28.0] * 8
+
+
+def test_virtual_threads_have_copies_of_what_lives_across_barriers():
+    @T.prim_func
+    def func(A: T.Buffer((2, 4)), B: T.Buffer((2, 4))):
+        S = T.alloc_buffer((2, 4), scope="shared")
+        for tx in T.thread_binding(4, thread="threadIdx.x"):
+            for vx in T.thread_binding(2, thread="vthread"):
+                L = T.decl_buffer((1,), scope="local")
+                L[0] = A[vx, tx]
+                S[vx, tx] = L[0]
+                T.evaluate(T.tvm_storage_sync("shared"))
+                B[vx, tx] = L[0] + S[1 - vx, 3 - tx]
+
+    got = insert_barriers(launch_threads(flat(func)))
+    assert "L = T.decl_buffer((2, 1)" in str(got)
+    a = np.arange(8, dtype="float32").reshape(2, 4)
+    for program in (func, got):
+        b = np.zeros((2, 4), "float32")
+        evaluate(program, a, b)
+        np.testing.assert_array_equal(b, a + a[::-1, ::-1])
+
+
+NO_LAUNCH = {
+    "a loop over blocks stands beside other statements": """
+    for by in T.thread_binding(3, thread="blockIdx.y"):
+        B[by] = T.float32(0)
+        for bx in T.thread_binding(3, thread="blockIdx.x"):
+            A[bx] = T.float32(1)
+""",
+    "S has scope 'shared', but is used outside the kernel": """
+    S = T.decl_buffer((8,), scope="shared")
+    for i in range(8):
+        S[i] = A[i]
+    for tx in T.thread_binding(8, thread="threadIdx.x"):
+        B[tx] = S[tx]
+""",
+    "L has scope 'local', but is written outside the loops over threadIdx.x": """
+    L = T.decl_buffer((1,), scope="local")
+    for bx in T.thread_binding(1, thread="blockIdx.x"):
+        L[0] = A[bx]
+        for tx in T.thread_binding(8, thread="threadIdx.x"):
+            B[tx] = L[0]
+""",
+    "a barrier stands where not all threads may come by": """
+    for tx in T.thread_binding(8, thread="threadIdx.x"):
+        if tx < 4:
+            T.evaluate(T.tvm_storage_sync("shared"))
+""",
+}
+
+
+@pytest.mark.parametrize("message", NO_LAUNCH)
+def test_what_is_no_launch(message):
+    func = from_source(f"@T.prim_func\ndef main(A: T.Buffer(8), B: T.Buffer(8)):{NO_LAUNCH[message]}")
+    with pytest.raises(NotALaunch, match=message):
+        launch_threads(flat(func))
+
+
+def test_blocks_come_first():
+    @T.prim_func
+    def func(A: T.Buffer(8)):
+        for tx in T.thread_binding(8, thread="threadIdx.x"):
+            with T.block("A"):
+                v = T.axis.spatial(8, tx)
+                A[v] = T.float32(1)
+
+    with pytest.raises(NotALaunch, match="is still there"):
+        launch_threads(func)
+
+
+def test_without_threads_nothing_happens():
+    @T.prim_func
+    def func(A: T.Buffer(8)):
+        for i in range(8):
+            A[i] = T.float32(1)
+
+    before = flat(func)
+    assert launch_threads(before) is before
+    assert insert_barriers(before) is before
+
+
+def test_a_cpu_says_no():
+    with pytest.raises(ThreadLoopOnCpu, match=r"bound to threadIdx.x, which a CPU does not have"):
+        loopwright.build(insert_barriers(flat(reused)), target="llvm")
