@@ -70,7 +70,8 @@ class NotFactorable(ScheduleError):
     """rfactor was asked of a loop whose iterations are not members of one reduction and nothing else.
 
     The loop must run over reduction axes alone, hold a single block, and stand with the block's other loops in one
-    nest; no guard may relate data loops to it. `split` and `reorder` give a nest that shape.
+    nest; no guard may relate data loops to it, and no loop that the block has no axis for may repeat a part of the
+    reduction. `split` and `reorder` give a nest that shape.
 
     For example:
 
