@@ -49,7 +49,7 @@ def CompactBufferAllocation(is_strict: bool = True) -> Pass:
 
 
 def ThreadSync(storage_scope: str = "shared") -> Pass:
-    """Barriers between threads that touch one cell; ours look at all memory of a block, whatever `storage_scope` says."""
+    """Barriers between threads that touch one cell; ours look at all memory, whatever `storage_scope` says."""
     return _own.insert_barriers
 
 

@@ -277,7 +277,7 @@ def _tensorizes(places: Places) -> Iterator[Move]:
 def _cache_reads(places: Places) -> Iterator[Move]:
     for block, realize in places.blocks:
         for index in range(len(realize.block.reads)):
-            for scope in ("global", "local"):
+            for scope in ("global", "local", "shared"):
                 for consumers in (None, (block,)):
                     yield move(
                         "CacheRead",
