@@ -25,7 +25,20 @@ from loopwright.analysis.races import ParallelRace, check_loops
 from loopwright.analysis.thread_axes import Axis, axis_of, is_block_tag, is_thread_tag, is_virtual_tag, tag_of
 from loopwright.analysis.witness import actor, assignment, deed, element, named_values, values_of
 from loopwright.arith import Analyzer
-from loopwright.ir import AttrStmt, Buffer, Expr, For, IntImm, Node, PrimFunc, Stmt, Var, const, pre_order_visit, substitute
+from loopwright.ir import (
+    AttrStmt,
+    Buffer,
+    Expr,
+    For,
+    IntImm,
+    Node,
+    PrimFunc,
+    Stmt,
+    Var,
+    const,
+    pre_order_visit,
+    substitute,
+)
 from loopwright.runtime.errors import LoopwrightError
 
 PAIRS: Final = 300  # of accesses to one buffer that isl is asked about

@@ -8,6 +8,7 @@ from loopwright import te, tir
 from loopwright.schedule.buffers import NotOurMemory
 from loopwright.schedule.errors import BadStepArgument, NotProved, WouldChangeValues
 from loopwright.schedule.primitives.reuse_buffer import CannotShare
+from loopwright.script import tir as T
 from tests.schedule.steps import assert_same_numbers, chain, check, refused
 
 
@@ -96,3 +97,25 @@ def test_what_is_refused():
     scoped = tir.Schedule(four())
     scoped.set_scope("B", 0, "local")
     refused(scoped, CannotShare, "one is in local memory, the other in global", "reuse_buffer", "B", "B", "C")
+
+
+@T.prim_func
+def scratch_in_a_block(A: T.Buffer((5,), "int32"), C: T.Buffer((5,), "int32")):
+    B = T.alloc_buffer((5,), "int32")
+    for i in range(5):
+        with T.block("B"):
+            vi = T.axis.spatial(5, i)
+            T.reads(A[vi])
+            T.writes(B[vi])
+            L = T.alloc_buffer((1,), "int32")
+            L[0] = A[vi] * 2
+            B[vi] = A[vi] + 1
+    for i in range(5):
+        with T.block("C"):
+            vi = T.axis.spatial(5, i)
+            C[vi] = A[vi]
+
+
+def test_memory_inside_a_block_is_no_home_for_what_leaves_it():
+    sch = tir.Schedule(scratch_in_a_block)
+    refused(sch, CannotShare, "L exists only inside block 'B', and B also outside", "reuse_buffer", "B", "B", "L")

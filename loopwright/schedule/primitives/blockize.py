@@ -165,6 +165,7 @@ def tile_of(step: str, view: View, loop: For, keep_units: bool, hoist: bool = Tr
     axes, values, bindings = _outer_axes(realize, cut, keep_units)
     facts = _facts(view, realize, axes, loops, inner_loops)
     bound = tuple([facts.simplify(binding) for binding in bindings])
+    _check_bound(step, realize, bound, loops, inner_loops)
 
     body: Stmt
     inner = realize.with_(iter_values=bound, predicate=cut.inside)
@@ -188,6 +189,17 @@ def tile_of(step: str, view: View, loop: For, keep_units: bool, hoist: bool = Tr
     return Tile(
         loop, realize, BlockRealize(tuple(values), cut.outside, outer), None if made is None else block_key(made)
     )
+
+
+def _check_bound(
+    step: str, realize: BlockRealize, bound: Sequence[Expr], loops: Sequence[For], inner: Sequence[For]
+) -> None:
+    """What the block inside is bound to names loops inside and axes of the new block, not loops outside."""
+    outside = {loop.loop_var for loop in loops if not any(loop is other for other in inner)}
+    for axis, value in zip(realize.block.iter_vars, bound, strict=True):
+        if uses_var(value, outside.__contains__):
+            problem = f"the part of axis {axis.var.name} inside the tile depends on loops outside it: {value!r}"
+            raise TileNotWhole(step, realize, problem)
 
 
 class _Cut(NamedTuple):
@@ -397,6 +409,7 @@ def _around_blocks(view: View, blocks: list[BlockRealize], keep_units: bool) -> 
                 values.append(value)
         facts = _facts(view, realize, axes, loops, inner)
         bound = tuple([facts.simplify(binding) for binding in bindings])
+        _check_bound("blockize", realize, bound, loops, inner)
         edits.replaced[realize] = realize.with_(iter_values=bound, predicate=cut.inside)
         guards += [g for g in conjuncts(cut.outside) if not any(structural_equal(g, other) for other in guards)]
         for region in realize.block.reads:

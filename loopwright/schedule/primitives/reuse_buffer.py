@@ -16,6 +16,7 @@ from math import prod
 
 from loopwright.ir import (
     Allocate,
+    Block,
     BlockRealize,
     Buffer,
     DeclBuffer,
@@ -70,6 +71,10 @@ def reuse_buffer(view: View, block: BlockRealize, buffer: BufferName, other: str
         check_plain_use("reuse_buffer", view.function.body, each)
         if each.strides:
             raise CannotShare(mine, theirs, f"{each.name} has strides of its own", block)
+    around = _block_that_holds(view, theirs)
+    if around is not None and any(region.buffer is mine for region in (*around.reads, *around.writes)):
+        problem = f"{theirs.name} exists only inside block {around.name_hint!r}, and {mine.name} also outside"
+        raise CannotShare(mine, theirs, problem, block)
     if mine.dtype != theirs.dtype:
         raise CannotShare(mine, theirs, f"one holds {mine.dtype}, the other {theirs.dtype}", block)
     if mine.scope() != theirs.scope():
@@ -89,6 +94,19 @@ def reuse_buffer(view: View, block: BlockRealize, buffer: BufferName, other: str
     after = relaid(without, theirs, new, _place(theirs, flat))
     after = relaid(after, mine, new, _place(mine, flat))
     return Step(after, Proof.VALUES, at=block, buffers=[mine, theirs])
+
+
+def _block_that_holds(view: View, buffer: Buffer) -> Block | None:
+    """The block that allocates a buffer."""
+    found: list[Block] = []
+
+    def look(node: Node) -> bool:
+        if isinstance(node, Block) and any(own is buffer for own in node.alloc_buffers):
+            found.append(node)
+        return isinstance(node, (Stmt, Block))
+
+    pre_order_visit(view.function.body, look)
+    return found[0] if found else None
 
 
 def _allocated(view: View, at: BlockRealize, name: object) -> Buffer:
