@@ -144,6 +144,14 @@ def test_fuse_refuses_an_inner_loop_without_iterations():
     sch.fuse(*sch.get_loops("C")[:2])
 
 
+def test_fuse_refuses_an_outer_reduction_without_iterations():
+    sch = tir.Schedule(matmul(3, 2, 0))
+    i, j, k = sch.get_loops("C")
+    sch.reorder(k, j)
+    problem = "fuse: loop k may have no iterations, and block C starts a reduction all the same"
+    refused(sch, NotSupported, problem, "fuse", k, j)
+
+
 def test_fuse_refuses_a_reduction_that_may_have_no_iterations():
     n = te.var("n")
     A, k = te.placeholder((3, n), name="A"), te.reduce_axis((0, n), "k")

@@ -62,24 +62,27 @@ def fuse(view: View, loops: Sequence[For], preserve_unit_iters: bool = True) -> 
 
 
 def _check_empty(view: View, loops: Sequence[For]) -> None:
-    """An inner loop may have no iterations only where no reduction starts in the loops around it.
+    """A loop may have no iterations only where no reduction starts over the others.
 
     A reduction over no iterations still starts, for all iterations of the data loops: these must stay to be seen.
     """
-    for depth, inner in enumerate(loops[1:], 1):
-        name, last = inner.loop_var.name, loops[depth - 1].loop_var.name
-        own, outer = {inner.loop_var}, {loop.loop_var for loop in loops[:depth]}
-        if isinstance(inner.extent, IntImm):
-            if inner.extent.value == 0:
-                problem = f"loop {name} has no iterations, so a fused loop could not tell {last}"
-                raise NotSupported("fuse", problem, inner)
-            continue
-        for realize in view.blocks_below(inner.body):
+    for depth, loop in enumerate(loops):
+        name = loop.loop_var.name
+        own, others = {loop.loop_var}, {other.loop_var for other in loops if other is not loop}
+        if isinstance(loop.extent, IntImm):
+            if loop.extent.value > 0:
+                continue
+            if depth > 0:
+                problem = (
+                    f"loop {name} has no iterations, so a fused loop could not tell {loops[depth - 1].loop_var.name}"
+                )
+                raise NotSupported("fuse", problem, loop)
+        for realize in view.blocks_below(loops[-1].body):
             axes = zip(realize.block.iter_vars, realize.iter_values, strict=True)
             data = [value for axis, value in axes if axis.iter_type != IterType.CommReduce]
             if realize.block.init is None or any([uses_var(value, own.__contains__) for value in data]):
                 continue
-            if any([uses_var(value, outer.__contains__) for value in data]):
+            if any([uses_var(value, others.__contains__) for value in data]):
                 block = realize.block.name_hint
                 problem = f"loop {name} may have no iterations, and block {block} starts a reduction all the same"
-                raise NotSupported("fuse", problem, inner)
+                raise NotSupported("fuse", problem, loop)
