@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from loopwright.arith import Analyzer
 from loopwright.ir import (
     Block,
     BlockRealize,
@@ -32,9 +33,11 @@ from loopwright.ir import (
     const,
     logical_and,
     substitute,
+    uses_var,
 )
 from loopwright.schedule.bindings import TRUE
 from loopwright.schedule.buffers import touches
+from loopwright.schedule.errors import NotSupported
 from loopwright.schedule.regions import facts_under
 from loopwright.schedule.view import View
 from loopwright.schedule.windows import Window, inside_shape
@@ -48,6 +51,20 @@ class Around(NamedTuple):
     scope: BlockRealize
     loops: Sequence[For]
     named: Sequence[For]
+
+
+def values_taken(loop: For, loops: Sequence[For], facts: Analyzer) -> Range:
+    """All values of a loop's variable, whatever the loops around it do: what an axis bound to it ranges over."""
+    others = {other.loop_var for other in loops}
+    if not uses_var(loop.min, others.__contains__) and not uses_var(loop.extent, others.__contains__):
+        return Range.from_min_extent(loop.min, loop.extent)
+    low = facts.const_int_bound(loop.min).min_value
+    high = facts.const_int_bound(loop.min + loop.extent).max_value
+    if low < -(2**31) or high >= 2**31:
+        problem = f"loop {loop.loop_var.name} runs as far as other loops say, and there is no constant bound"
+        raise NotSupported("copy", problem, loop)
+    dtype = loop.loop_var.dtype
+    return Range.from_min_extent(const(low, dtype), const(max(high - low, 0), dtype))
 
 
 def around_copy(view: View, scope: BlockRealize, loops: Sequence[For], buffer: Buffer) -> Around:
@@ -84,7 +101,7 @@ def copy_nest(
     store = BufferStore(target, BufferLoad(source, tuple(from_indices)), to_indices)
     iter_vars = [
         IterVar(
-            Range.from_min_extent(loop.min, loop.extent),
+            values_taken(loop, around.loops, facts),
             axes[loop.loop_var],
             IterType.DataPar if loop.loop_var in moving else IterType.Opaque,
         )
@@ -114,7 +131,7 @@ def cell_copy_nest(name: str, window: Window, around: Around, source: Buffer, ta
         facts.bind(var, Range.from_min_extent(const(0, var.dtype), size))
     values = [facts.simplify(low + var) for low, var in zip(window.origin, loops, strict=True)]
     iter_vars = [
-        IterVar(Range.from_min_extent(loop.min, loop.extent), Var(f"o{position}", loop.loop_var.dtype), IterType.Opaque)
+        IterVar(values_taken(loop, around.loops, facts), Var(f"o{position}", loop.loop_var.dtype), IterType.Opaque)
         for position, loop in enumerate(outer)
     ]
     iter_vars += [

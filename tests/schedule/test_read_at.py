@@ -93,3 +93,20 @@ def test_what_is_refused():
     loop = sch.get_loops("F")[0]
     refused(sch, LoopNotAround, "read_at: loop m is not around block 'D'", "read_at", loop, "D", 0, "global")
     refused(sch, BadStepArgument, "no memory scope", "read_at", sch.get_loops("D")[0], "D", 0, "nowhere")
+
+
+@T.prim_func
+def triangle(A: T.Buffer((3,), "int32"), C: T.Buffer((3,), "int32")):
+    for i in range(3):
+        for j in range(3 - i):
+            with T.block("C"):
+                vi = T.axis.spatial(3, i + j)
+                C[vi] = A[vi] * 2
+
+
+def test_an_axis_of_a_copy_ranges_over_all_values_of_its_loop():
+    sch = tir.Schedule(triangle)
+    sch.write_at(sch.get_loops("C")[1], "C", 0, "global")
+    assert "T.axis.spatial(3 - " not in sch.mod["main"].script()
+    sch.split(sch.get_loops("C")[0], [None, 2])
+    check(sch, triangle)

@@ -47,7 +47,7 @@ from loopwright.schedule.buffers import (
     fresh_buffer,
     touches,
 )
-from loopwright.schedule.copies import around_copy
+from loopwright.schedule.copies import around_copy, values_taken
 from loopwright.schedule.edits import Edits, doing_in, leaves_of
 from loopwright.schedule.handles import block_key
 from loopwright.schedule.primitives.cache_read import reading
@@ -150,7 +150,7 @@ def _block(
     box = tuple([Range.from_min_extent(low, size) for low, size in zip(origin, window.shape, strict=True)])
     iter_vars = [
         IterVar(
-            Range.from_min_extent(loop.min, loop.extent),
+            values_taken(loop, still, facts),
             axes[loop.loop_var],
             IterType.DataPar if loop.loop_var in moving else IterType.Opaque,
         )
