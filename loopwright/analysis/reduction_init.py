@@ -256,13 +256,13 @@ class _Init:
         these there are updates at all: the nest runs over the loops it names, so that the cell is set where there is
         one.
         """
-        reducing = {var for value in self.reduced for var in _used(value, inner)}
-        data = {var for _, value in self.axes for var in _used(value, inner)} | (set(inner) - reducing)
+        reducing = {var for value in self.reduced for var in used_variables(value, inner)}
+        data = {var for _, value in self.axes for var in used_variables(value, inner)} | (set(inner) - reducing)
         outside = self.loops.index(place)
         outer = {loop.loop_var for loop in self.loops[:outside] if isinstance(loop, For)}
-        guards = [(guard, _used(guard, inner)) for guard, loops in self._conditions() if loops > outside]
+        guards = [(guard, used_variables(guard, inner)) for guard, loops in self._conditions() if loops > outside]
         for guard, used in guards:
-            if used and _used(guard, outer):
+            if used and used_variables(guard, outer):
                 data |= used
         grown = True
         while grown:
@@ -271,8 +271,8 @@ class _Init:
                 if used & data:
                     data |= used
             for var in list(data):
-                data |= _used(substitute(inner[var].extent, self.lets), inner)
-                data |= _used(substitute(inner[var].min, self.lets), inner)
+                data |= used_variables(substitute(inner[var].extent, self.lets), inner)
+                data |= used_variables(substitute(inner[var].min, self.lets), inner)
             grown = len(data) > before
         return data, [guard for guard, used in guards if not used or used & data]
 
@@ -298,7 +298,7 @@ class _Init:
         )
         self.inits[made] = block
         reduction = {axis.var for axis in block.iter_vars} - set(fresh)
-        for var in _used(made, reduction):
+        for var in used_variables(made, reduction):
             raise InitUsesReduction(block, f"reduction axis {var.name}")
         return BlockRealize._make(tuple([value for _, value in axes]), predicate, made, span=self.realize.span)
 
@@ -315,7 +315,7 @@ def conjuncts(condition: Expr) -> list[Expr]:
     return found
 
 
-def _used(root: Node, variables: Container[Var]) -> set[Var]:
+def used_variables(root: Node, variables: Container[Var]) -> set[Var]:
     """Those of `variables` that `root` uses."""
     found: set[Var] = set()
 

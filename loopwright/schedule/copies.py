@@ -12,7 +12,7 @@ A copy block stands for the cell it copies: the proof looks through it to whoeve
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from loopwright.arith import Analyzer
 from loopwright.ir import (
@@ -43,34 +43,36 @@ from loopwright.schedule.view import View
 from loopwright.schedule.windows import Window, inside_shape
 
 Indices = Callable[[Sequence[Expr]], Sequence[Expr]]
+_FAR: Final = 2**30  # a bound beyond it is that of the type, not of the program
 
 
 class Around(NamedTuple):
     """Where a copy stands: the block and the loops around it, and those whose iterations are copies of their own."""
 
+    step: str  # that asks for the copy
     scope: BlockRealize
     loops: Sequence[For]
     named: Sequence[For]
 
 
-def values_taken(loop: For, loops: Sequence[For], facts: Analyzer) -> Range:
+def values_taken(step: str, loop: For, loops: Sequence[For], facts: Analyzer) -> Range:
     """All values of a loop's variable, whatever the loops around it do: what an axis bound to it ranges over."""
     others = {other.loop_var for other in loops}
     if not uses_var(loop.min, others.__contains__) and not uses_var(loop.extent, others.__contains__):
         return Range.from_min_extent(loop.min, loop.extent)
     low = facts.const_int_bound(loop.min).min_value
     high = facts.const_int_bound(loop.min + loop.extent).max_value
-    if low < -(2**31) or high >= 2**31:
-        problem = f"loop {loop.loop_var.name} runs as far as other loops say, and there is no constant bound"
-        raise NotSupported("copy", problem, loop)
+    if not -_FAR < low <= high < _FAR:
+        problem = f"how far loop {loop.loop_var.name} runs depends on loops around it, without a constant bound"
+        raise NotSupported(step, problem, loop, "ask for it at a loop further out")
     dtype = loop.loop_var.dtype
     return Range.from_min_extent(const(low, dtype), const(max(high - low, 0), dtype))
 
 
-def around_copy(view: View, scope: BlockRealize, loops: Sequence[For], buffer: Buffer) -> Around:
+def around_copy(step: str, view: View, scope: BlockRealize, loops: Sequence[For], buffer: Buffer) -> Around:
     """Copies of a buffer that changes while the loops run are told apart by the iteration they stand in."""
     changes = bool(loops) and any(touches(item.block.writes, buffer) for item in view.blocks_below(loops[0]))
-    return Around(scope, loops, loops if changes else ())
+    return Around(step, scope, loops, loops if changes else ())
 
 
 def copy_nest(
@@ -101,7 +103,7 @@ def copy_nest(
     store = BufferStore(target, BufferLoad(source, tuple(from_indices)), to_indices)
     iter_vars = [
         IterVar(
-            values_taken(loop, around.loops, facts),
+            values_taken(around.step, loop, around.loops, facts),
             axes[loop.loop_var],
             IterType.DataPar if loop.loop_var in moving else IterType.Opaque,
         )
@@ -131,7 +133,11 @@ def cell_copy_nest(name: str, window: Window, around: Around, source: Buffer, ta
         facts.bind(var, Range.from_min_extent(const(0, var.dtype), size))
     values = [facts.simplify(low + var) for low, var in zip(window.origin, loops, strict=True)]
     iter_vars = [
-        IterVar(values_taken(loop, around.loops, facts), Var(f"o{position}", loop.loop_var.dtype), IterType.Opaque)
+        IterVar(
+            values_taken(around.step, loop, around.loops, facts),
+            Var(f"o{position}", loop.loop_var.dtype),
+            IterType.Opaque,
+        )
         for position, loop in enumerate(outer)
     ]
     iter_vars += [

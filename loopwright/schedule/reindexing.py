@@ -46,7 +46,7 @@ from loopwright.schedule.buffers import (
     touches,
     visible_from,
 )
-from loopwright.schedule.copies import around_copy
+from loopwright.schedule.copies import Around, around_copy, values_taken
 from loopwright.schedule.edits import Edits
 from loopwright.schedule.errors import NotSupported, ScheduleError
 from loopwright.schedule.executed import executed
@@ -55,6 +55,7 @@ from loopwright.schedule.index_map import IndexMap
 from loopwright.schedule.primitives.cache_read import place_before
 from loopwright.schedule.primitives.cache_write import place_after
 from loopwright.schedule.proof import Origins
+from loopwright.schedule.regions import facts_under
 from loopwright.schedule.step import BlockResult, Proof, Step
 from loopwright.schedule.view import View
 from loopwright.schedule.windows import accesses, loops_within, region_in
@@ -144,10 +145,10 @@ def reindexed(view: View, step: str, block: BlockRealize, buffer: Buffer, writes
 
     # Build
     still = loops_within(place[:-1], scope)
-    named = around_copy(view, scope, still, buffer).named
+    around = around_copy(step, view, scope, still, buffer)
     new = fresh_buffer(wanted.name, _shape(step, block, used, wanted.layout), buffer, wanted.scope)
     cell = _cell(block.block, used, wanted.layout)
-    nest, made = _copy(step, view, block, used, named, (buffer, indices), (new, cell), into_new=not writes)
+    nest, made = _copy(view, block, used, around, (buffer, indices), (new, cell), into_new=not writes)
     edits = Edits()
     edits.replaced[block] = _pointed(block, buffer, new, cell, writes)
     (edits.after if after else edits.before).setdefault(place[-1], []).append(nest)
@@ -217,16 +218,16 @@ def _cell(block: Block, used: Sequence[IterVar], layout: IndexMap | None) -> tup
 
 
 def _copy(
-    step: str,
     view: View,
     realize: BlockRealize,
     used: Sequence[IterVar],
-    named: Sequence[For],
+    around: Around,
     old: tuple[Buffer, Sequence[Expr]],
     new: tuple[Buffer, Sequence[Expr]],
     into_new: bool,
 ) -> tuple[Stmt, Block]:
     """The nest over the axes that the access uses, with the values they really take, and its block."""
+    step, named = around.step, around.named
     runs = executed(step, view.block_path(block_key(realize.block)), ())
     axes = {axis.var: Var(axis.var.name, axis.var.dtype) for axis in used}
     rest = {axis.var for axis in realize.block.iter_vars} - set(axes)
@@ -246,8 +247,9 @@ def _copy(
         values[axis.var] = facts.simplify(span.low + counter)
     source, target = (old, new) if into_new else (new, old)
     from_indices, to_indices = ([substitute(index, axes) for index in side[1]] for side in (source, target))
+    outer = facts_under(around.loops, [around.scope])
     iter_vars = [
-        IterVar(Range.from_min_extent(loop.min, loop.extent), Var(f"o{k}", loop.loop_var.dtype), IterType.Opaque)
+        IterVar(values_taken(step, loop, around.loops, outer), Var(f"o{k}", loop.loop_var.dtype), IterType.Opaque)
         for k, loop in enumerate(named)
     ]
     iter_vars += [IterVar(axis.dom, axes[axis.var], IterType.DataPar) for axis in used]

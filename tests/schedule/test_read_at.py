@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from loopwright import tir
-from loopwright.schedule.errors import BadStepArgument, WouldChangeValues
+from loopwright.schedule.errors import BadStepArgument, NotSupported, WouldChangeValues
 from loopwright.schedule.primitives.decompose_reduction import LoopNotAround
 from loopwright.script import tir as T
 from tests.schedule.steps import assert_same_numbers, chain, check, matmul, refused
@@ -110,3 +110,20 @@ def test_an_axis_of_a_copy_ranges_over_all_values_of_its_loop():
     assert "v1 = T.axis.spatial(3, j)" in sch.mod["main"].script()
     sch.split(sch.get_loops("C")[0], [None, 2])
     check(sch, triangle)
+
+
+def test_a_copy_needs_a_bound_for_each_loop_it_is_told_apart_by():
+    @T.prim_func
+    def func(a: T.handle, c: T.handle):
+        n = T.int32()
+        A = T.match_buffer(a, (n,), "int32")
+        C = T.match_buffer(c, (n,), "int32")
+        for i in range(n):
+            for j in range(n - i):
+                with T.block("C"):
+                    vi = T.axis.spatial(n, i + j)
+                    C[vi] = A[vi] * 2
+
+    sch = tir.Schedule(func)
+    problem = "write_at: how far loop j runs depends on loops around it, without a constant bound"
+    refused(sch, NotSupported, problem, "write_at", sch.get_loops("C")[1], "C", 0, "global")

@@ -71,7 +71,7 @@ def cache_inplace(view: View, block: BlockRealize, read_buffer_index: BufferName
     place = place_after(view, scope, path, paths, visible_from(path, buffer))
     still = loops_within(place[:-1], scope)
     window = window_of(view, leaves_of(view, block), buffer, scope, still)
-    around = around_copy(view, scope, still, buffer)
+    around = around_copy("cache_inplace", view, scope, still, buffer)
     name = view.fresh_block_name(f"{buffer.name}_{storage_scope}")
     cache = fresh_buffer(name, buffer.shape, buffer, storage_scope)
     into, first = cell_copy_nest(name, window, around, buffer, cache)

@@ -63,7 +63,7 @@ def cache_read(
     window = window_of(view, leaves, buffer, scope, still)
     name = view.fresh_block_name(f"{buffer.name}_{storage_scope}")
     cache = fresh_buffer(name, buffer.shape, buffer, storage_scope)
-    nest, made = cell_copy_nest(name, window, around_copy(view, scope, still, buffer), buffer, cache)
+    nest, made = cell_copy_nest(name, window, around_copy("cache_read", view, scope, still, buffer), buffer, cache)
 
     edits = Edits()
     for item in consumers:

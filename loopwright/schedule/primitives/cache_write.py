@@ -100,7 +100,7 @@ def cache_write(
     window = window_of(view, leaves_of(view, block), buffer, scope, still)
     name = view.fresh_block_name(f"{buffer.name}_{storage_scope}")
     cache = fresh_buffer(name, buffer.shape, buffer, storage_scope)
-    nest, made = cell_copy_nest(name, window, around_copy(view, scope, still, buffer), cache, buffer)
+    nest, made = cell_copy_nest(name, window, around_copy("cache_write", view, scope, still, buffer), cache, buffer)
 
     edits = Edits()
     edits.replaced[block] = substitute(block, {}, {buffer: cache})

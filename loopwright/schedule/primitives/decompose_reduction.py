@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Container, Sequence
 
 from loopwright.analysis.dataflow import InitOf
-from loopwright.analysis.reduction_init import conjuncts
+from loopwright.analysis.reduction_init import conjuncts, used_variables
 from loopwright.ir import (
     Block,
     BlockRealize,
@@ -182,12 +182,12 @@ def mirrored_loops(
     """
     inner = {loop.loop_var: loop for loop in loops}
     outer = {loop.loop_var for loop in view.loops_of(block_key(realize.block))} - set(inner)
-    guards = [(guard, _used(guard, inner)) for guard in conjuncts(realize.predicate)]
+    guards = [(guard, used_variables(guard, inner)) for guard in conjuncts(realize.predicate)]
     needed: set[Var] = set()
     for value in values:
-        needed |= _used(value, inner)
+        needed |= used_variables(value, inner)
     for guard, used in guards:
-        if used and _used(guard, outer):
+        if used and used_variables(guard, outer):
             needed |= used
     grown = True
     while grown:
@@ -196,21 +196,10 @@ def mirrored_loops(
             if used & needed:
                 needed |= used
         for var in list(needed):
-            needed |= _used(inner[var].min, inner) | _used(inner[var].extent, inner)
+            needed |= used_variables(inner[var].min, inner) | used_variables(inner[var].extent, inner)
         grown = len(needed) > before
     kept = [guard for guard, used in guards if not used or used & needed]
     return [loop for loop in loops if loop.loop_var in needed], kept
-
-
-def _used(root: Node, variables: Container[Var]) -> set[Var]:
-    found: set[Var] = set()
-
-    def look(node: Node) -> None:
-        if isinstance(node, Var) and node in variables:
-            found.add(node)
-
-    pre_order_visit(root, look)
-    return found
 
 
 def _buffers(root: Stmt) -> set[Buffer]:

@@ -107,7 +107,7 @@ def _copied_at(
     name = view.fresh_block_name(f"{buffer.name}_{storage_scope}")
     cache = fresh_buffer(name, buffer.shape, buffer, storage_scope)
     source, target = (cache, buffer) if writes else (buffer, cache)
-    made = _block(name, view, scope, still, window, source, target)
+    made = _block(step, name, view, scope, still, window, source, target)
     edits = Edits()
     for item in users:
         edits.replaced[item] = substitute(item, {}, {buffer: cache}) if writes else reading(item, buffer, cache)
@@ -126,11 +126,18 @@ def _copied_at(
 
 
 def _block(
-    name: str, view: View, scope: BlockRealize, still: Sequence[For], window: Window, source: Buffer, target: Buffer
+    step: str,
+    name: str,
+    view: View,
+    scope: BlockRealize,
+    still: Sequence[For],
+    window: Window,
+    source: Buffer,
+    target: Buffer,
 ) -> BlockRealize:
     """The block that copies the window, with its loops inside."""
     moving = set(window.variables())
-    named = around_copy(view, scope, still, window.buffer).named
+    named = around_copy(step, view, scope, still, window.buffer).named
     outer = [loop for loop in still if loop.loop_var in moving or loop in named] or list(still[-1:])
     axes = {loop.loop_var: Var(f"v{k}", loop.loop_var.dtype) for k, loop in enumerate(outer)}
     facts = facts_under(still, [scope])
@@ -150,7 +157,7 @@ def _block(
     box = tuple([Range.from_min_extent(low, size) for low, size in zip(origin, window.shape, strict=True)])
     iter_vars = [
         IterVar(
-            values_taken(loop, still, facts),
+            values_taken(step, loop, still, facts),
             axes[loop.loop_var],
             IterType.DataPar if loop.loop_var in moving else IterType.Opaque,
         )

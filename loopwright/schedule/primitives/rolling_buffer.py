@@ -57,6 +57,7 @@ from loopwright.schedule.buffers import (
 from loopwright.schedule.edits import common_path, leaves_of
 from loopwright.schedule.errors import BadStepArgument, NotSupported, ScheduleError
 from loopwright.schedule.handles import block_key
+from loopwright.schedule.moved_accesses import MovedAccesses
 from loopwright.schedule.regions import facts_under
 from loopwright.schedule.step import Proof, Step
 from loopwright.schedule.view import View
@@ -141,44 +142,21 @@ def _roll(view: View, realize: BlockRealize, buffer: Buffer) -> _Roll:
     raise NothingRolls(realize, buffer, loops)
 
 
-class _Circular(Rewriter):
+class _Circular(MovedAccesses):
     """Accesses go to the row modulo the number of rows; blocks that write run where their row is new."""
 
     def __init__(self, view: View, old: Buffer, new: Buffer, roll: _Roll, rows: int) -> None:
-        self.view, self.old, self.new, self.roll, self.rows = view, old, new, roll, rows
+        super().__init__(old, new)
+        self.view, self.roll, self.rows = view, roll, rows
 
     @deep
     def apply(self, function: PrimFunc) -> PrimFunc:
         return function.with_(body=self.visit(function.body))
 
-    def _indices(self, indices: Sequence[Expr]) -> tuple[Expr, ...]:
+    def cell(self, indices: Sequence[Expr]) -> tuple[Expr, ...]:
         axis = self.roll.axis
         row = indices[axis]
         return (*indices[:axis], row % const(self.rows, row.dtype), *indices[axis + 1 :])
-
-    def visit_BufferLoad(self, load: BufferLoad) -> Expr:
-        load = load.with_(indices=tuple([self.visit(index) for index in load.indices]))
-        if load.buffer is not self.old:
-            return load
-        return BufferLoad._make(self.new, self._indices(load.indices), span=load.span)
-
-    def visit_BufferStore(self, store: BufferStore) -> Stmt:
-        value, indices = self.visit(store.value), tuple([self.visit(index) for index in store.indices])
-        if store.buffer is not self.old:
-            return store.with_(value=value, indices=indices)
-        return BufferStore(self.new, value, self._indices(indices), span=store.span)
-
-    def visit_BufferRegion(self, region: BufferRegion) -> BufferRegion:
-        return region  # blocks see to their regions
-
-    def visit_Buffer(self, buffer: Node) -> Node:
-        return self.new if buffer is self.old else buffer
-
-    def visit_Allocate(self, allocation: Allocate) -> Stmt:
-        body = self.visit(allocation.body)
-        if allocation.buffer_var is not self.old.data:
-            return allocation.with_(body=body)
-        return allocation.with_(buffer_var=self.new.data, extents=allocated_extents(self.new), body=body)
 
     def visit_BlockRealize(self, realize: BlockRealize) -> Stmt:
         block: Block = self.visit(realize.block)

@@ -170,7 +170,7 @@ def stage(
     def place(offsets: Sequence[Expr]) -> Sequence[Expr]:
         return offsets if index_map is None else index_map.at(offsets)
 
-    around = around_copy(view, scope, still, chosen)
+    around = around_copy("stage", view, scope, still, chosen)
     moved = _moved(block, window, staged, origin, place)
     copies: list[Block] = []
     before: list[Stmt] = []

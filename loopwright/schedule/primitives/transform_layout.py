@@ -57,6 +57,7 @@ from loopwright.schedule.buffers import (
 from loopwright.schedule.errors import BadStepArgument, NotSupported, ScheduleError
 from loopwright.schedule.fills import axes_of, cell_nest, fill_nest, first_in_home
 from loopwright.schedule.index_map import IndexMap, is_constant
+from loopwright.schedule.moved_accesses import MovedAccesses
 from loopwright.schedule.primitives.reindex import side_of
 from loopwright.schedule.step import Proof, Step
 from loopwright.schedule.view import View
@@ -156,9 +157,10 @@ def relaid(function: PrimFunc, old: Buffer, new: Buffer, mapping: IndexMap) -> P
     return _Relaid(old, new, mapping).apply(function)
 
 
-class _Relaid(Rewriter):
+class _Relaid(MovedAccesses):
     def __init__(self, old: Buffer, new: Buffer, mapping: IndexMap) -> None:
-        self.old, self.new, self.mapping = old, new, mapping
+        super().__init__(old, new)
+        self.mapping = mapping
         self.facts = Analyzer()
 
     @deep
@@ -168,32 +170,8 @@ class _Relaid(Rewriter):
         made = function if same else function.with_(buffer_map=given)
         return made.with_(body=self.visit(function.body))
 
-    def _indices(self, indices: Sequence[Expr]) -> tuple[Expr, ...]:
+    def cell(self, indices: Sequence[Expr]) -> tuple[Expr, ...]:
         return tuple([self.facts.simplify(index) for index in self.mapping.at(indices)])
-
-    def visit_BufferLoad(self, load: BufferLoad) -> Expr:
-        load = load.with_(indices=tuple([self.visit(index) for index in load.indices]))
-        if load.buffer is not self.old:
-            return load
-        return BufferLoad._make(self.new, self._indices(load.indices), span=load.span)
-
-    def visit_BufferStore(self, store: BufferStore) -> Stmt:
-        value, indices = self.visit(store.value), tuple([self.visit(index) for index in store.indices])
-        if store.buffer is not self.old:
-            return store.with_(value=value, indices=indices)
-        return BufferStore(self.new, value, self._indices(indices), span=store.span)
-
-    def visit_BufferRegion(self, region: BufferRegion) -> BufferRegion:
-        return region  # blocks see to their regions
-
-    def visit_Buffer(self, buffer: Buffer) -> Buffer:
-        return self.new if buffer is self.old else buffer
-
-    def visit_Allocate(self, allocation: Allocate) -> Stmt:
-        body = self.visit(allocation.body)
-        if allocation.buffer_var is not self.old.data:
-            return allocation.with_(body=body)
-        return allocation.with_(buffer_var=self.new.data, extents=allocated_extents(self.new), body=body)
 
     def visit_For(self, loop: For) -> Stmt:
         with self.facts.bound(loop.loop_var, Range.from_min_extent(loop.min, loop.extent)):
