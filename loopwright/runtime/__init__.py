@@ -30,7 +30,7 @@ _HOME = {
     "params": "load_param_dict load_param_dict_from_file save_param_dict save_param_dict_to_file",
     "registry": "convert get_global_func list_global_func_names register_error register_func remove_global_func",
     "tensor": "NDArray array empty empty_like from_dlpack from_numpy numpyasarray",
-    "thread_pool": "num_threads set_num_threads threads",
+    "thread_pool": "num_threads set_num_threads threads trim_workspace",
     "timing": "BenchmarkResult time_evaluator",
 }
 _WHERE = {name: f"{__name__}.{module}" for module, names in _HOME.items() for name in names.split()}

@@ -23,8 +23,12 @@ _ENVIRONMENT: Final = "LOOPWRIGHT_NUM_THREADS"
 
 BODY: Final = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p)
 PARALLEL_FOR: Final = ctypes.CFUNCTYPE(ctypes.c_int32, BODY, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p)
+DYNAMIC_FOR: Final = ctypes.CFUNCTYPE(
+    ctypes.c_int32, BODY, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64
+)
 _ALLOCATE: Final = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_int64)
 
+_LINKED: Final = ("lw_parallel_for", "lw_parallel_for_dynamic", "lw_workspace_alloc", "lw_workspace_free")
 _native: Final = NativeLibrary(Path(__file__).with_name("thread_pool.c"))
 
 
@@ -74,8 +78,7 @@ def symbols() -> dict[str, int]:
     if native is None:
         return {name: _address(stand_in) for name, stand_in in _stand_ins().items()}
     native.lw_set_error_hooks(*_error_hooks())
-    names = ("lw_parallel_for", "lw_workspace_alloc", "lw_workspace_free")
-    return {name: _address(getattr(native, name)) for name in names}
+    return {name: _address(getattr(native, name)) for name in _LINKED}
 
 
 def connect_errors(set_error_hooks: Any) -> None:
@@ -112,6 +115,13 @@ def threads(count: int) -> Iterator[None]:
             native.lw_override_num_threads(before)
 
 
+def trim_workspace() -> None:
+    """Give back the temporary memory that threads keep for the next call; what is in use stays."""
+    native = library()
+    if native is not None:
+        native.lw_workspace_trim()
+
+
 def _check(where: str, count: object) -> None:
     if not isinstance(count, int) or isinstance(count, bool) or not 1 <= count <= MAX_THREADS:
         raise BadThreadCount(where, count)
@@ -120,6 +130,8 @@ def _check(where: str, count: object) -> None:
 def _declare(native: ctypes.CDLL) -> None:
     i32, i64, pointer = ctypes.c_int32, ctypes.c_int64, ctypes.c_void_p
     native.lw_parallel_for.argtypes, native.lw_parallel_for.restype = [BODY, i64, i64, pointer], i32
+    native.lw_parallel_for_dynamic.argtypes = [BODY, i64, i64, pointer, i64]
+    native.lw_parallel_for_dynamic.restype = i32
     native.lw_get_num_threads.restype = i32
     native.lw_set_num_threads.argtypes, native.lw_set_num_threads.restype = [i32], None
     native.lw_override_num_threads.argtypes, native.lw_override_num_threads.restype = [i32], i32
@@ -149,11 +161,15 @@ def _stand_ins() -> dict[str, Any]:
     def parallel_for(body: Callable[[int, int, Any], int], begin: int, end: int, closure: Any) -> int:
         return body(begin, end, closure) if end > begin else 0
 
+    def dynamic_for(body: Callable[[int, int, Any], int], begin: int, end: int, closure: Any, _grain: int) -> int:
+        return parallel_for(body, begin, end, closure)
+
     def allocate(size: int) -> int | None:
         return libc.aligned_alloc(64, max(64, -(-size // 64) * 64)) if size >= 0 else None
 
     return {
         "lw_parallel_for": PARALLEL_FOR(parallel_for),
+        "lw_parallel_for_dynamic": DYNAMIC_FOR(dynamic_for),
         "lw_workspace_alloc": _ALLOCATE(allocate),
         "lw_workspace_free": libc.free,
     }

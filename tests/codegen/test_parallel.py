@@ -9,6 +9,7 @@ import pytest
 
 import loopwright as lw
 from loopwright import ir
+from loopwright.codegen.llvm.parallel import BadGrain
 from loopwright.runtime import set_num_threads
 from loopwright.runtime.errors import LoopwrightError, NotBuilt
 from loopwright.script import ir as I
@@ -248,3 +249,93 @@ def test_no_value_leaves_a_parallel_loop():
 
     with pytest.raises(NotBuilt, match="returning a value from within a parallel loop is not built yet"):
         lw.build(func)
+
+
+def triangle(annotations: dict[str, object]) -> ir.PrimFunc:
+    """Rows of very different length."""
+
+    @T.prim_func
+    def func(A: T.Buffer((97, 97), "float32"), B: T.Buffer((97,), "float32")):
+        for i in T.parallel(97, annotations=annotations):
+            B[i] = T.float32(0)
+            for j in range(i + 1):
+                B[i] = B[i] + A[i, j]
+
+    return func
+
+
+@pytest.mark.parametrize("grain", [0, 1, 5, 1000, (1 << 63) - 1])
+@pytest.mark.parametrize("key", ["parallel_dynamic", "pragma_parallel_dynamic"])
+def test_iterations_handed_out_in_pieces(key, grain):
+    a = np.random.default_rng(0).random((97, 97), dtype="float32")
+    fixed, handed_out = np.zeros(97, "float32"), np.zeros(97, "float32")
+    lw.build(triangle({}))(a, fixed)
+    module = lw.build(triangle({key: grain}))
+    assert "lw_parallel_for_dynamic" in module.get_source("ll")
+    assert_agreement(triangle({key: grain}), [a, np.zeros(97, "float32")])
+    for count in (1, 2, 3, 8):
+        set_num_threads(count)
+        handed_out[:] = -1
+        module(a, handed_out)
+        np.testing.assert_array_equal(handed_out, fixed)
+
+
+def test_a_schedule_may_ask_for_pieces():
+    @T.prim_func
+    def func(A: T.Buffer((40,), "int32"), B: T.Buffer((40,), "int32")):
+        for i in range(40):
+            with T.block("row"):
+                vi = T.axis.spatial(40, i)
+                B[vi] = A[vi] * 2
+
+    schedule = lw.tir.Schedule(func)
+    (loop,) = schedule.get_loops(schedule.get_block("row"))
+    schedule.parallel(loop)
+    schedule.annotate(loop, "parallel_dynamic", 4)
+    module = lw.build(schedule.mod)
+    assert "lw_parallel_for_dynamic" in module.get_source("ll")
+    a, b = np.arange(40, dtype="int32"), np.zeros(40, "int32")
+    module(a, b)
+    np.testing.assert_array_equal(b, a * 2)
+
+
+@pytest.mark.parametrize("grain", [-1, True, "many", 1.5, 1 << 63])
+def test_bad_sizes_of_pieces_are_refused(grain):
+    with pytest.raises(BadGrain, match=f"the parallel loop i is annotated with parallel_dynamic = {grain}"):
+        lw.build(triangle({"parallel_dynamic": grain}))
+
+
+@pytest.mark.parametrize("annotations", [{}, {"parallel_dynamic": 1}, {"parallel_dynamic": 0}])
+def test_enormous_loops_report_their_first_error(annotations):
+    """2**40 iterations, all but a few of which fail: whoever fails first, the error is that of iteration 5."""
+
+    @T.prim_func
+    def func(A: T.Buffer((8,), "int32")):
+        for i in T.parallel(T.int64(1 << 40), annotations=annotations):
+            if i >= T.int64(6):
+                assert A[0] == 1, "a later one"
+            if i == T.int64(5):
+                assert A[0] == 1, "iteration 5"
+
+    module = lw.build(func)
+    for _ in range(10):
+        with pytest.raises(LoopwrightError, match="assertion failed: iteration 5"):
+            module(np.zeros(8, "int32"))
+
+
+def test_results_do_not_depend_on_the_number_of_threads():
+    @T.prim_func
+    def func(A: T.Buffer((37, 300), "float32"), B: T.Buffer((37,), "float32")):
+        for i in T.parallel(37):
+            B[i] = T.float32(0)
+            for j in range(300):
+                B[i] = B[i] + T.exp(A[i, j])
+
+    module = lw.build(func)
+    a = np.random.default_rng(0).standard_normal((37, 300)).astype("float32")
+    results = []
+    for count in (1, 2, 3, 5, 16, 37, 50):
+        set_num_threads(count)
+        results.append(np.zeros(37, "float32"))
+        module(a, results[-1])
+    assert len({result.tobytes() for result in results}) == 1

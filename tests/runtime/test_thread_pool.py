@@ -6,7 +6,6 @@ import subprocess
 import sys
 import textwrap
 import threading
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -119,6 +118,119 @@ def test_an_error_raised_in_a_worker_reaches_the_caller():
                 function()
 
 
+def test_of_several_errors_the_first_in_the_order_of_iterations_is_reported():
+    thread_pool.symbols()  # installs how errors move between threads
+    raise_error = ffi.load().LIB.TVMFFIErrorSetRaisedFromCStr
+    late = threading.Event()
+
+    def body(lo: int, _hi: int, _closure: object) -> int:
+        if lo == 1:
+            late.wait(20)  # the first by time is another
+        if lo == 0:
+            return 0
+        raise_error(ctypes.c_char_p(b"AssertionFailed"), ctypes.c_char_p(f"chunk {lo} failed".encode()))
+        late.set()
+        return -lo
+
+    function = native(lambda _values: parallel_for(body, 0, 4))
+    with runtime.threads(4):
+        for _ in range(5):
+            late.clear()
+            with pytest.raises(AssertionFailed, match="chunk 1 failed"):
+                function()
+
+
+def dynamic(body, begin: int, end: int, grain: int) -> int:
+    library = thread_pool.library()
+    assert library is not None
+    return library.lw_parallel_for_dynamic(BODY(body), begin, end, None, grain)
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+@pytest.mark.parametrize("grain", [0, 1, 3, 1 << 40])
+@pytest.mark.parametrize(("begin", "end"), [(0, 0), (5, 3), (0, 1), (-3, 4), (0, 97)])
+def test_dynamic_pieces_cover_the_range(begin: int, end: int, grain: int, count: int):
+    got = []
+    with runtime.threads(count):
+        assert dynamic(lambda lo, hi, _: got.append((lo, hi)) or 0, begin, end, grain) == 0
+    assert [i for lo, hi in sorted(got) for i in range(lo, hi)] == list(range(begin, end))
+    if grain > 0 and count > 1 and end - begin > 1:
+        assert all(hi - lo <= grain for lo, hi in got)
+
+
+def test_dynamic_pieces_of_an_enormous_range():
+    got = []
+    with runtime.threads(3):
+        dynamic(lambda lo, hi, _: got.append((lo, hi)) or 0, -(1 << 63), (1 << 63) - 1, 1 << 61)
+    assert sorted(got) == [(lo, min(lo + (1 << 61), (1 << 63) - 1)) for lo in range(-(1 << 63), 1 << 63, 1 << 61)]
+
+
+def test_dynamic_pieces_go_to_whoever_is_free():
+    """One piece lasts until all others are done, so others must have run them."""
+    others, done = [], threading.Event()
+
+    def body(lo: int, _hi: int, _closure: object) -> int:
+        if lo == 0:
+            return 0 if done.wait(20) else 1
+        others.append(lo)
+        if len(others) == 19:
+            done.set()
+        return 0
+
+    with runtime.threads(2):
+        assert dynamic(body, 0, 20, 1) == 0
+    assert sorted(others) == list(range(1, 20))
+
+
+def test_a_dynamic_loop_reports_the_lowest_error_and_begins_no_more():
+    seen = []
+
+    def body(lo: int, _hi: int, _closure: object) -> int:
+        seen.append(lo)
+        return lo if lo >= 3 else 0
+
+    with runtime.threads(3):
+        assert dynamic(body, 0, 1000, 1) == 3
+    assert len(seen) < 20
+
+
+def test_a_worker_that_is_late_is_not_waited_for():
+    """A chunk nobody has begun is run by the caller, and a worker that then comes does not run it again."""
+    runs = []
+    with runtime.threads(16):
+        for _ in range(200):
+            parallel_for(lambda lo, _hi, _: runs.append(lo) or 0, 0, 16)
+    assert sorted(runs) == sorted(list(range(16)) * 200)
+
+
+@pytest.mark.parametrize("mode", ["up", "down", "nearest"])
+def test_workers_round_as_their_caller_does(mode: str):
+    """Each thread has a rounding mode; a worker takes that of the thread that started the loop, whatever it had."""
+    codes = {
+        "x86_64": {"nearest": 0, "down": 0x400, "up": 0x800},
+        "aarch64": {"nearest": 0, "up": 1 << 22, "down": 2 << 22},
+    }
+    if os.uname().machine not in codes or not sys.platform.startswith("linux"):
+        pytest.skip("the numbers of rounding modes are not known here")
+    code = codes[os.uname().machine][mode]
+    libm = ctypes.CDLL("libm.so.6")
+    seen, meet = [], threading.Barrier(3, timeout=20)
+
+    def body(_lo: int, _hi: int, _closure: object) -> int:
+        seen.append(libm.fegetround())
+        meet.wait()
+        return 0
+
+    with runtime.threads(3):
+        before = libm.fegetround()
+        libm.fesetround(code)
+        try:
+            parallel_for(body, 0, 3)
+        finally:
+            libm.fesetround(before)
+    assert seen == [code] * 3
+
+
 def run(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-c", textwrap.dedent(code)],
@@ -225,59 +337,6 @@ def test_container_quotas(tmp_path: Path, membership: str, files: dict[str, str]
     assert library.lw_quota_cpus(str(tmp_path / "cgroup").encode(), str(tmp_path / "mount").encode()) == expected
 
 
-def test_workspace_blocks_are_aligned_distinct_and_reused():
-    library = thread_pool.library()
-    assert library is not None
-    library.lw_workspace_trim()
-    sizes = [0, 1, 4097, 1 << 20, (2 << 20) + 1, 9 << 20]
-    first = [library.lw_workspace_alloc(size) for size in sizes]
-    for address, size in zip(first, sizes, strict=True):
-        assert address % 64 == 0
-        ctypes.memset(address, 0xAB, size)
-    spans = sorted(zip(first, sizes, strict=True))
-    assert all(a + size <= b for (a, size), (b, _) in pairwise(spans))
-    for address in reversed(first):
-        library.lw_workspace_free(address)
-    held = library.lw_workspace_held()
-    again = [library.lw_workspace_alloc(size) for size in sizes]
-    assert set(again) == set(first)
-    assert library.lw_workspace_held() == held
-    for address in again:
-        library.lw_workspace_free(address)
-    library.lw_workspace_trim()
-    assert library.lw_workspace_held() == 0
-
-
-def test_workspace_does_not_grow_with_growing_requests():
-    library = thread_pool.library()
-    assert library is not None
-    library.lw_workspace_trim()
-    for size in range(1 << 20, 16 << 20, 1 << 20):
-        library.lw_workspace_free(library.lw_workspace_alloc(size))
-    assert library.lw_workspace_held() < 20 << 20
-    library.lw_workspace_trim()
-
-
-def test_workspace_says_no_to_the_impossible():
-    library = thread_pool.library()
-    assert library is not None
-    for size in (-1, 1 << 62, (1 << 63) - 1):
-        assert library.lw_workspace_alloc(size) is None
-    library.lw_workspace_free(None)
-
-
-def test_workspace_freed_by_another_thread_and_after_its_thread_ended():
-    library = thread_pool.library()
-    assert library is not None
-    made = []
-    thread = threading.Thread(target=lambda: made.extend(library.lw_workspace_alloc(size) for size in (100, 5 << 20)))
-    thread.start()
-    thread.join()
-    for address in made:
-        ctypes.memset(address, 1, 100)
-        library.lw_workspace_free(address)
-
-
 def test_without_the_native_runtime_loops_run_serially(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(thread_pool, "library", lambda: None)
     monkeypatch.setattr(thread_pool._native, "why_not", "there is no C compiler")
@@ -286,7 +345,9 @@ def test_without_the_native_runtime_loops_run_serially(monkeypatch: pytest.Monke
     body = BODY(lambda lo, hi, _: seen.append((lo, hi)) or 3)
     assert thread_pool.PARALLEL_FOR(addresses["lw_parallel_for"])(body, 2, 9, None) == 3
     assert thread_pool.PARALLEL_FOR(addresses["lw_parallel_for"])(body, 2, 2, None) == 0
-    assert seen == [(2, 9)]
+    assert thread_pool.DYNAMIC_FOR(addresses["lw_parallel_for_dynamic"])(body, 3, 5, None, 1) == 3
+    assert seen == [(2, 9), (3, 5)]
+    runtime.trim_workspace()
     memory = thread_pool._ALLOCATE(addresses["lw_workspace_alloc"])(100)
     assert memory % 64 == 0
     ctypes.CFUNCTYPE(None, ctypes.c_void_p)(addresses["lw_workspace_free"])(memory)

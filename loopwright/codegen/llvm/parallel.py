@@ -4,23 +4,61 @@
 
 The chunk function takes what it uses as parameters, unpacked from the closure by a small stub: so pointers keep
 their no-alias facts, which a load from memory would lose.
+
+Every thread gets one contiguous chunk. Where iterations differ much in length, the annotation `parallel_dynamic` has
+them handed out in small pieces to whoever is free; its value is the size of a piece, 0 lets the pool choose. What is
+computed is the same either way.
 """
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from loopwright import ir
 from loopwright.codegen.llvm.function_builder import FunctionBuilder
 from loopwright.codegen.llvm.types import register_type
+from loopwright.runtime.errors import LoopwrightError
 
 if TYPE_CHECKING:
     from loopwright.codegen.llvm.emitter import FunctionEmitter
 
+DYNAMIC: Final = ("parallel_dynamic", "pragma_parallel_dynamic")  # the second is what `pragma` of te writes
+
+
+class BadGrain(LoopwrightError, ValueError):
+    """The annotation `parallel_dynamic` of a parallel loop is not a number of iterations.
+
+    It says how many iterations a thread takes at a time, an integer from 0 on; 0 leaves the choice to the thread pool.
+
+    For example:
+
+        import loopwright
+        from loopwright.script import tir as T
+
+        @T.prim_func
+        def f(A: T.Buffer((64,), "int32")):
+            for i in T.parallel(64, annotations={"parallel_dynamic": -1}):
+                A[i] = i
+
+        loopwright.build(f)
+    """
+
+    code = "LW0671"
+
+    def __init__(self, loop: ir.For, given: object) -> None:
+        super().__init__(
+            f"the parallel loop {loop.loop_var.name} is annotated with parallel_dynamic = {given}",
+            at=loop,
+            why="the value says how many iterations a thread takes at a time",
+            hint="give an integer from 0 on; 0 leaves the choice to the thread pool",
+            fields={"loop": loop.loop_var.name, "given": str(given)},
+        )
+
 
 def emit_parallel(emitter: FunctionEmitter, loop: ir.For) -> None:
     """Run the iterations of `loop` on the thread pool."""
+    grain = _grain(loop)
     low = emitter.index(loop.min)
     high = emitter.index(loop.min + loop.extent)
     captured = _captured(loop.body, emitter)
@@ -36,11 +74,14 @@ def emit_parallel(emitter: FunctionEmitter, loop: ir.For) -> None:
         slot = b.value(f"getelementptr inbounds {closure_type}, ptr {closure}, i32 0, i32 {position}")
         b.do(f"store {register_type(var.dtype)} {emitter.values[var]}, ptr {slot}")
     # Weak: an object linked into a program without the thread pool runs the loop in its caller.
-    emitter.module.declare("lw_parallel_for", "extern_weak i32 @lw_parallel_for(ptr, i64, i64, ptr)")
+    name, more_types, more = "lw_parallel_for", "", ""
+    if grain is not None:
+        name, more_types, more = "lw_parallel_for_dynamic", ", i64", f", i64 {grain}"
+    emitter.module.declare(name, f"extern_weak i32 @{name}(ptr, i64, i64, ptr{more_types})")
     pooled, alone, joined = b.label("pooled"), b.label("alone"), b.label("joined")
-    b.branch(b.value("icmp ne ptr @lw_parallel_for, null"), pooled, alone)
+    b.branch(b.value(f"icmp ne ptr @{name}, null"), pooled, alone)
     b.start(pooled)
-    shared = b.value(f"call i32 @lw_parallel_for(ptr @{chunk}.stub, i64 {low}, i64 {high}, ptr {closure})")
+    shared = b.value(f"call i32 @{name}(ptr @{chunk}.stub, i64 {low}, i64 {high}, ptr {closure}{more})")
     b.jump(joined)
     b.start(alone)
     single = b.value(f"call i32 @{chunk}.stub(i64 {low}, i64 {high}, ptr {closure})")
@@ -53,6 +94,18 @@ def emit_parallel(emitter: FunctionEmitter, loop: ir.For) -> None:
     b.start(bad)
     emitter.leave(status)
     b.start(good)
+
+
+def _grain(loop: ir.For) -> int | None:
+    """How many iterations are handed out at a time, 0: as the pool likes; None: every thread gets one chunk."""
+    for key in DYNAMIC:
+        if key in loop.annotations:
+            given = loop.annotations[key]
+            value = given.value if isinstance(given, ir.IntImm) else given
+            if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 1 << 63:
+                raise BadGrain(loop, given)
+            return value
+    return None
 
 
 def _wide(emitter: FunctionEmitter, value: str, var: ir.Var) -> str:
