@@ -15,7 +15,9 @@ from typing import Any
 
 from loopwright.ir.expr import Producer, Var
 from loopwright.ir.function import IRModule, PrimFunc
+from loopwright.ir.passes import PassContext
 from loopwright.ir.verifier import verify
+from loopwright.runtime.artifact_store import is_on as cache_is_on
 from loopwright.runtime.errors import LoopwrightError, NotBuilt, with_article
 from loopwright.target import CpuDescription, Target, describe, require_buildable
 
@@ -138,39 +140,90 @@ def build(
     runtime: object = None,
     name: str = "main",
     binds: Any = None,
+    autosched: bool = False,
 ) -> Any:
     """A runtime Module of native functions from a PrimFunc, an IRModule, te tensors, or `{target: IRModule}`.
 
     The module is callable (its entry function), holds each function by name, and shows its source with
     `get_source("ll")` and `get_source("asm")`, or, for target "c", `get_source("c")` and `get_source("h")`. Without
-    `target`, the current target or else `llvm` for this machine.
+    `target`, the current target or else `llvm` for this machine. `autosched=True` schedules the program by rule first,
+    as `loopwright.autosched.apply` does. A program that was built before comes from the compile cache (docs/cache.md).
     """
-    from loopwright.analysis import check_program
-    from loopwright.transform import lower as run_pipeline
-
     if target_host is not None:
         warnings.warn("target_host is deprecated: use Target(target, host=...)", DeprecationWarning, stacklevel=2)
     if isinstance(inputs, Mapping) and inputs and args is None and target is None:
-        return _build_each(inputs)
-    start = perf_counter()
+        return _build_each(inputs, autosched)
     chosen = Target(target) if target is not None else Target.current(allow_none=True) or Target("llvm")
     require_buildable(chosen)
     module = as_module(inputs, args, name, binds)
+    if autosched:
+        from loopwright.autosched import apply
+
+        module = apply(module, chosen).mod
+    return _build_module(module, chosen)
+
+
+def _build_module(module: IRModule, target: Target) -> Any:
+    """The module compiled for `target`: found in the cache, or checked, lowered and compiled, and kept there."""
+    if target.kind == "c" or not cache_is_on():  # C is compiled when it is first called, by another compiler
+        return _compiled(module, target)
+    from loopwright.codegen.build_key import build_key
+    from loopwright.codegen.compile_cache import find, keep
+
+    start = perf_counter()
+    key = build_key(module, target, _intrinsic)
+    named = perf_counter()
+    if key is None:
+        return _compiled(module, target)
+    made = find(key, describe(target))
+    if made is not None:
+        _check_pass_names()
+        made.timings = {"key": named - start, **made.timings}
+        return made
+    made = _compiled(module, target)
+    keep(key, made, str(target), sum(made.timings.values()))
+    made.timings["key"] = named - start
+    return made
+
+
+def _compiled(module: IRModule, target: Target) -> Any:
+    """The module checked, lowered and compiled for `target`."""
+    from loopwright.analysis import check_program
+    from loopwright.transform import lower as run_pipeline
+
+    start = perf_counter()
     verify(module)
     check_program(module)
     checked = perf_counter()
-    lowered = run_pipeline(module, chosen)
+    lowered = run_pipeline(module, target)
     finished = perf_counter()
-    made = _code_generator(chosen)(lowered, describe(chosen), _entry_name(module))
+    made = _code_generator(target)(lowered, describe(target), _entry_name(module))
     made.timings = {"check": checked - start, "lower": finished - checked, **made.timings}
     return made
 
 
-def _build_each(programs: Mapping[Any, Any]) -> Any:
+def _intrinsic(name: str) -> tuple[PrimFunc, PrimFunc] | None:
+    """What a tensor intrinsic of that name is in this process."""
+    from loopwright.transform.tensor_intrinsics import TensorIntrin
+
+    found = TensorIntrin.get(name, allow_missing=True)
+    return None if found is None else (found.desc, found.impl)
+
+
+def _check_pass_names() -> None:
+    """Warn of misspelt pass names, as running the passes would have done."""
+    context = PassContext.current()
+    if context.disabled_pass or context.required_pass:
+        import loopwright.transform  # whose passes are known by name then
+
+        context.check_names(())
+
+
+def _build_each(programs: Mapping[Any, Any], autosched: bool) -> Any:
     """The module of the first target, which imports those of the others; `programs` says what is built for each."""
     if not all([isinstance(program, (IRModule, PrimFunc)) for program in programs.values()]):
         raise NotBuildable(programs)
-    first, *others = [build(program, target=target) for target, program in programs.items()]
+    first, *others = [build(program, target=target, autosched=autosched) for target, program in programs.items()]
     for module in others:
         first.import_module(module)
     return first

@@ -6,6 +6,9 @@ import os
 
 # Before the first import of loopwright: nodes refuse to be written to while tests run.
 os.environ["LOOPWRIGHT_FREEZE"] = "1"
+# Every build really builds, also in the processes that tests start, and nothing is written to the cache of whoever runs
+# the tests. Tests of the cache itself switch it on, in a folder of their own.
+os.environ["LOOPWRIGHT_CACHE"] = "0"
 
 from hypothesis import HealthCheck, settings
 

@@ -166,6 +166,70 @@ def run(
         typer.echo(command.as_json(results) if as_json else "\n".join([command.as_text(one) for one in results]))
 
 
+cache_app = typer.Typer(
+    no_args_is_help=True, help="What is kept of compiled programs: look at it, shrink it, clear it."
+)
+app.add_typer(cache_app, name="cache")
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+
+
+@cache_app.command("info")
+def cache_info(as_json: AsJson = False) -> None:
+    """Where the cache is, what it holds, and how large it may grow."""
+    from loopwright.cli import cache as command
+    from loopwright.cli.failures import shown
+
+    with shown():
+        typer.echo(command.info(as_json))
+
+
+@cache_app.command("list")
+def cache_list(as_json: AsJson = False) -> None:
+    """Every compiled module, the one used last first."""
+    from loopwright.cli import cache as command
+
+    typer.echo(command.listing(as_json))
+
+
+@cache_app.command("clear")
+def cache_clear(as_json: AsJson = False) -> None:
+    """Remove everything."""
+    from loopwright.cli import cache as command
+
+    typer.echo(command.clear(as_json))
+
+
+@cache_app.command("prune")
+def cache_prune(
+    size: Annotated[
+        str | None,
+        typer.Option("--size", "-s", help="What may stay, such as 200MB; else LOOPWRIGHT_CACHE_SIZE or 1GiB."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Remove what was not used for longest, until the rest fits the limit."""
+    from loopwright.cli import cache as command
+    from loopwright.cli.failures import shown
+
+    with shown():
+        typer.echo(command.prune(size, as_json))
+
+
+@cache_app.command("verify")
+def cache_verify(
+    remove: Annotated[bool, typer.Option("--remove", help="Also remove the damaged entries.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Read every entry and check it against its checksum; status 1 when one is damaged."""
+    from loopwright.cli import cache as command
+
+    text, damaged = command.verify(remove, as_json)
+    typer.echo(text)
+    if damaged:
+        raise typer.Exit(1)
+
+
 def main() -> None:
     """Run the command line."""
     app()

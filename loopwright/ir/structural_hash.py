@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping
 from enum import Enum
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 
@@ -24,9 +24,53 @@ from loopwright.ir.types import PrimType
 from loopwright.ir.visitor import has_children, post_order_visit
 from loopwright.runtime.dtype import DataType
 
+# Classes that are not written field by field, and the method that writes each.
+_SPECIAL: Final[dict[type, str]] = {
+    Var: "var",
+    Buffer: "buffer",
+    Callee: "callee",
+    PrimFunc: "function",
+    IRModule: "module",
+}
+_BUFFER_FIELDS: Final[dict[str, Role]] = {
+    "dtype": Role.DATA,
+    "shape": Role.NODES,
+    "strides": Role.NODES,
+    "elem_offset": Role.NODE,
+    "data": Role.NODE,
+    "data_alignment": Role.DATA,
+    "offset_factor": Role.DATA,
+    "buffer_type": Role.DATA,
+    "axis_separators": Role.DATA,
+}
 
-class _Serialization:
+
+class _WritePlans(dict[type, list[tuple[str, Callable[..., None]]]]):
+    """Node class → its fields, each with the method of `writer` that writes it: a role has its method's name."""
+
+    def __init__(self, writer: type) -> None:
+        super().__init__()
+        self.writer = writer
+        self[Buffer] = [(name, self.method(role)) for name, role in _BUFFER_FIELDS.items()]
+
+    def __missing__(self, cls: type) -> list[tuple[str, Callable[..., None]]]:
+        made = self[cls] = [(name, self.method(role)) for name, role in PLANS[cls]]
+        return made
+
+    def method(self, role: Role) -> Callable[..., None]:
+        found: Callable[..., None] = getattr(self.writer, role.name.lower())
+        return found
+
+
+class Serialization:
     """A program as text in which bound variables are numbers: equal programs, and only they, give equal text."""
+
+    # Looked up once a class instead of once a node; a subclass has those of its own methods.
+    plans: ClassVar[_WritePlans]
+    special: ClassVar[ByClass]
+
+    def __init_subclass__(cls) -> None:
+        _look_up_methods(cls)
 
     def __init__(self, map_free_vars: bool) -> None:
         self.map_free_vars = map_free_vars
@@ -41,7 +85,7 @@ class _Serialization:
 
     def node(self, node: Any) -> None:
         cls = type(node)
-        special = _WRITE_CLASS[cls]
+        special = self.special[cls]
         if special is not None:
             special(self, node)
             return
@@ -53,7 +97,7 @@ class _Serialization:
             self.text(node.name)
             return
         depth = len(self.undo)
-        for name, write in _WRITE_PLANS[cls]:
+        for name, write in self.plans[cls]:
             write(self, getattr(node, name))
         if cls in SCOPES:
             self.restore(depth)
@@ -148,7 +192,7 @@ class _Serialization:
     def declare(self, buffer: Buffer) -> None:
         outer, self.map_free_vars = self.map_free_vars, True
         self.parts.append("buffer")
-        for name, write in _WRITE_BUFFER:
+        for name, write in self.plans[Buffer]:
             write(self, getattr(buffer, name))
         self.map_free_vars = outer
         self.number(buffer)
@@ -187,48 +231,15 @@ class _Serialization:
             self.function(functions[name])
 
 
-_WRITE_ROLE: Final[dict[Role, Callable[..., None]]] = {
-    Role.NODE: _Serialization.node,
-    Role.NODES: _Serialization.nodes,
-    Role.MAPPING: _Serialization.mapping,
-    Role.DATA: _Serialization.data,
-    Role.BIND: _Serialization.bind,
-    Role.BINDS: _Serialization.binds,
-    Role.DECLARE: _Serialization.declare,
-    Role.DECLARES: _Serialization.declares,
-}
-_WRITE_BUFFER: Final[tuple[tuple[str, Callable[..., None]], ...]] = (
-    ("dtype", _Serialization.data),
-    ("shape", _Serialization.nodes),
-    ("strides", _Serialization.nodes),
-    ("elem_offset", _Serialization.node),
-    ("data", _Serialization.node),
-    ("data_alignment", _Serialization.data),
-    ("offset_factor", _Serialization.data),
-    ("buffer_type", _Serialization.data),
-    ("axis_separators", _Serialization.data),
-)
+def _look_up_methods(cls: type[Serialization]) -> None:
+    cls.plans = _WritePlans(cls)
+    cls.special = ByClass({of: getattr(cls, name) for of, name in _SPECIAL.items()})
 
 
-class _WritePlans(dict[type, list[tuple[str, Callable[..., None]]]]):
-    def __missing__(self, cls: type) -> list[tuple[str, Callable[..., None]]]:
-        made = self[cls] = [(name, _WRITE_ROLE[role]) for name, role in PLANS[cls]]
-        return made
+_look_up_methods(Serialization)
 
 
-_WRITE_PLANS: Final = _WritePlans()
-_WRITE_CLASS: Final = ByClass(
-    {
-        Var: _Serialization.var,
-        Buffer: _Serialization.buffer,
-        Callee: _Serialization.callee,
-        PrimFunc: _Serialization.function,
-        IRModule: _Serialization.module,
-    }
-)
-
-
-class _ByObject(_Serialization):
+class _ByObject(Serialization):
     """The same for an expression that repeats its objects so often that no text can hold it: digests of digests.
 
     Equal expressions have equal tree sizes, so they are all written this way, however much each of them shares.
@@ -249,12 +260,8 @@ class _ByObject(_Serialization):
         if known is None:
             outer, self.parts = self.parts, [type(node).__name__]
             depth = len(self.undo)
-            for name, write in _WRITE_PLANS[type(node)]:
-                value = getattr(node, name)
-                if write is _Serialization.node:
-                    self.node(value)
-                else:
-                    write(self, value)
+            for name, write in self.plans[type(node)]:
+                write(self, getattr(node, name))
             self.restore(depth)
             known = self.digests[node] = self.digest(16).hex()
             self.parts = outer
@@ -266,7 +273,7 @@ _WRITTEN_OUT: Final = 200_000  # places of an expression beyond which it is not 
 
 @deep
 def _digest(root: Any, map_free_vars: bool, size: int) -> bytes:
-    serialization = _Serialization(map_free_vars)
+    serialization = Serialization(map_free_vars)
     if isinstance(root, Expr) and has_children(type(root)) and tree_size(root) > _WRITTEN_OUT:
         serialization = _ByObject(map_free_vars, root)
     if isinstance(root, (Node, IRModule)):

@@ -19,7 +19,7 @@ import itertools
 import re
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from time import perf_counter
 from typing import TYPE_CHECKING, Final
@@ -151,19 +151,25 @@ class Compiled:
 
     def __init__(
         self,
-        ll: str,
+        ll: str | Callable[[], str],
         cpu: CpuDescription,
         opt_level: int,
         laid_out: bool,
         object_bytes: bytes,
         timings: dict[str, float],
     ) -> None:
-        self.ll = ll
+        """`ll` may be a function that gives the text, for when it is asked for."""
+        self._ll = ll
         self.cpu = cpu
         self.opt_level = opt_level
         self.laid_out = laid_out
         self.object_bytes = object_bytes
         self.timings = timings
+
+    @functools.cached_property
+    def ll(self) -> str:
+        """The text before LLVM's optimizer."""
+        return self._ll if isinstance(self._ll, str) else self._ll()
 
     @functools.cached_property
     def symbols(self) -> Symbols:
