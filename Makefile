@@ -2,6 +2,7 @@
 #   make demo    build, check and time a small program
 #   make test    the whole test suite
 #   make lint    ruff and mypy
+#   make bench   our kernels beside numpy, torch and C loops (make bench BENCH=--quick: a look, under a minute)
 #   make clean   remove everything made here, .venv included
 
 # The first Python that is new enough; `make PYTHON=/path/to/python` overrides.
@@ -12,7 +13,7 @@ BIN := .venv/bin
 READY := .venv/.loopwright-ready
 WORKERS ?= 2
 
-.PHONY: demo test lint clean
+.PHONY: demo test lint bench clean
 
 demo: $(READY)
 	$(BIN)/python examples/demo.py
@@ -23,6 +24,13 @@ test: $(READY)
 lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+
+# matplotlib draws the picture. torch takes part where it is installed, and is never downloaded for this; without a
+# network the benchmarks run with what is there.
+bench: $(READY)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[bench]" || \
+		echo "matplotlib cannot be installed: there will be no picture." >&2
+	$(BIN)/python -m benchmarks.bench $(BENCH)
 
 $(READY): pyproject.toml
 	@test -n "$(PYTHON)" && "$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \

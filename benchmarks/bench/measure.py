@@ -1,0 +1,90 @@
+"""Timing contenders side by side: interleaved samples, in an order that changes, until the budget is used up.
+
+A sample is as many calls as take a millisecond, or one. Each is preceded by an untimed call of the same contender
+(unless a call is long), so that everyone starts from its own caches and awake threads rather than from its neighbour's.
+"""
+
+from __future__ import annotations
+
+import gc
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from time import perf_counter
+
+from benchmarks.bench.case import Run
+
+LONG_CALL = 0.02  # seconds: from here on a call's own first microseconds do not show
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much measuring a row is worth."""
+
+    budget: float = 2.0  # seconds for all contenders together
+    sample: float = 1e-3  # seconds a sample should take at least
+    least: int = 5  # rounds that are run in any case
+    most: int = 101
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Seconds per call, one figure a round, and how many calls each figure is the mean of."""
+
+    seconds: list[float]
+    calls: int
+
+
+def measure(contenders: Mapping[str, Run], effort: Effort) -> dict[str, Samples]:
+    """The samples of each contender; entry k of every list is from round k."""
+    names = list(contenders)
+    calls: dict[str, int] = {}
+    warm: dict[str, bool] = {}
+    collecting = gc.isenabled()
+    gc.collect()
+    gc.disable()
+    try:
+        for name in names:
+            estimate = _estimate(contenders[name], effort)
+            calls[name] = max(1, math.ceil(effort.sample / max(estimate, 1e-9)))
+            warm[name] = estimate < LONG_CALL
+        seconds: dict[str, list[float]] = {name: [] for name in names}
+        start = perf_counter()
+        for done in range(effort.most):
+            spent = perf_counter() - start
+            # The next round costs about as much as those before it.
+            if done >= effort.least and spent * (done + 1) / done > effort.budget:
+                break
+            for name in _order(names, done):
+                seconds[name].append(_sample(contenders[name], calls[name], warm[name]))
+    finally:
+        if collecting:
+            gc.enable()
+    return {name: Samples(seconds[name], calls[name]) for name in names}
+
+
+def _order(names: list[str], done: int) -> list[str]:
+    """Everyone is first, last and after everyone else in turn."""
+    turn = done % len(names)
+    turned = names[turn:] + names[:turn]
+    return turned if (done // len(names)) % 2 == 0 else turned[::-1]
+
+
+def _estimate(run: Run, effort: Effort) -> float:
+    """Seconds per call, from as many calls as make up a sample; the first calls warm up."""
+    run()
+    calls = 1
+    while True:
+        taken = _sample(run, calls, warm=False)
+        if taken * calls >= effort.sample / 2 or calls >= 1 << 16:
+            return taken
+        calls *= 4
+
+
+def _sample(run: Run, calls: int, warm: bool) -> float:
+    if warm:
+        run()
+    start = perf_counter()
+    for _ in range(calls):
+        run()
+    return (perf_counter() - start) / calls

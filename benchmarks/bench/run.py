@@ -1,0 +1,239 @@
+"""The run as a whole: children are started one after another, and what they report is gathered into one record.
+
+A child that dies or hangs costs the row it was at: that row says so, and a new child goes on with the next.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from benchmarks.bench import bars, c_loops, compile_times, doubts, machine
+from benchmarks.bench.cases import FAMILIES, cases_of
+
+ROOT = Path(__file__).resolve().parents[2]
+SCHEMA = 1
+Row = dict[str, Any]
+
+
+@dataclass
+class Options:
+    """What the command line asks for."""
+
+    families: Sequence[str] = (*FAMILIES, "compile")
+    threads: Sequence[str] = ("1", "all")
+    budget: float = 2.0
+    quick: bool = False
+    use_torch: bool = True
+    use_torch_compile: bool = True
+    patience: float = 600.0  # seconds without a word from a child
+    only: str = ""  # rows whose name contains this
+    child: Sequence[str] = field(default_factory=lambda: (sys.executable, "-m", "benchmarks.bench.child"))
+
+
+def run(options: Options, progress: Callable[[str], None]) -> dict[str, Any]:
+    """The record of a whole run, as it is written to JSON."""
+    described = machine.describe()
+    load_before = doubts.load()
+    record: dict[str, Any] = {
+        "schema": SCHEMA,
+        "date": date.today().isoformat(),
+        "machine": described,
+        "settings": {
+            "quick": options.quick,
+            "budget_seconds": options.budget,
+            "families": list(options.families),
+            "pools": pool_settings(1),
+        },
+        "roofline": {},
+        "rows": [],
+        "compile": [],
+        "notes": [],
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        loops = c_loops.build(Path(folder))
+        record["versions"] = machine.versions(loops.compiler)
+        if loops.missing:
+            record["notes"].append(f"C loops: {loops.missing}")
+        if loops.serial is None:
+            record["notes"].append("no roofline: it is measured by C loops")
+        for count in thread_counts(options.threads, described["cores"]):
+            for rows in _batches(options):
+                _run_rows(rows, count, options, record, loops, progress)
+        if "compile" in options.families:
+            progress("compile times")
+            record["compile"] = compile_times.measure(Path(folder), 1 if options.quick else 5)
+    _compare_bits(record)
+    record["settings"]["load_before"] = load_before
+    if load_before > 0.5:
+        record["notes"].append(f"the machine was busy before the run (load {load_before:.1f}): do not publish this")
+    record["notes"] += doubts.mark(record["rows"])
+    record["notes"] += _skipped(record["rows"])
+    record["geomeans"] = bars.geomeans(record["rows"])
+    record["bars"] = bars.judge(record)
+    return record
+
+
+def thread_counts(asked: Sequence[str], cores: int) -> list[int]:
+    """The numbers of threads, each once: on one core, "1,all" is one run."""
+    return list(dict.fromkeys([cores if text == "all" else int(text) for text in asked]))
+
+
+def pool_settings(threads: int) -> dict[str, str]:
+    """The environment that gives every pool its threads, and makes idle ones sleep instead of disturbing the next."""
+    count = str(threads)
+    names = "OMP OPENBLAS MKL LOOPWRIGHT".split()
+    return {
+        **{f"{name}_NUM_THREADS": count for name in names},
+        "OPENBLAS_THREAD_TIMEOUT": "4",
+        "OMP_WAIT_POLICY": "PASSIVE",
+        "KMP_BLOCKTIME": "0",
+    }
+
+
+def _batches(options: Options) -> Iterator[list[tuple[str, str]]]:
+    """The rows of each child: a family each, or for a quick run all of them, since torch takes seconds to load."""
+    chosen = [
+        [
+            (family, case.name)
+            for case in cases_of(family)
+            if (case.quick or not options.quick) and options.only in case.name
+        ]
+        for family in FAMILIES
+        if family in options.families
+    ]
+    if options.quick:
+        chosen = [[row for rows in chosen for row in rows]]
+    yield from [rows for rows in chosen if rows]
+
+
+def _run_rows(
+    rows: list[tuple[str, str]],
+    threads: int,
+    options: Options,
+    record: dict[str, Any],
+    loops: c_loops.CLoops,
+    progress: Callable[[str], None],
+) -> None:
+    effort: dict[str, float] = {"budget": options.budget}
+    if options.quick:
+        effort = {"budget": min(options.budget, 0.1), "sample": 3e-4, "most": 25}
+    orders = {
+        "threads": threads,
+        "cores": record["machine"]["cores"],
+        "c_serial": loops.serial,
+        "c_library": loops.serial if threads == 1 else loops.parallel,
+        "c_missing": loops.missing,
+        "use_torch": options.use_torch,
+        "use_torch_compile": options.use_torch_compile and not options.quick,
+        "effort": effort,
+        "boundary": 1 if options.quick else 8,
+        "quick": options.quick,
+    }
+    left = list(rows)
+    while left:
+        key = str(threads)
+        orders.update(rows=left, measure_roofline=key not in record["roofline"])
+        begun: tuple[str, str] | None = None
+        ending = ""
+        for event in _listen(orders, threads, options):
+            if event["event"] == "start":
+                begun = (event["family"], event["name"])
+                progress(f"{threads} thread{'s' if threads > 1 else ''}: {event['family']} {event['name']}")
+            elif event["event"] == "roofline":
+                record["roofline"][key] = event["value"]
+            elif event["event"] == "row":
+                _take(record, event["row"])
+                left.remove(begun)  # type: ignore[arg-type]
+                begun = None
+            else:
+                ending = event["why"]
+        if not left:
+            return
+        if begun is None or begun[0] == "roofline":
+            record["notes"].append(f"a child on {threads} threads ended before its first row: {ending}")
+            if begun is None:
+                return
+            record["roofline"][key] = None  # do not try again
+            continue
+        failed = {"family": begun[0], "name": begun[1], "threads": threads, "status": "crashed", "message": ending}
+        record["rows"].append(failed)
+        left.remove(begun)
+
+
+def _take(record: dict[str, Any], row: Row) -> None:
+    """Keep a row, with its share of what the machine can do at most."""
+    roofline = record["roofline"].get(str(row["threads"]))
+    if row["status"] == "ok" and roofline:
+        least, bound = machine.attainable(roofline, row["flops"], row["read"], row["written"], row["dtype"])
+        share = least / row["contenders"]["ours"]["seconds"]
+        row["roofline"] = {"bound": bound, "least_seconds": least, "share": share}
+    record["rows"].append(row)
+
+
+def _listen(orders: dict[str, Any], threads: int, options: Options) -> Iterator[dict[str, Any]]:
+    """What a child says, and at the end why it ended, unless it was done."""
+    environment = {**os.environ, **pool_settings(threads), "TORCHINDUCTOR_COMPILE_THREADS": "1"}
+    environment["PYTHONPATH"] = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+    with tempfile.TemporaryFile() as errors:
+        child = subprocess.Popen(
+            list(options.child), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, env=environment
+        )
+        assert child.stdin is not None and child.stdout is not None
+        try:
+            child.stdin.write(json.dumps(orders).encode())
+            child.stdin.close()
+        except BrokenPipeError:
+            child.wait()  # its ending is reported below
+        hung = False
+        pending = b""
+        while True:
+            if not select.select([child.stdout], [], [], options.patience)[0]:
+                hung = True
+                child.kill()
+                break
+            data = os.read(child.stdout.fileno(), 1 << 16)
+            if not data:
+                break
+            *lines, pending = (pending + data).split(b"\n")
+            yield from [json.loads(line) for line in lines]
+        code = child.wait()
+        child.stdout.close()
+        if hung:
+            yield {"event": "end", "why": f"no answer for {options.patience:.0f} s"}
+        elif code:
+            errors.seek(0)
+            said = errors.read().decode(errors="replace").strip().splitlines() or ["no message"]
+            ended = f"signal {-code}" if code < 0 else f"exit status {code}"
+            yield {"event": "end", "why": f"{ended}: {said[-1]}"}
+
+
+def _compare_bits(record: dict[str, Any]) -> None:
+    """Rows whose results differ between runs with different numbers of threads say so."""
+    seen: dict[tuple[str, str], Row] = {}
+    for row in record["rows"]:
+        if "digest" not in row:
+            continue
+        first = seen.setdefault((row["family"], row["name"]), row)
+        row["same_bits"] = row["digest"] == first["digest"]
+        if not row["same_bits"]:
+            counts = f"{row['threads']} threads are not those on {first['threads']}"
+            record["notes"].append(f"{row['family']} {row['name']}: the bits on {counts}")
+
+
+def _skipped(rows: Sequence[Row]) -> list[str]:
+    """One line for each peer that was left out, and why."""
+    found: dict[str, list[str]] = {}
+    for row in rows:
+        for peer, why in row.get("skipped", {}).items():
+            found.setdefault(f"{peer} skipped: {why}", []).append(row["family"])
+    return [f"{line} ({', '.join(dict.fromkeys(families))})" for line, families in found.items()]
