@@ -155,42 +155,43 @@ def build(
         return _build_each(inputs, autosched)
     chosen = Target(target) if target is not None else Target.current(allow_none=True) or Target("llvm")
     require_buildable(chosen)
-    module = as_module(inputs, args, name, binds)
-    if autosched:
-        from loopwright.autosched import apply
-
-        module = apply(module, chosen).mod
-    return _build_module(module, chosen)
+    return _build_module(as_module(inputs, args, name, binds), chosen, autosched)
 
 
-def _build_module(module: IRModule, target: Target) -> Any:
-    """The module compiled for `target`: found in the cache, or checked, lowered and compiled, and kept there."""
+def _build_module(module: IRModule, target: Target, autosched: bool) -> Any:
+    """The module compiled for `target`: found in the cache, or scheduled, checked, lowered, compiled, and kept there."""
     if target.kind == "c" or not cache_is_on():  # C is compiled when it is first called, by another compiler
-        return _compiled(module, target)
+        return _compiled(module, target, autosched)
     from loopwright.codegen.build_key import build_key
     from loopwright.codegen.compile_cache import find, keep
 
     start = perf_counter()
-    key = build_key(module, target, _intrinsic)
+    rules = _rules_text(target) if autosched else ""
+    key = build_key(module, target, _intrinsic, rules) if rules is not None else None
     named = perf_counter()
     if key is None:
-        return _compiled(module, target)
+        return _compiled(module, target, autosched)
     made = find(key, describe(target))
     if made is not None:
         _check_pass_names()
         made.timings = {"key": named - start, **made.timings}
         return made
-    made = _compiled(module, target)
+    made = _compiled(module, target, autosched)
     keep(key, made, str(target), sum(made.timings.values()))
     made.timings["key"] = named - start
     return made
 
 
-def _compiled(module: IRModule, target: Target) -> Any:
-    """The module checked, lowered and compiled for `target`."""
+def _compiled(module: IRModule, target: Target, autosched: bool) -> Any:
+    """The module scheduled if so wanted, checked, lowered and compiled for `target`."""
     from loopwright.analysis import check_program
     from loopwright.transform import lower as run_pipeline
 
+    begin = perf_counter()
+    if autosched:
+        from loopwright.autosched import apply
+
+        module = apply(module, target).mod
     start = perf_counter()
     verify(module)
     check_program(module)
@@ -198,8 +199,19 @@ def _compiled(module: IRModule, target: Target) -> Any:
     lowered = run_pipeline(module, target)
     finished = perf_counter()
     made = _code_generator(target)(lowered, describe(target), _entry_name(module))
-    made.timings = {"check": checked - start, "lower": finished - checked, **made.timings}
+    scheduled = {"schedule": start - begin} if autosched else {}
+    made.timings = {**scheduled, "check": checked - start, "lower": finished - checked, **made.timings}
     return made
+
+
+def _rules_text(target: Target) -> str | None:
+    """What scheduling by rule depends on beside the program and the target; None where that has no text."""
+    from loopwright.autosched import RULES, Machine
+
+    rules = [type(rule) for rule in RULES]
+    if not all(rule.__module__.startswith("loopwright.autosched.rules.") for rule in rules):
+        return None  # a user's rule may change between two builds
+    return " ".join(["autosched", str(Machine.of(target).cores), *[rule.__qualname__ for rule in rules]])
 
 
 def _intrinsic(name: str) -> tuple[PrimFunc, PrimFunc] | None:

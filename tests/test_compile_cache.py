@@ -477,3 +477,21 @@ def test_another_version_compiles_again(store, monkeypatch):
     monkeypatch.setattr(build_key, "compiler_digest", lambda: "another compiler")
     assert is_compiled(lw.build(scaled))
     assert len(modules_in(store)) == 2
+
+
+def test_a_hit_does_not_schedule(store, monkeypatch):
+    check_scaled(lw.build(scaled, autosched=True))
+    with monkeypatch.context() as patch:
+        patch.setattr("loopwright.autosched.apply", lambda *args: pytest.fail("scheduled again"))
+        check_scaled(lw.build(scaled, autosched=True))
+    assert is_compiled(lw.build(scaled))  # as written: another program, and another key
+
+
+def test_rules_of_ones_own_are_not_kept(store, monkeypatch):
+    from loopwright.autosched.rules.plain import Plain
+
+    class Own(Plain):
+        """A user's rule."""
+
+    monkeypatch.setattr("loopwright.autosched.RULES", [Own()])
+    assert is_compiled(lw.build(scaled, autosched=True)) and is_compiled(lw.build(scaled, autosched=True))

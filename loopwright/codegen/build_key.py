@@ -50,8 +50,11 @@ class _NoKey(Exception):
     """Something takes part in the build that no text can name."""
 
 
-def build_key(module: IRModule, target: Target, intrinsic: Intrinsic) -> str | None:
-    """The key of building `module` for `target` under the current PassContext; None where there is none."""
+def build_key(module: IRModule, target: Target, intrinsic: Intrinsic, rules: str = "") -> str | None:
+    """The key of building `module` for `target` under the current PassContext; None where there is none.
+
+    `rules` says how the module is scheduled first, if it is.
+    """
     context = PassContext.current()
     if context.instruments or Op.attributes or CUSTOM_CODES:
         return None
@@ -65,7 +68,7 @@ def build_key(module: IRModule, target: Target, intrinsic: Intrinsic) -> str | N
         return None
     machine = "\n".join([str(target), *_machine(describe(target))])
     key = hashlib.blake2b(digest_size=20)
-    for part in (f"{_FORMAT} {compiler}", machine, settings, program):
+    for part in (f"{_FORMAT} {compiler}", machine, settings, rules, program):
         # surrogatepass: any Python text may stand in an annotation.
         encoded = part.encode("utf-8", "surrogatepass")
         key.update(len(encoded).to_bytes(8, "little"))
