@@ -17,6 +17,8 @@ from benchmarks.bench.measure import Effort
 from benchmarks.bench.peers import Peers
 from benchmarks.bench.row import run_row
 
+PAUSE = 0.003  # several times as long as idle threads spin, as `pool_settings` says
+
 
 def main() -> None:
     """Read the orders, run the rows."""
@@ -35,7 +37,7 @@ def main() -> None:
         tell("start", family="roofline", name="")
         tell("roofline", value=machine.measure_roofline(orders["c_serial"], threads, orders["quick"]))
     peers = Peers(threads, library, orders["c_missing"], orders["use_torch"], orders["use_torch_compile"])
-    effort = Effort(**orders["effort"])
+    effort = Effort(**orders["effort"], pause=PAUSE if threads > 1 else 0.0)
     done: set[Any] = set()
     counts = sorted({1, 2, orders["cores"]})
     for family, name in orders["rows"]:

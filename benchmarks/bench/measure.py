@@ -10,7 +10,7 @@ import gc
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from time import perf_counter
+from time import perf_counter, sleep
 
 from benchmarks.bench.case import Run
 
@@ -25,6 +25,7 @@ class Effort:
     sample: float = 1e-3  # seconds a sample should take at least
     least: int = 5  # rounds that are run in any case
     most: int = 101
+    pause: float = 0.0  # seconds before a sample, in which the threads of the contender before it fall asleep
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,8 @@ def measure(contenders: Mapping[str, Run], effort: Effort) -> dict[str, Samples]
             if done >= effort.least and spent * (done + 1) / done > effort.budget:
                 break
             for name in _order(names, done):
+                if effort.pause:
+                    sleep(effort.pause)
                 seconds[name].append(_sample(contenders[name], calls[name], warm[name]))
     finally:
         if collecting:
