@@ -135,7 +135,15 @@ _V86 = f"{_V82} bf16 i8mm"
 AARCH64: Final = Architecture(
     name="aarch64",
     pointer_bits=64,
-    base=Units(float_bits=128, int_bits=128, narrow_int_bits=128, registers=32, has_fma=True, has_f16_convert=True),
+    base=Units(
+        float_bits=128,
+        int_bits=128,
+        narrow_int_bits=128,
+        registers=32,
+        has_fma=True,
+        has_whole_max=True,
+        has_f16_convert=True,
+    ),
     baseline=frozenset({"neon", "fp-armv8"}),
     brings={
         "fullfp16": {"has_native_f16": True},

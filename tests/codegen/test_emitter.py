@@ -194,6 +194,23 @@ def test_extrema_with_nan_and_signed_zero(dtype):
     assert np.signbit(least[3:]).all() and not np.signbit(most[3:]).any()
 
 
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_extrema_with_a_constant(dtype):
+    numbers = [float("nan"), 0.0, -0.0, 1.0, -1.0, 2.5, float("inf"), -float("inf")]
+    a = np.array(numbers, "float64").astype(ir.DataType(dtype).numpy())
+    makes = []
+    for limit in (0.0, -0.0, 1.0, -2.5, float("inf"), -float("inf")):
+        for extremum in (intrinsics.minimum, intrinsics.maximum):
+            makes.append(lambda x, f=extremum, c=limit: f(x, constant_like(x, c)))
+            makes.append(lambda x, f=extremum, c=limit: f(constant_like(x, c), x))
+    check_all(makes, [a], dtype)
+
+
+def constant_like(x, number):
+    literal = ir.const(number, x.dtype.element)
+    return literal if x.dtype.lanes == 1 else ir.Broadcast(literal, x.dtype.lanes)
+
+
 # --- comparison, logic, choice ---
 
 
@@ -311,12 +328,12 @@ def test_a_guarded_division_does_not_fault():
 
 
 @pytest.mark.parametrize("dtype", ["int8", "float32", "float64", "bool", "bfloat16"])
-@pytest.mark.parametrize("stride", [1, 2, 3, 0, -1])
+@pytest.mark.parametrize("stride", [1, 2, 3, 4, 5, 0, -1])
 def test_vector_loads_of_every_stride(dtype, stride):
-    A, out = ir.decl_buffer((32,), dtype, "A"), ir.decl_buffer((8,), dtype, "out")
+    A, out = ir.decl_buffer((45,), dtype, "A"), ir.decl_buffer((8,), dtype, "out")
     load = ir.BufferLoad(A, [ir.Ramp(9, stride, 8)])
     func = ir.PrimFunc([A, out], ir.BufferStore(out, load, [ir.Ramp(0, 1, 8)]))
-    a = (np.arange(32) % 2 if dtype == "bool" else np.arange(32)).astype(ir.DataType(dtype).numpy())
+    a = (np.arange(45) % 2 if dtype == "bool" else np.arange(45)).astype(ir.DataType(dtype).numpy())
     assert_agreement(func, [a, np.zeros(8, a.dtype)])
     result = np.zeros(8, a.dtype)
     lw.build(func)(a, result)

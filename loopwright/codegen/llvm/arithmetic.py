@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import copysign
 from typing import TYPE_CHECKING, Final
 
 from loopwright import ir
@@ -40,6 +41,9 @@ def emit_binary(emitter: ExpressionEmitter, node: ir.BinaryExpr, a: str, b: str)
         operation = simple[1] if dtype.is_float else simple[0] + promise
         return emitter.b.value(f"{operation} {text} {a}, {b}")
     if cls is ir.Min or cls is ir.Max:
+        for known, limit, other in ((node.b, b, a), (node.a, a, b)):
+            if _is_easy_limit(emitter, cls is ir.Min, known):
+                return _limited(emitter, cls is ir.Min, known, limit, other)
         return _extremum(emitter, cls is ir.Min, dtype, a, b)
     if dtype.is_float:
         return _float_division(emitter, node, text, a, b)
@@ -68,6 +72,25 @@ def _extremum(emitter: ExpressionEmitter, least: bool, dtype: DataType, a: str, 
     else:
         name = f"llvm.{'u' if dtype.is_unsigned else 's'}{'min' if least else 'max'}.{mangled(dtype)}"
     return emitter.intrinsic(name, dtype, [(dtype, a), (dtype, b)])
+
+
+def _is_easy_limit(emitter: ExpressionEmitter, least: bool, known: ir.Expr) -> bool:
+    """Whether min or max with this constant is one comparison, where the machine has no instruction for it."""
+    number = _float_literal(known)
+    if number is None or number != number or emitter.target.units.has_whole_max:
+        return False
+    return not (least and number == 0 and copysign(1.0, number) < 0)  # +0 would have to become -0
+
+
+def _limited(emitter: ExpressionEmitter, least: bool, known: ir.Expr, limit: str, other: str) -> str:
+    """`other`, but not past a constant. NaN passes every comparison by, as it should."""
+    dtype, number = known.dtype, _float_literal(known)
+    text, flags = register_type(dtype), register_type(DataType("bool").with_lanes(dtype.lanes))
+    past = emitter.b.value(f"fcmp {'ogt' if least else 'olt'} {text} {other}, {limit}")
+    kept = emitter.b.value(f"select {flags} {past}, {text} {limit}, {text} {other}")
+    if not least and number is not None and number == 0 and copysign(1.0, number) > 0:
+        return emitter.b.value(f"fadd {text} {kept}, {limit}")  # -0 + 0 is +0, and everything else stays
+    return kept
 
 
 def _float_division(emitter: ExpressionEmitter, node: ir.BinaryExpr, text: str, a: str, b: str) -> str:
@@ -113,6 +136,12 @@ def _floor_division(emitter: ExpressionEmitter, node: ir.BinaryExpr, text: str, 
         return emitter.b.value(f"select {flags} {fix}, {text} {less}, {text} {quotient}")
     shifted = emitter.b.value(f"add {text} {remainder}, {b}")
     return emitter.b.value(f"select {flags} {fix}, {text} {shifted}, {text} {remainder}")
+
+
+def _float_literal(expr: ir.Expr) -> float | None:
+    if isinstance(expr, ir.Broadcast):
+        expr = expr.value
+    return expr.value if isinstance(expr, ir.FloatImm) else None
 
 
 def _literal(expr: ir.Expr) -> int | None:
