@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import shutil
 import sys
 from pathlib import Path
@@ -13,7 +14,8 @@ import pytest
 
 import loopwright as lw
 from loopwright import te
-from loopwright.schedule import Schedule
+from loopwright.ir import assert_structural_equal
+from loopwright.schedule import Schedule, Trace
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 
@@ -34,7 +36,7 @@ def test_the_demo_at_a_small_size(capsys):
     demo = load("demo", M=64, K=128, N=64, L=192)
     demo.main()
     shown = capsys.readouterr().out
-    for part in ("from te to native code", '@T.prim_func', "llvm.fma", "script, tiled by hand", "te, loops as written"):
+    for part in ("@T.prim_func", "packed product", "Scheduled by rule", "te, scheduled by rule", "te, loops as written"):
         assert part in shown
 
 
@@ -98,3 +100,54 @@ def test_the_int8_product(capsys):
     sys.path.remove(str(EXAMPLES))
     for kind in example.available():
         assert kind in example.check_and_time(64, kind, 1)  # which checks every cell against numpy
+
+
+# The same as te_schedules.py, which tests/te/schedule/test_same_as_tir.py shows.
+tir_schedules = load("tir_schedules")
+
+
+def test_there_is_a_tir_schedule_for_each_of_te():
+    assert list(tir_schedules.CASES) == list(load("te_schedules").CASES)
+
+
+@pytest.mark.parametrize("name", tir_schedules.CASES)
+def test_a_tir_schedule_is_proved_right_and_replayed(name):
+    case = tir_schedules.CASES[name]()
+    assert case.schedule.is_proved
+    assert tir_schedules.check(case) <= 1
+    again = Schedule(case.function)
+    Trace.apply_json_to_schedule(json.dumps(case.schedule.trace.as_json()), again)
+    assert again.is_proved
+    assert_structural_equal(again.mod, case.schedule.mod)
+
+
+@pytest.mark.parametrize(
+    ("name", "sizes"),
+    [
+        *[("conv2d", (2, 3, size, 5)) for size in (4, 5, 7)],
+        ("depthwise_conv2d", (1, 1, 3, 3)),
+        ("max_pool_batch_norm", (1, 2)),
+        *[("softmax", (3, columns)) for columns in (1, 4, 5)],
+        *[("argmax", (3, columns)) for columns in (1, 7, 8, 9, 64)],
+        ("lstm", (2, 1, 1)),
+    ],
+)
+def test_a_tir_schedule_at_other_sizes(name, sizes):
+    case = getattr(tir_schedules, name)(*sizes)
+    assert case.schedule.is_proved
+    assert tir_schedules.check(case) <= 1
+
+
+def test_tir_schedules_print_programs_steps_and_a_table(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["tir_schedules.py", "softmax"])
+    tir_schedules.main()
+    assert "for i in T.parallel(5)" in capsys.readouterr().out
+    monkeypatch.setattr(sys, "argv", ["tir_schedules.py", "--trace", "softmax"])
+    tir_schedules.main()
+    assert "sch.sink_alloc" in capsys.readouterr().out
+    monkeypatch.setattr(sys, "argv", ["tir_schedules.py"])
+    monkeypatch.setattr(tir_schedules, "CASES", {"softmax": tir_schedules.softmax})
+    tir_schedules.main()
+    header, line = capsys.readouterr().out.splitlines()
+    assert header.split()[:2] == ["schedule", "steps"]
+    assert line.split()[:2] == ["softmax", "11"] and "True" in line

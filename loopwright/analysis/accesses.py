@@ -98,6 +98,7 @@ class Program:
         self.accesses: Sequence[Access] = walk.accesses
         self.realized: Sequence[Realized] = walk.realized
         self.homes = walk.homes
+        self.constants = walk.constants
         self.unknown: set[Var] = walk.unknown
         self.effects: Sequence[Call] = walk.effects  # calls that do something besides returning a value
         self.has_threads = walk.has_threads

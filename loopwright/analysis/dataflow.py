@@ -129,7 +129,9 @@ class Dataflow:
             counts[place, access.writes] = ordinal + 1
             self.by_buffer.setdefault(access.cell[0], []).append(access)
             self.by_place.setdefault(place, []).append(access)
-        self.arguments = set(program.function.argument_buffers())
+        # Constants are like arguments: they hold their own values when the program starts.
+        constants = [buffer for buffer in self.by_buffer if buffer.data in program.constants]
+        self.arguments = {*program.function.argument_buffers(), *constants}
         self._updated = {place: _updated(place, accesses) for place, accesses in self.by_place.items()}
         self.groups = self._find_groups()
         self._digits: dict[Buffer, list[list[tuple[int, int | None]]]] = {}
@@ -294,7 +296,8 @@ class Dataflow:
         cell = [names[loop.var] for loop in self.program.homes.get(buffer.data, ())]
         for key in self.program.owners(buffer):
             own = self.program.owner_index(key, access.instance.loops)
-            assert own is not None
+            if own is None:
+                raise NotProvable(f"{buffer.name} belongs to threads, and is touched outside of them")
             cell.append(names[own.var])
         for index in access.cell[1]:
             if index is None:

@@ -17,6 +17,7 @@ from loopwright.analysis.affine import ALWAYS, Affine, Condition, Form, constant
 from loopwright.analysis.thread_axes import LAUNCHES, is_barrier, tag_of
 from loopwright.ir import (
     Allocate,
+    AllocateConst,
     AssertStmt,
     AttrStmt,
     Block,
@@ -145,6 +146,7 @@ class InstanceWalk(Visitor):
         self.place = Place(None, 0, ())
         self.binders: dict[Var, Place] = {}  # loop variables, axes and lets → the block inside which they are bound
         self.homes: dict[Var, tuple[Loop, ...]] = {}  # memory allocated in the program → the loops around that place
+        self.constants: set[Var] = set()  # memory that holds its values from the start, and that nobody writes
         self.views: dict[Buffer, View] = {}
         self.realized: list[Realized] = []
         self.barriers: list[Barrier] = []
@@ -246,6 +248,10 @@ class InstanceWalk(Visitor):
 
     def visit_Allocate(self, allocation: Allocate) -> None:
         self.homes[allocation.buffer_var] = self.loops
+        self.visit(allocation.body)
+
+    def visit_AllocateConst(self, allocation: AllocateConst) -> None:
+        self.constants.add(allocation.buffer_var)
         self.visit(allocation.body)
 
     def visit_BufferRealize(self, realize: BufferRealize) -> None:

@@ -21,6 +21,7 @@ from loopwright.analysis.accesses import Access, Program, accesses_of
 from loopwright.analysis.affine import Form, Part
 from loopwright.analysis.instances import Loop
 from loopwright.analysis.polyhedral import Undecided
+from loopwright.analysis.thread_axes import takes_turns
 from loopwright.analysis.witness import actor, assignment, deed, element, named_values, values_of
 from loopwright.ir import Buffer, ForKind, PrimFunc, Var
 from loopwright.runtime.errors import LoopwrightError
@@ -116,7 +117,7 @@ def check_loops(program: Program, is_judged: Callable[[Loop], bool]) -> None:
             continue
         buffer = access.cell[0]
         for loop in access.instance.loops:
-            if is_judged(loop) and not program.is_own(buffer, loop):
+            if is_judged(loop) and not takes_turns(loop.node) and not program.is_own(buffer, loop):
                 shared.setdefault(loop, {}).setdefault(buffer, []).append(access)
     for loop, buffers in shared.items():
         if loop.low is not None and loop.high is not None:
@@ -139,7 +140,7 @@ def prove_no_race(program: Program, var: Var) -> ParallelRace | str | None:
     shared: dict[tuple[Loop, Buffer], list[Access]] = {}
     for access in program.accesses:
         for loop in access.instance.loops:
-            if loop.var is var and not program.is_own(access.cell[0], loop):
+            if loop.var is var and not takes_turns(loop.node) and not program.is_own(access.cell[0], loop):
                 shared.setdefault((loop, access.cell[0]), []).append(access)
     for (found, buffer), accesses in shared.items():
         if not any([access.writes for access in accesses]):

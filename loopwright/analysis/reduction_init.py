@@ -20,8 +20,9 @@ mirror loops that only the reduction runs over, so it runs although such a loop 
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Container, Hashable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Final, NamedTuple
 
 from loopwright.analysis.carried import Loop, carries
 from loopwright.ir import (
@@ -95,6 +96,7 @@ def write_inits(root: Stmt) -> Stmt:
     return write_named_inits(root)[0]
 
 
+@lru_cache(maxsize=64)  # a version of a function that is scheduled is looked at in several ways
 @deep
 def write_named_inits(root: Stmt) -> tuple[Stmt, Mapping[Block, Block]]:
     """The same, and which block each new init block is the init of."""
@@ -109,6 +111,19 @@ class _Around(NamedTuple):
     loop: For | While | None = None
     condition: Expr | None = None
     let: LetStmt | None = None
+
+
+class _Written(NamedTuple):
+    """An init nest: it stands before the loop at `depth` (None: right before its block)."""
+
+    depth: int | None
+    nest: Stmt
+    block: Block
+
+
+# Most steps of a schedule leave most reductions where they are: by the block with its bindings, and the loops around.
+_WRITTEN: Final[dict[Hashable, _Written]] = {}
+_KEPT: Final = 1024
 
 
 class _WriteInits(Rewriter):
@@ -162,21 +177,49 @@ class _WriteInits(Rewriter):
             return realize.with_(block=changed)
         block = changed.with_(init=None, reads=(*_missing(changed.writes, changed.reads), *changed.reads))
         home = min([self.homes.get(region.buffer.data, 0) for region in changed.writes], default=0)
-        place, init = _Init(realize, changed, self.around, self.inits, home).write()
-        if place is None:
-            return seq([init, realize.with_(block=block)])
-        self.before.setdefault(place, []).append(init)
+        written = self._written(realize, changed, home)
+        self.inits[written.block] = changed
+        if written.depth is None:
+            return seq([written.nest, realize.with_(block=block)])
+        place = [item.loop for item in self.around if item.loop is not None][written.depth]
+        self.before.setdefault(place, []).append(written.nest)
         return realize.with_(block=block)
+
+    def _written(self, realize: BlockRealize, block: Block, home: int) -> _Written:
+        key = _place_key(realize, self.around, home) if block is realize.block else None
+        found = _WRITTEN.get(key) if key is not None else None
+        if found is None or found.block in self.inits:  # each definition of its variables is one of its own
+            found = _Init(realize, block, self.around, home).write()
+            if key is not None:
+                if len(_WRITTEN) >= _KEPT:
+                    _WRITTEN.clear()
+                _WRITTEN[key] = found
+        return found
+
+    def visit_Expr(self, expr: Node) -> Node:
+        """Expressions hold no blocks."""
+        return expr
+
+    visit_Buffer = visit_BufferRegion = visit_MatchBufferRegion = visit_IterVar = visit_Range = visit_Expr
+    visit_BufferStore = visit_Evaluate = visit_Expr
+
+
+def _place_key(realize: BlockRealize, around: Sequence[_Around], home: int) -> Hashable | None:
+    """What an init nest depends on; None where there is more than plain loops."""
+    loops = []
+    for item in around:
+        loop = item.loop
+        if not isinstance(loop, For) or loop.annotations:
+            return None
+        loops.append((loop.loop_var, loop.min, loop.extent, loop.kind, loop.thread_binding))
+    return realize, tuple(loops), home
 
 
 class _Init:
     """The init nest of one block."""
 
-    def __init__(
-        self, realize: BlockRealize, block: Block, around: Sequence[_Around], inits: dict[Block, Block], home: int
-    ) -> None:
+    def __init__(self, realize: BlockRealize, block: Block, around: Sequence[_Around], home: int) -> None:
         self.block, self.home = block, home
-        self.inits = inits
         self.around = around
         # Lets between the loops and the block are written out: the nest may stand before them.
         lets: dict[Var, Expr] = {}
@@ -197,20 +240,22 @@ class _Init:
         self.realize = realize
         self.loops = [item.loop for item in around if item.loop is not None]
 
-    def write(self) -> tuple[For | While | None, Stmt]:
-        """The loop to stand before (None: the block itself), and the nest."""
+    def write(self) -> _Written:
+        """The nest, and where it stands."""
         depth = self._carrying_depth()
         if depth is None:
             pairs = zip(self.block.iter_vars, self.realize.iter_values, strict=True)
             axes = [(axis, value) for axis, value in pairs if axis.iter_type != IterType.CommReduce]
-            return None, self._realize(axes, self.realize.predicate)
+            here = self._realize(axes, self.realize.predicate)
+            return _Written(None, here, here.block)
         place = self.loops[depth]
         inner = {loop.loop_var: loop for loop in self.loops[depth:] if isinstance(loop, For)}
         data, conditions = self._mirrored(inner, place)
         renamed = {var: Var(var.name, var.dtype) for var in inner if var in data}
         axes = [(axis, substitute(value, renamed)) for axis, value in self.axes]
         predicate = logical_and(const(True), *[substitute(condition, renamed) for condition in conditions])
-        nest: Stmt = self._realize(axes, predicate)
+        made = self._realize(axes, predicate)
+        nest: Stmt = made
         for var in reversed(list(renamed)):
             loop = inner[var]
             nest = loop.with_(
@@ -219,7 +264,7 @@ class _Init:
                 extent=substitute(substitute(loop.extent, self.lets), renamed),
                 body=nest,
             )
-        return place, nest
+        return _Written(depth, nest, made.block)
 
     def _carrying_depth(self) -> int | None:
         """The index in `loops` of the outermost loop that carries the reduction."""
@@ -296,7 +341,6 @@ class _Init:
             {},
             span=block.span,
         )
-        self.inits[made] = block
         reduction = {axis.var for axis in block.iter_vars} - set(fresh)
         for var in used_variables(made, reduction):
             raise InitUsesReduction(block, f"reduction axis {var.name}")

@@ -15,6 +15,14 @@ What threads do is cut at barriers. A barrier is `tvm_storage_sync`, and:
 
 A loop bound to threads begins after a barrier and ends in one. A statement under such loops that writes nothing but
 memory of the block, and does not depend on the thread, is run once, by one thread, with barriers around it.
+Where a loop over threads is a loop of a reduction, the threads take turns: each adds its part to what those before it
+made, in the order of their numbers, with barriers around the whole.
+
+    for tx in T.thread_binding(32, thread="threadIdx.x"):
+        with T.block("B"):
+            v_k = T.axis.reduce(32, tx)
+            B[0] = B[0] + L[v_k]
+
 An axis launched by an attribute (`T.launch_thread`) follows no such rules: all threads run everything.
 """
 
@@ -37,6 +45,7 @@ from loopwright.ir import (
     For,
     ForKind,
     IfThenElse,
+    IterType,
     IterVar,
     Node,
     PointerType,
@@ -77,6 +86,11 @@ def tag_of(node: Stmt) -> str:
     if isinstance(node, AttrStmt) and node.attr_key in LAUNCHES and isinstance(node.node, IterVar):
         return node.node.thread_tag or "vthread"
     return ""
+
+
+def takes_turns(node: Node) -> bool:
+    """Whether a loop runs threads one after the other, as `thread_regions.py` writes a reduction over them."""
+    return isinstance(node, For) and node.kind is ForKind.SERIAL and node.thread_binding is not None
 
 
 def axis_of(node: For | AttrStmt) -> Axis:
@@ -240,6 +254,32 @@ class Together:
         kept = [axis for axis in axes if axis.is_launched or self.depends(statement, [axis])]
         return kept if len(kept) < len(axes) else None
 
+    def crossing(self, statement: Stmt, axes: Sequence[Axis]) -> list[Axis]:
+        """The axes whose threads take turns at the statement: it is a reduction over them, in loops of its own."""
+        inside = statement
+        while not isinstance(inside, BlockRealize):
+            if isinstance(inside, For) and inside.kind in (ForKind.SERIAL, ForKind.UNROLLED):
+                inside = inside.body
+            elif isinstance(inside, IfThenElse) and inside.else_case is None:
+                inside = inside.then_case
+            else:
+                return []
+        block = inside.block
+        summed: list[Expr] = []
+        data: list[Expr] = []
+        for item, value in zip(block.iter_vars, inside.iter_values, strict=True):
+            (summed if item.iter_type is IterType.CommReduce else data).append(value)
+        if not summed or has_barrier(block.body):
+            return []
+        return [
+            axis
+            for axis in axes
+            if axis.tag.startswith("threadIdx")
+            and not axis.is_launched
+            and any([self.depends(value, [axis]) for value in summed])
+            and not any([self.depends(value, [axis]) for value in data])
+        ]
+
     def is_cut(self, statement: Stmt, axes: Sequence[Axis]) -> bool:
         """Whether the threads have to reach something in the statement together."""
         key = statement, len(axes)
@@ -250,6 +290,8 @@ class Together:
 
     def _ask(self, statement: Stmt, axes: Sequence[Axis]) -> bool:
         if is_barrier(statement) or is_allreduce(statement) or self.once(statement, axes) is not None:
+            return True
+        if self.crossing(statement, axes):
             return True
         tag = tag_of(statement)
         if tag.startswith("threadIdx"):

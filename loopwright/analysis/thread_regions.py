@@ -9,6 +9,8 @@
                                                                    for v in range(32):
                                                                        C[tx] = C[tx] + S[v]
 
+A reduction over threads becomes a serial loop over them, innermost (`takes_turns` knows it by its thread axis).
+
 After that a program with threads is one like any other: its order is that of the text, and its thread loops run
 iterations that must not disturb each other. Analysis reads programs in this form, for proofs and for checks. Where
 threads meet barriers apart from each other, or the form cannot be told, `reason` says so.
@@ -26,6 +28,7 @@ from loopwright.analysis.thread_axes import (
     has_threads,
     is_allreduce,
     is_barrier,
+    is_block_tag,
     is_of_block,
     is_thread_tag,
     is_virtual_tag,
@@ -139,8 +142,9 @@ class _Kernel:
     def split(self, statement: Stmt) -> Stmt:
         """The statement, run by all threads, with thread loops inside and none around."""
         kept = self.together.once(statement, self.axes)
-        if kept is not None:
-            return self.between_barriers(self.region(statement, kept))
+        turns = self.together.crossing(statement, self.axes)
+        if kept is not None or turns:
+            return self.between_barriers(self.region(statement, self.axes if kept is None else kept, turns))
         if not self.together.is_cut(statement, self.axes):
             return self.region(statement, self.axes)
         if is_barrier(statement):
@@ -171,12 +175,14 @@ class _Kernel:
             found.append(self.region(seq(run), self.axes))
         return seq(found)
 
-    def region(self, statement: Stmt, axes: Sequence[Axis]) -> Stmt:
+    def region(self, statement: Stmt, axes: Sequence[Axis], turns: Sequence[Axis] = ()) -> Stmt:
+        """Thread loops around a statement, those of threads that take turns innermost."""
         for let in reversed(self.lets):
             if uses(statement, {let.var}):
                 statement = let.with_(body=statement)
-        for axis in reversed(axes):
-            statement = axis.node.with_(body=statement)
+        for axis in reversed([*[axis for axis in axes if axis not in turns], *turns]):
+            kind = {"kind": ForKind.SERIAL} if axis in turns else {}
+            statement = axis.node.with_(body=statement, **kind)
             self.regions.kernels[statement] = self.outermost
         return statement
 
@@ -210,6 +216,8 @@ class _Kernel:
         if isinstance(statement, For) and statement.kind not in _UNIFORM and not tag_of(statement):
             kind, name = statement.kind.name.lower(), statement.loop_var.name
             return self.fail(f"a barrier stands in the {kind} loop {name}", statement)
+        if is_block_tag(tag_of(statement)):
+            return self.fail(f"a barrier stands in a loop over {tag_of(statement)} inside threads", statement)
         if isinstance(statement, While):
             return self.fail("a barrier stands in a while loop", statement)
         if isinstance(statement, Allocate):

@@ -54,8 +54,9 @@ class GroupCompiler(ReductionCompiler):
     def group(self, stmt: Stmt) -> Group:
         """The statement as a function of the threads that run it."""
         kept = self.together.once(stmt, self.axes)
-        if kept is not None:
-            return self._once(stmt, kept)
+        turns = self.together.crossing(stmt, self.axes)
+        if kept is not None or turns:
+            return self._once(stmt, list(self.axes) if kept is None else kept, turns)
         if not self.together.is_cut(stmt, self.axes):
             return self._each(stmt)
         if is_barrier(stmt):
@@ -84,9 +85,13 @@ class GroupCompiler(ReductionCompiler):
 
         return each
 
-    def _once(self, stmt: Stmt, kept: Sequence[Axis]) -> Group:
-        """One thread runs the statement for all that differ only along the other axes."""
-        run = self.as_thread(self.visit(stmt))
+    def _once(self, stmt: Stmt, kept: Sequence[Axis], turns: Sequence[Axis]) -> Group:
+        """One thread runs the statement for all that differ only along the other axes.
+
+        Those that differ only along an axis of `turns` come one after the other: together they count as one.
+        """
+        apart = [axis for axis in kept if axis not in turns] if turns else None
+        run = self.as_thread(self.visit(stmt), apart)
 
         def once(threads: Threads) -> None:
             self.barrier()

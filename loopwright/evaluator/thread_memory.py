@@ -7,7 +7,7 @@ whatever order they ran; so are two blocks, at any time.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from loopwright.analysis.thread_axes import Axis, Together, axis_of, is_block_tag, is_of_block, scope_of, tag_of
@@ -40,7 +40,11 @@ class Thread:
     def __init__(self, slots: list[Any], index: dict[Axis, int], current: dict[str, int]) -> None:
         self.slots, self.index = slots, index
         self.current = current  # the indices of its block and its own, by tag
-        self.name = f"({', '.join([f'{axis.var.name}={value}' for axis, value in index.items()])})"
+        self.name = self.name_along(index)
+
+    def name_along(self, axes: Iterable[Axis]) -> str:
+        """`(ty=0, tx=3)`: its index along some axes."""
+        return f"({', '.join([f'{axis.var.name}={self.index[axis]}' for axis in axes])})"
 
 
 Threads = list[Thread]
@@ -222,8 +226,8 @@ class ThreadMemoryCompiler(LockstepCompiler):
 
     # --- threads --------------------------------------------------------------------------------------------------
 
-    def as_thread(self, run: Run) -> Callable[[Thread], Any]:
-        """Run something as one thread, which keeps what it binds."""
+    def as_thread(self, run: Run, along: Sequence[Axis] | None = None) -> Callable[[Thread], Any]:
+        """Run something as one thread, which keeps what it binds; races are told `along` these axes only."""
         frame, first, outside = self.frame, self.threads_from, self.outside
 
         def run_as(thread: Thread) -> Any:
@@ -231,7 +235,7 @@ class ThreadMemoryCompiler(LockstepCompiler):
             self.current = thread.current
             for memory in outside:
                 memory.switch(thread.current)
-            self.interval.now = thread.name
+            self.interval.now = thread.name if along is None else thread.name_along(along)
             result = run()
             thread.slots[:] = frame[first:]
             return result

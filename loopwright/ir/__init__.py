@@ -115,6 +115,7 @@ BaseFunc = PrimFunc
 
 # Parts that few programs need load when first asked for.
 _LATER = {
+    "bind_constants": "bind_constants",
     "instrument": "",
     "ir_transform": "functor",
     "load_json": "json_form",

@@ -1,7 +1,8 @@
-"""Annotations: notes on blocks that mean something to more than one layer."""
+"""Annotations: notes on blocks and loops that mean something to more than one layer."""
 
 from __future__ import annotations
 
 from typing import Final
 
 TENSORIZED: Final = "tensor_intrin"  # names the tensor intrinsic that computes the block
+VECTOR_LANES: Final = "vector_lanes"  # a vectorized loop that is longer than this runs in vectors of so many lanes

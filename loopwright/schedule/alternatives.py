@@ -400,6 +400,28 @@ def _buffer_name(realize: BlockRealize, given: object, reads: bool) -> str | Non
     return given if isinstance(given, str) and given in [buffer.name for buffer in buffers] else None
 
 
+def _tensorize(asked: Asked) -> Iterator[Attempt]:
+    """A loop that is too long cut to the size that the intrinsic has, the rest of it outside the tile."""
+    facts, given = asked.error.fields, asked.inputs["block_or_loop"]
+    wrong, size = facts.get("loop"), facts.get("wanted")
+    if not isinstance(size, int) or not isinstance(given, LoopRV):
+        return
+    nest = asked.nest(asked.view.loop(given.var))
+    tile = nest[next(k for k, loop in enumerate(nest) if loop.loop_var is given.var) :]
+    long = next((loop for loop in tile if loop.loop_var.name == wrong), None)
+    if long is None:
+        return
+
+    def attempt(sch: Schedule) -> None:
+        outer, inner = sch.split(_handle(long), [None, size])
+        rest = [inner if loop is long else _handle(loop) for loop in tile]
+        if len(rest) > 1:
+            sch.reorder(outer, *rest)
+        asked.again(sch, block_or_loop=rest[0])
+
+    yield attempt
+
+
 _NEAR: Final[dict[str, Callable[[Asked], Iterator[Attempt]]]] = {
     "Parallel": _at_the_same_time,
     "Vectorize": _at_the_same_time,
@@ -413,6 +435,7 @@ _NEAR: Final[dict[str, Callable[[Asked], Iterator[Attempt]]]] = {
     "ReverseComputeAt": _move,
     "ComputeInline": _inline,
     "ReverseComputeInline": _inline,
+    "Tensorize": _tensorize,
     "DecomposeReduction": _decompose_reduction,
     "Stage": _stage,
     "CacheRead": _cache,

@@ -1,4 +1,7 @@
-"""Small questions about schedules, under the names that search rules use: `has_block`, `is_output_block`."""
+"""Small questions about schedules, under the names that search rules use: `has_block`, `is_output_block`.
+
+What a tensor intrinsic could compute is asked in `tensorize_mapping.py`; its names are here as well.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,22 @@ from loopwright.ir import Buffer, Expr, For, IntImm, Var, as_expr, const
 from loopwright.schedule.handles import BlockRV
 from loopwright.schedule.primitives.queries import get_output_blocks
 from loopwright.schedule.schedule import Schedule
+from loopwright.schedule.tensorize_mapping import (
+    AutoTensorizeMappingInfo,
+    TensorizeInfo,
+    get_auto_tensorize_mapping_info,
+    get_tensorize_loop_mapping,
+)
+
+__all__ = [
+    "AutoTensorizeMappingInfo",
+    "TensorizeInfo",
+    "get_auto_tensorize_mapping_info",
+    "get_tensorize_loop_mapping",
+    "has_block",
+    "is_output_block",
+    "suggest_index_map",
+]
 
 
 def has_block(sch: Schedule, block_name: str) -> bool:

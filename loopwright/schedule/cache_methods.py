@@ -22,7 +22,7 @@ class CacheMethods(Doing):
         block: BlockRV | str,
         read_buffer_index: int | str | Buffer,
         storage_scope: str,
-        index_map: Callable[..., Any],
+        index_map: Callable[..., Any] | str,
     ) -> BlockRV:
         """What a block reads is copied into a layout over its axes."""
         return self._do(
@@ -38,7 +38,7 @@ class CacheMethods(Doing):
         block: BlockRV | str,
         write_buffer_index: int | str | Buffer,
         storage_scope: str,
-        index_map: Callable[..., Any],
+        index_map: Callable[..., Any] | str,
     ) -> BlockRV:
         """What a block writes goes to a layout over its axes, and is copied out."""
         return self._do(

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Final
 
 from loopwright.ir import Buffer, Expr, IntImm
 from loopwright.schedule.errors import WrongType
-from loopwright.schedule.handles import BlockRV
+from loopwright.schedule.handles import BlockRV, LoopRV
 from loopwright.schedule.index_map import IndexMap
 
 
@@ -39,6 +39,24 @@ class Doing(ABC):
         if not isinstance(block, (BlockRV, str)):
             raise WrongType("schedule", "block", "a block's handle or name", block)
         return block
+
+
+_LOOPS: Final = ("loop", "loops", "ordered_loops")
+_BLOCKS: Final = ("block", "scope_block")
+_EITHER: Final = ("block_or_loop",)
+
+
+def check_handles(step: str, inputs: Mapping[str, Any]) -> None:
+    """Where a step is about a loop it was given one, and where it is about a block, one or its name."""
+    for name, given in inputs.items():
+        for value in given if isinstance(given, (list, tuple)) else [given]:
+            if name in _LOOPS and not isinstance(value, LoopRV):
+                hint = "loops are handles that the schedule gives: i, j = sch.get_loops(block)"
+                raise WrongType(step, name, "the handle of a loop", value, hint)
+            if name in _BLOCKS and not isinstance(value, (BlockRV, str)):
+                raise WrongType(step, name, "the handle or name of a block", value)
+            if name in _EITHER and not isinstance(value, (BlockRV, LoopRV, str)):
+                raise WrongType(step, name, "the handle of a block or loop", value)
 
 
 def named(buffer: int | str | Buffer) -> int | str:

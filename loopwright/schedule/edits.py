@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from loopwright.ir import (
     Allocate,
+    AllocateConst,
     AttrStmt,
     BlockRealize,
     Buffer,
@@ -87,7 +88,7 @@ def child_on(path: Path, parent: Path) -> Stmt:
 
 
 # Statements that only declare things or put others in order.
-_DECLARING = (SeqStmt, Allocate, DeclBuffer, LetStmt, AttrStmt)
+_DECLARING = (SeqStmt, Allocate, AllocateConst, DeclBuffer, LetStmt, AttrStmt)
 
 
 def doing_in(path: Path, position: int, buffer: Buffer) -> int:

@@ -6,13 +6,18 @@ are the suggestions: each was tried on a copy of the schedule as it was, and pro
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from difflib import get_close_matches
 from functools import cached_property
+from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar
 
 from loopwright.runtime.errors import LoopwrightError
 
 if TYPE_CHECKING:
+    from loopwright.ir import Var
+    from loopwright.schedule.fates import Fate
     from loopwright.schedule.proof import Mismatch
     from loopwright.schedule.suggestions import Refusal, Suggestion
 
@@ -41,6 +46,7 @@ class ScheduleError(LoopwrightError):
     steps: tuple[object, ...] = ()  # what was done before, as instructions of the trace
     refusal: Refusal | None = None  # what was asked, of which program
     render_level: str = "detail"
+    legend: Mapping[str, str] = MappingProxyType({})  # what loops are called on the surface that the user knows
 
     @cached_property
     def suggestions(self) -> list[Suggestion]:
@@ -63,9 +69,24 @@ class ScheduleError(LoopwrightError):
             return f"ScheduleError: {self.problem} [{self.code}]"
         lines = [super().__str__()]
         lines += [f"  what would work: {suggestion} (proved)" for suggestion in self.suggestions]
+        known = [f"{name} is {told}" for name, told in self.legend.items() if self._mentions(name)]
+        if known:
+            lines.append(f"  names: {', '.join(known)}")
         if self.steps:
             lines.append(f"  steps so far: {', '.join([str(step) for step in self.steps])}")
         return "\n".join(lines)
+
+    def _mentions(self, name: str) -> bool:
+        """Whether the message is about a loop of that name."""
+        told = " ".join([self.problem, self.why or "", self.hint or ""])
+        return re.search(rf"(?<![\w.]){re.escape(name)}(?![\w.])", told) is not None
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """Of the names that there are, the one that was probably meant; capitals do not count."""
+    names = {other.casefold(): other for other in known}
+    close = get_close_matches(name.casefold(), names, 1)
+    return names[close[0]] if close else None
 
 
 class _Fields(Mapping[str, object]):
@@ -108,7 +129,13 @@ class NoSuchBlock(ScheduleError, ValueError):
     def __init__(self, name: str, names: list[str]) -> None:
         found = names.count(name)
         problem = f"no block is called {name!r}" if not found else f"{found} blocks are called {name!r}"
-        super().__init__(f"get_block: {problem}; there are {', '.join(sorted(set(names))) or 'none'}")
+        near = nearest(name, names) if not found else None
+        several = "rename them, or take a handle from get_child_blocks, get_producers or get_consumers"
+        super().__init__(
+            f"get_block: {problem}; there are {', '.join(sorted(set(names))) or 'none'}",
+            hint=several if found else f"did you mean {near!r}?" if near else None,
+            fields={"name": name, "names": sorted(set(names))},
+        )
 
 
 class HandleGone(ScheduleError, ValueError):
@@ -129,8 +156,24 @@ class HandleGone(ScheduleError, ValueError):
     code = "LW0202"
     is_tried = False
 
-    def __init__(self, what: str) -> None:
-        super().__init__(f"{what} is no longer in the program", hint="take a fresh handle with get_loops or get_block")
+    fate: Callable[[], Fate] | None = None  # what became of it: the schedule that refuses knows
+
+    def __init__(self, gone: Var | str, is_loop: bool) -> None:
+        """`gone` is the loop's variable, or what the block was known by."""
+        super().__init__(self._told, hint=self._hinted)
+        self.gone, self.is_loop = gone, is_loop
+
+    @cached_property
+    def _fate(self) -> Fate | None:
+        return None if self.fate is None else self.fate()
+
+    def _told(self) -> str:
+        if self._fate is not None:
+            return self._fate.text
+        return f"{'loop' if self.is_loop else 'block'} {getattr(self.gone, 'name', self.gone)} is not in the program"
+
+    def _hinted(self) -> str:
+        return self._fate.hint if self._fate is not None else "take a fresh handle with get_loops or get_block"
 
 
 class BadStepArgument(ScheduleError, ValueError):
@@ -168,8 +211,8 @@ class WrongType(ScheduleError, TypeError):
     code = "LW0208"
     is_tried = False
 
-    def __init__(self, step: str, argument: str, expected: str, value: object) -> None:
-        super().__init__(f"{step}: {argument} must be {expected}, got {type(value).__name__}")
+    def __init__(self, step: str, argument: str, expected: str, value: object, hint: str | None = None) -> None:
+        super().__init__(f"{step}: {argument} must be {expected}, got {type(value).__name__}", hint=hint)
 
 
 class NotSupported(ScheduleError):

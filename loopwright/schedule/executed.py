@@ -23,7 +23,9 @@ from loopwright.ir import (
     LE,
     LT,
     NE,
+    AllocateConst,
     BlockRealize,
+    DeclBuffer,
     Expr,
     For,
     IfThenElse,
@@ -104,6 +106,8 @@ def executed(step: str, path: Sequence[Stmt], kept: Sequence[Stmt]) -> Executed:
         elif isinstance(parent, IfThenElse):
             condition = parent.condition if child is parent.then_case else logical_not(parent.condition)
             conditions += conjuncts(condition)
+        elif isinstance(parent, (AllocateConst, DeclBuffer)):
+            continue  # these decide nothing; that buffers are used only where they live is checked for every step
         elif not isinstance(parent, (SeqStmt, BlockRealize)) and type(parent).__name__ != "Block":
             raise NotOnItsOwnTerms(step, realize, f"inside a {type(parent).__name__}")
     conditions += conjuncts(realize.predicate)

@@ -5,6 +5,8 @@ statements_commute: statements of which neither writes what the other touches ma
 unchanged_memory: what flows through memory whose users are the very same statements, in the same order, is the same.
 is_alone_with: a block whose memory nobody else touches meanwhile may work on a copy of it that is copied back.
 fixed_by: an index list that has each variable, or its quotient and remainder, is another one for other values.
+
+One that needs more room has files of its own: what is read from a buffer that one block fills (`settled.py`).
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from typing import NamedTuple
 
 from loopwright.ir import (
     Allocate,
+    AllocateConst,
     Block,
     BlockRealize,
     Buffer,
@@ -96,7 +99,7 @@ def is_alone_with(block: Block, memory: Var, writes: bool, statement: Stmt) -> b
         if node is block:
             return False
         if isinstance(node, Stmt) and not isinstance(node, _PLAIN):
-            alone = alone and isinstance(node, (Allocate, DeclBuffer, Evaluate))
+            alone = alone and isinstance(node, (Allocate, AllocateConst, DeclBuffer, Evaluate))
         if isinstance(node, BufferStore):
             alone = alone and node.buffer.data is not memory
         elif isinstance(node, BufferLoad):

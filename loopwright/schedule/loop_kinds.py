@@ -6,6 +6,7 @@ the engine asks here which loops have to be proved again.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from loopwright.analysis.thread_axes import axis_of
@@ -14,16 +15,20 @@ from loopwright.analysis.thread_regions import write_regions
 from loopwright.ir import (
     AttrStmt,
     Block,
+    BlockRealize,
     Buffer,
     BufferLoad,
     BufferStore,
+    Expr,
     For,
     ForKind,
+    IterType,
     IterVar,
     Node,
     PrimFunc,
     Var,
     pre_order_visit,
+    uses_var,
 )
 from loopwright.schedule.errors import NotSupported, ScheduleError
 from loopwright.schedule.step import Proof, Step
@@ -120,6 +125,48 @@ def check_thread_loops(method: str, view: View) -> None:
         found = find_mismatch_of_extents(view.function.body)
         if found is not None:
             raise ThreadExtentsDiffer(method, *found)
+        _check_sums(method, view)
+        _check_order(method, view)
+
+
+def _check_order(method: str, view: View) -> None:
+    """Blocks hold threads: no loop over blocks stands between loops over threads, which wait for each other there."""
+    for path in view.index.loops.values():
+        bound = [loop for loop in path if isinstance(loop, For) and loop.kind is ForKind.THREAD_BINDING]
+        tags = [axis_of(loop).tag for loop in bound]
+        for first, tag in enumerate(tags):
+            block = next((k for k in range(first, len(tags)) if tags[k].startswith("blockIdx")), None)
+            last = None if block is None else next((k for k in range(block, len(tags)) if _is_thread(tags[k])), None)
+            if _is_thread(tag) and block is not None and last is not None:
+                names = [f"loop {bound[k].loop_var.name} over {tags[k]}" for k in (last, block, first)]
+                raise NotSupported(method, f"{names[0]} is in {names[1]}, and that in {names[2]}", bound[block])
+
+
+def _is_thread(tag: str) -> bool:
+    return tag.startswith("threadIdx")
+
+
+def _check_sums(method: str, view: View) -> None:
+    """A sum over threads is in one loop over them: in two, whose turn it is, and who writes the start, is not clear."""
+    for *around, realize in view.index.blocks.values():
+        if not isinstance(realize, BlockRealize):
+            continue
+        summed = [
+            value
+            for axis, value in zip(realize.block.iter_vars, realize.iter_values, strict=True)
+            if axis.iter_type is IterType.CommReduce
+        ]
+        bound = [loop for loop in around if isinstance(loop, For) and loop.kind is ForKind.THREAD_BINDING]
+        for loop in bound:
+            tag = axis_of(loop).tag
+            other = next((item for item in bound if item is not loop and axis_of(item).tag == tag), None)
+            if other is not None and _is_thread(tag) and _sums_over(loop, summed):
+                names = f"{realize.block.name_hint} sums over loop {loop.loop_var.name}, bound to {tag}"
+                raise NotSupported(method, f"{names} as loop {other.loop_var.name} is", loop)
+
+
+def _sums_over(loop: For, values: Sequence[Expr]) -> bool:
+    return any([uses_var(value, lambda var: var is loop.loop_var) for value in values])
 
 
 def check_threads_outside_vectors(method: str, view: View) -> None:

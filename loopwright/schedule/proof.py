@@ -29,6 +29,7 @@ from loopwright.ir import Buffer, PrimFunc, Var
 from loopwright.schedule.lemmas import unchanged_memory
 from loopwright.schedule.mismatch import Mismatch, Race, Unproved
 from loopwright.schedule.naming import UNDEFINED, Origins
+from loopwright.schedule.settled import settled_alike
 from loopwright.schedule.sight import Sight, Through
 
 __all__ = ["InitOf", "Mismatch", "Origins", "Race", "Unproved", "find_mismatch", "find_race"]
@@ -43,17 +44,19 @@ def find_mismatch(
     after: PrimFunc,
     origins: Origins = _SAME,
     buffers: Collection[Buffer] | None = None,
+    by_lemmas: bool = True,
 ) -> Mismatch | Unproved | None:
     """None when `after` is proved to compute what `before` does; else the smallest witness, or why there is no proof.
 
-    Only flow through `buffers` (of either version) and through new buffers is compared; None means all.
+    Only flow through `buffers` (of either version) and through new buffers is compared; None means all. Without
+    `by_lemmas` the flow is computed also where it is known to be the usual one (`settled.py`).
     """
     try:
         old, new = _sight(before), _sight(after)
-        if origins is not _SAME:
-            new = Sight(new.dataflow, origins)
+        if origins != _SAME:
+            new = Sight(new.dataflow, origins, new.settled)
         with budget(PROOF_BUDGET):
-            return _Comparison(old, new).find(buffers)
+            return _Comparison(old, new, by_lemmas).find(buffers)
     except NotProvable as reason:
         return Unproved(str(reason))
     except BudgetExceeded:
@@ -94,8 +97,8 @@ def _sight(function: PrimFunc) -> Sight:
 class _Comparison:
     """Two versions, side by side."""
 
-    def __init__(self, old: Sight, new: Sight) -> None:
-        self.old, self.new = old, new
+    def __init__(self, old: Sight, new: Sight, by_lemmas: bool) -> None:
+        self.old, self.new, self.by_lemmas = old, new, by_lemmas
 
     def find(self, buffers: Collection[Buffer] | None) -> Mismatch | None:
         """The first buffer whose readers see something else."""
@@ -109,7 +112,7 @@ class _Comparison:
         for buffer in every:
             if buffers is not None and buffer not in buffers and buffer in old.by_buffer:
                 continue
-            if buffer.data in unchanged or self._is_plain_input(buffer):
+            if buffer.data in unchanged or self._is_plain_input(buffer) or self._is_settled(buffer):
                 continue
             found = self._compare(buffer)
             if found is not None:
@@ -177,6 +180,12 @@ class _Comparison:
             if key in origins.renamed or (key, ordinal) in origins.loads or key in origins.copies:
                 return False
         return True
+
+    def _is_settled(self, buffer: Buffer) -> bool:
+        """A quick yes: in both versions the readers find what the one block wrote that fills the buffer."""
+        if not self.by_lemmas or self.old.naming.ambiguous or self.new.naming.ambiguous:
+            return False
+        return settled_alike(self.old.settled, self.new.settled, buffer, self.new.naming.origins)
 
     def _compare(self, buffer: Buffer) -> Mismatch | None:
         self.new.check_copies(buffer)

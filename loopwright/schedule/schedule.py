@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from time import thread_time
-from typing import Any, Final
+from typing import Any, Final, overload
 
 from loopwright.ir import Block, Buffer, Expr, For, IRModule, PrimFunc
 from loopwright.ir.verifier import verify
@@ -19,7 +19,7 @@ from loopwright.runtime.errors import caller
 from loopwright.schedule.cache_methods import CacheMethods
 from loopwright.schedule.composites import USERS, check_bodies
 from loopwright.schedule.deferred import Deferred, Doubt
-from loopwright.schedule.doing import map_text, named, sided, size_text
+from loopwright.schedule.doing import check_handles, map_text, named, sided, size_text
 from loopwright.schedule.errors import (
     BadStepArgument,
     HandleGone,
@@ -29,6 +29,7 @@ from loopwright.schedule.errors import (
     WouldRace,
     WrongType,
 )
+from loopwright.schedule.fates import fate_of
 from loopwright.schedule.handles import MARKS, BlockRV, ExprRV, LoopRV, Mark
 from loopwright.schedule.loop_kinds import check_thread_loops, concurrent_loops, to_prove_again
 from loopwright.schedule.primitives import PRIMITIVES, Primitive
@@ -185,6 +186,14 @@ class Schedule(CacheMethods, ShapeMethods, ShowMethods):
         """A seed for another schedule."""
         return self._random.randint(1, 2**31 - 1)
 
+    @overload
+    def get(self, handle: BlockRV) -> Block: ...
+    @overload
+    def get(self, handle: LoopRV) -> For: ...
+    @overload
+    def get(self, handle: ExprRV) -> int: ...
+    @overload
+    def get(self, handle: StmtSRef) -> Block | For: ...
     def get(self, handle: BlockRV | LoopRV | ExprRV | StmtSRef) -> Block | For | int:
         """What a handle stands for now."""
         if isinstance(handle, StmtSRef):
@@ -270,6 +279,8 @@ class Schedule(CacheMethods, ShapeMethods, ShowMethods):
         A factor may be a size of the function, such as `n // 4 + 1`. With `preserve_unit_iters=False`, loops of one
         iteration go from the bindings of the blocks.
         """
+        if isinstance(factors, str) or not isinstance(factors, Sequence):
+            raise WrongType("split", "factors", "a list", factors, "give one factor for each new loop: [None, 8]")
         inputs = {"loop": loop, "factors": [size_text(factor) for factor in factors]}
         return self._do("Split", inputs, preserve_unit_iters=preserve_unit_iters, tail=tail)
 
@@ -389,7 +400,7 @@ class Schedule(CacheMethods, ShapeMethods, ShowMethods):
         loop: LoopRV,
         buffer: int | str | Buffer,
         storage_scope: str = "global",
-        layout: Callable[..., Any] | None = None,
+        layout: Callable[..., Any] | str | None = None,
     ) -> BlockRV:
         """What one iteration of `loop` reads of `buffer` is copied at the loop, perhaps in another layout."""
         inputs = {"block": self._block(block), "loop": loop}
@@ -401,7 +412,7 @@ class Schedule(CacheMethods, ShapeMethods, ShowMethods):
         self,
         block: BlockRV | str,
         buffer: tuple[str, int] | str | Buffer,
-        index_map: Callable[..., Any],
+        index_map: Callable[..., Any] | str,
         pad_value: Any = None,
         *,
         assume_injective_transform: bool = False,
@@ -445,10 +456,19 @@ class Schedule(CacheMethods, ShapeMethods, ShowMethods):
         """A buffer the block writes is allocated as far in as its values allow."""
         return self._do("SinkAlloc", {"block": self._block(block)}, buffer=named(buffer))
 
-    def prefetch(self, block: BlockRV | str, loop: LoopRV, buffer: int | str | Buffer, distance: int = 1) -> None:
-        """Each iteration of `loop` asks for what the block reads `distance` iterations later."""
+    def prefetch(
+        self, block: BlockRV | str, loop: LoopRV, buffer: int | str | Buffer, distance: int = 1, levels: int = 0
+    ) -> None:
+        """Each iteration of `loop` asks for what the block touches `distance` iterations later.
+
+        They are iterations of `loop`, or of the loop that is `levels` loops further out.
+        """
         return self._do(
-            "Prefetch", {"block": self._block(block), "loop": loop}, buffer=named(buffer), distance=distance
+            "Prefetch",
+            {"block": self._block(block), "loop": loop},
+            buffer=named(buffer),
+            distance=distance,
+            levels=levels,
         )
 
     # --- notes and samples ----------------------------------------------------------------------------------------
@@ -494,6 +514,7 @@ class Schedule(CacheMethods, ShapeMethods, ShowMethods):
         proof = ""
         asked: list[Instruction] = []  # blocks given by name: looked up first, recorded only if the step is done
         try:
+            check_handles(primitive.method, inputs)
             inputs = {
                 key: value if key == "factors" else self._with_handles(value, asked) for key, value in inputs.items()
             }
@@ -523,6 +544,8 @@ class Schedule(CacheMethods, ShapeMethods, ShowMethods):
         except ScheduleError as error:
             error.steps = tuple(inst for inst in self._trace.insts if not PRIMITIVES[inst.kind].is_query)
             error.render_level = self.error_render_level
+            if isinstance(error, HandleGone):
+                self._with_fate(error)
             seconds = thread_time() - start
             error.refusal = Refusal(self, self._frozen(), kind, inputs, attrs, seconds)
             if not primitive.is_query:
@@ -570,6 +593,8 @@ class Schedule(CacheMethods, ShapeMethods, ShowMethods):
         try:
             result = row.function(inner, **inputs, **{key: _plain(value) for key, value in attrs.items()})
         except ScheduleError as error:
+            if isinstance(error, HandleGone):
+                inner._with_fate(error, self.changes())
             steps = [*self._trace.insts, *inner._trace.insts]
             error.steps = tuple(inst for inst in steps if not PRIMITIVES[inst.kind].is_query)
             self._note_refusal(row, inputs, attrs, error, thread_time() - start)
@@ -677,7 +702,17 @@ class Schedule(CacheMethods, ShapeMethods, ShowMethods):
                 return view
             if isinstance(handle, BlockRV) and view.current(handle.key) in view.index.blocks:
                 return view
-        raise HandleGone(f"{'loop' if isinstance(handle, LoopRV) else 'block'} {getattr(handle, 'name', handle)}")
+        is_loop = isinstance(handle, LoopRV)
+        gone = handle.var if isinstance(handle, LoopRV) else handle.key if isinstance(handle, BlockRV) else str(handle)
+        raise self._with_fate(HandleGone(gone, is_loop))
+
+    def _with_fate(
+        self, error: HandleGone, earlier: Sequence[tuple[Instruction, Mapping[str, View]]] = ()
+    ) -> HandleGone:
+        """The error, able to tell what became of the loop or block; `earlier` came before the steps of this trace."""
+        done, now = [*earlier, *self.changes()], dict(self._views)
+        error.fate = lambda: fate_of(error.gone, done, now, error.is_loop)
+        return error
 
     def _resolved(self, view: View, value: Any, takes_marks: bool = False) -> Any:
         """Handles become the nodes they stand for."""

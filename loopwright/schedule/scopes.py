@@ -7,6 +7,8 @@ move that one out of the loop where the buffer is allocated.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from loopwright.analysis.reduction_init import InitUsesReduction, write_inits
 from loopwright.ir import Allocate, Block, Node, PrimFunc, Stmt, Var, Visitor, deep
 from loopwright.ir.verifier import NotWellFormed, verify
@@ -66,13 +68,19 @@ def check_scopes(step: str, made: Step) -> None:
     try:
         verify(function)
         if _has_scoped_reduction(function):
-            verify(function.with_(body=write_inits(function.body)))
+            verify_inits(function)
     except NotWellFormed as error:
         if error.memory is None:
             raise
         raise LeavesScope(step, error, made.at) from error
     except InitUsesReduction as error:
         raise NotSupported(step, error.problem, made.at) from None
+
+
+@lru_cache(maxsize=16)  # a primitive may ask before the engine does
+def verify_inits(function: PrimFunc) -> None:
+    """Raise `NotWellFormed` unless the function keeps every rule with the start values of reductions written down."""
+    verify(function.with_(body=write_inits(function.body)))
 
 
 @deep

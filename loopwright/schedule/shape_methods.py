@@ -19,7 +19,7 @@ class ShapeMethods(Doing):
         """The axes of a block in the order in which `new_order` names their positions."""
         return self._do("ReorderBlockIterVar", {"block": self._block(block)}, new_order=list(new_order))
 
-    def transform_block_layout(self, block: BlockRV | str, index_map: Callable[..., Any]) -> None:
+    def transform_block_layout(self, block: BlockRV | str, index_map: Callable[..., Any] | str) -> None:
         """A block runs over the axes that `index_map` makes of its own."""
         text = map_text("transform_block_layout", index_map)
         return self._do("TransformBlockLayout", {"block": self._block(block)}, index_map=text)
@@ -27,6 +27,10 @@ class ShapeMethods(Doing):
     def unroll_and_jam(self, loop: LoopRV, factor: int) -> list[LoopRV]:
         """`factor` iterations of an outer loop are done together around each block below; the outer and inner loops."""
         return self._do("UnrollAndJam", {"loop": loop}, factor=factor)
+
+    def add_thread_loop(self, loop: LoopRV, thread_axis: str, extent: int) -> LoopRV:
+        """A loop over threads around `loop`: those that run parts of it run all of it together."""
+        return self._do("AddThreadLoop", {"loop": loop}, thread_axis=thread_axis, extent=extent)
 
     def decompose_padding(self, block: BlockRV | str, loop: LoopRV) -> BlockRV:
         """The padding of a block becomes a block of its own, before `loop`; the old handle stays with the copy."""

@@ -14,6 +14,7 @@ from loopwright.analysis.dataflow import BlockKey, Flow, NotProvable, Reference
 from loopwright.arith.isl import context
 from loopwright.ir import Block, Buffer, Expr, Var
 from loopwright.schedule.naming import Naming, Origins
+from loopwright.schedule.settled import SettledBuffers
 
 if TYPE_CHECKING:
     import islpy
@@ -47,14 +48,13 @@ class Through(NamedTuple):
 class Sight:
     """What readers see, buffer by buffer, when first asked for."""
 
-    def __init__(self, dataflow: Dataflow, origins: Origins | None = None) -> None:
+    def __init__(
+        self, dataflow: Dataflow, origins: Origins | None = None, settled: SettledBuffers | None = None
+    ) -> None:
         self.dataflow = dataflow
         self.naming = Naming(dataflow, origins or Origins())
-        self.loads: dict[tuple[BlockKey, int], Access] = {
-            (dataflow.key(access.instance.place), ordinal): access
-            for access, ordinal in dataflow.ordinals.items()
-            if not access.writes
-        }
+        self.settled = settled or SettledBuffers(dataflow)
+        self.loads: dict[tuple[BlockKey, int], Access] = self.settled.loads
         self.keys: dict[BlockKey, Block | None] = {}
         for place in dataflow.by_place:
             key = dataflow.key(place)

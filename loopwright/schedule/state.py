@@ -11,7 +11,7 @@ right is proved from values. They are for scripts, and for search rules that wer
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -30,6 +30,7 @@ from loopwright.ir import (
     Stmt,
     Var,
 )
+from loopwright.ir.verifier import verify
 from loopwright.schedule.errors import BadStepArgument, ScheduleError
 from loopwright.schedule.handles import block_key
 from loopwright.schedule.view import Path, View
@@ -196,6 +197,32 @@ class ScheduleState:
                     return StmtSRef(view, path)
         raise NotInState(getattr(stmt, "name_hint", None) or type(stmt).__name__)
 
+    def replace(
+        self, src_sref: StmtSRef, tgt: Block | For | BlockRealize, block_sref_reuse: Mapping[Block, Block] | None = None
+    ) -> None:
+        """Put another block in the place of a block, or another loop or block in that of a loop.
+
+        This state's own program changes, that of a schedule does not: there, every change is a step that is proved.
+        What is looked up afterwards is in the new program, so `block_sref_reuse` says nothing that is needed.
+        """
+        found = [name for name, function in self.mod.functions_items() if _is_of(src_sref, function)]
+        if not found or src_sref._view is None:
+            raise NotInState(src_sref)
+        last = src_sref._path[-1]
+        new: Stmt
+        if isinstance(last, BlockRealize) and isinstance(tgt, Block):
+            new = last.with_(block=tgt)
+        elif isinstance(last, For) and isinstance(tgt, (For, BlockRealize)):
+            new = tgt
+        else:
+            kinds = "a block by a block, and a loop by a loop or a BlockRealize"
+            raise BadStepArgument("replace", f"{src_sref} cannot become {type(tgt).__name__}", hint=f"replace {kinds}")
+        made = src_sref._view.replaced(src_sref._path, new)
+        verify(made)
+        functions = {name: made if name == found[0] else function for name, function in self.mod.functions_items()}
+        self.mod = IRModule(functions)  # type: ignore[arg-type]
+        self._views = [View(function) for _, function in self.mod.functions_items() if isinstance(function, PrimFunc)]
+
     def get_block_scope(self, block_sref: StmtSRef) -> BlockScope:
         """The dependencies between the blocks right inside a block."""
         view, block = self._known(block_sref)
@@ -224,6 +251,10 @@ class ScheduleState:
         if sref._view is None or not isinstance(sref.stmt, Block):
             raise BadStepArgument("ScheduleState", f"{sref} is no block")
         return sref._view, sref.stmt
+
+
+def _is_of(sref: StmtSRef, function: object) -> bool:
+    return sref._view is not None and sref._view.function is function
 
 
 def _only_loops_and_blocks(statement: Stmt) -> bool:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from loopwright.schedule.errors import BadStepArgument
 from loopwright.schedule.handles import BlockRV, ExprRV, LoopRV
+from loopwright.schedule.node_graph import UnreadableMap
 from loopwright.schedule.trace_json import read_step, step_data
 
 if TYPE_CHECKING:
@@ -244,6 +245,8 @@ def _replay_data(steps: Sequence[Any], decisions: Mapping[Any, Any], sch: Schedu
         row = PRIMITIVES[kind]
         try:
             given, settings = read_step(kind, inputs, attrs, (row.inputs, row.attrs), known)
+        except UnreadableMap:
+            raise
         except (KeyError, TypeError, ValueError):
             problem = f"entry {position} does not fit {row.method}: {step!r}"
             raise BadStepArgument("apply_json_to_schedule", problem) from None

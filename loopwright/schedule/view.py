@@ -80,14 +80,14 @@ class View:
         """The statements from the root down to the loop."""
         path = self.index.loops.get(var)
         if path is None:
-            raise HandleGone(f"loop {var.name}")
+            raise HandleGone(var, is_loop=True)
         return path
 
     def block_path(self, key: BlockKey) -> Path:
         """The statements from the root down to the block's realize."""
         path = self.index.blocks.get(self.current(key))
         if path is None:
-            raise HandleGone(f"block {key.name if isinstance(key, Var) else key}")
+            raise HandleGone(key, is_loop=False)
         return path
 
     def loop(self, var: Var) -> For:

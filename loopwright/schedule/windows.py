@@ -132,7 +132,8 @@ def window_of(
             inside = facts_under([*loops_within(path, scope), *access.loops], [scope])
             indices = [inside.simplify(substitute(index, values)) for index in access.indices]
             box = [_interval(facts, index, domains) for index in indices]
-            ends = [_limit(inside, index, realize.predicate, domains) for index in indices]
+            guard = substitute(realize.predicate, values)  # blocks around it have axes of their own, too
+            ends = [_limit(inside, index, guard, domains) for index in indices]
             hull = box if hull is None else [_hull(facts, a, b) for a, b in zip(hull, box, strict=True)]
             limits = ends if limits is None else [_later(facts, a, b) for a, b in zip(limits, ends, strict=True)]
     whole: list[IntervalSet | None] = [None] * buffer.ndim

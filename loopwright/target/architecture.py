@@ -19,6 +19,7 @@ class Units:
     registers: int = 16  # vector registers
     has_fma: bool = False
     has_whole_max: bool = False  # the greater of two floats in one instruction: NaN wins, and +0 over -0
+    has_plain_max: bool = False  # in one instruction too, but it gives the second of two zeros, and where one is NaN
     has_native_f16: bool = False  # adds and multiplies float16 vectors
     has_f16_convert: bool = False  # converts float16 vectors to and from float32
     has_native_bf16: bool = False  # adds and multiplies bfloat16 vectors; dot products alone are not enough

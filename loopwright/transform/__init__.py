@@ -66,6 +66,7 @@ from loopwright.transform.narrow_data_type import narrow_data_type
 from loopwright.transform.partition_loops import partition_loops
 from loopwright.transform.pipeline import CPU_PIPELINE, lower, pipeline, stages
 from loopwright.transform.plan_storage import plan_storage
+from loopwright.transform.precompute_constants import precompute_constants
 from loopwright.transform.remove_assume import remove_assume
 from loopwright.transform.remove_no_op import remove_no_op
 from loopwright.transform.remove_store_undef import remove_store_undef
@@ -82,6 +83,7 @@ from loopwright.transform.vectorize_loops import vectorize_loops
 from loopwright.transform.write_allocations import write_allocations
 from loopwright.transform.write_inits import write_inits
 from loopwright.transform.write_prefetches import write_prefetches
+from loopwright.transform.write_turns import write_turns
 
 __all__ = [
     "CPU_PIPELINE",
@@ -146,6 +148,7 @@ __all__ = [
     "pass_instrument",
     "pipeline",
     "plan_storage",
+    "precompute_constants",
     "prim_func_pass",
     "register_config",
     "remove_assume",
@@ -166,4 +169,5 @@ __all__ = [
     "write_allocations",
     "write_inits",
     "write_prefetches",
+    "write_turns",
 ]

@@ -3,13 +3,16 @@
     def f(A: T.Buffer((4, 8)), B: T.Buffer((4,), strides=(s,))):   →    A_1 = T.decl_buffer((32,), data=A.data)
         B[i] = A[i, j]                                                  B_1[i * s] = A_1[i * 8 + j]
 
-Strides and offset go into the index. The function's own buffers keep their declarations in `buffer_map`, for the
-checks at the call; the body sees the same memory through flat names. A buffer that is flat already stays.
+Strides and offset go into the index. Where loops were fused, the parts of a fused variable meet again there, and are
+put together (`A[f // 8, f % 8]` is `A_1[f]`): a vector over `f` is then one load. The function's own buffers keep their
+declarations in `buffer_map`, for the checks at the call; the body sees the same memory by flat names. A buffer that
+is flat already stays.
 Needs: no blocks.  Leaves: one index for each load and store.
 """
 
 from __future__ import annotations
 
+from loopwright.arith import Analyzer
 from loopwright.ir import (
     Allocate,
     AllocateConst,
@@ -19,13 +22,17 @@ from loopwright.ir import (
     BufferStore,
     DeclBuffer,
     Expr,
+    FloorDiv,
+    FloorMod,
     IntImm,
+    Node,
     Prefetch,
     PrimFunc,
     Rewriter,
     Stmt,
     const,
     deep,
+    pre_order_visit,
 )
 from loopwright.ir.node import rewrite_tuple
 from loopwright.ir.passes import function_pass
@@ -38,6 +45,7 @@ from loopwright.transform.prefetch_loops import prefetch_loops
 class _FlattenBuffers(Rewriter):
     def __init__(self) -> None:
         self.flat: dict[Buffer, Buffer] = {}
+        self.facts = Analyzer()
 
     def visit_Buffer(self, buffer: Buffer) -> Buffer:
         flat = self.flat.get(buffer)
@@ -50,7 +58,7 @@ class _FlattenBuffers(Rewriter):
         flat = self.visit_Buffer(load.buffer)
         if flat is load.buffer:
             return load.with_(indices=indices)
-        return BufferLoad._make(flat, (flat_index(load.buffer, indices),), span=load.span)
+        return BufferLoad._make(flat, (self.index(load.buffer, indices),), span=load.span)
 
     def visit_BufferStore(self, store: BufferStore) -> Stmt:
         indices = rewrite_tuple(store.indices, self.visit)
@@ -58,7 +66,17 @@ class _FlattenBuffers(Rewriter):
         flat = self.visit_Buffer(store.buffer)
         if flat is store.buffer:
             return store.with_(value=value, indices=indices)
-        return BufferStore(flat, value, (flat_index(store.buffer, indices),), span=store.span)
+        return BufferStore(flat, value, (self.index(store.buffer, indices),), span=store.span)
+
+    def index(self, buffer: Buffer, indices: tuple[Expr, ...]) -> Expr:
+        """The flat index, without the quotients and remainders that cancel in it."""
+        flat = flat_index(buffer, indices)
+        before = _divisions(flat) if len(indices) > 1 else 0
+        if before:
+            short = self.facts.simplify(flat)
+            if short.dtype == flat.dtype and _divisions(short) < before:
+                return short
+        return flat
 
     def visit_Allocate(self, node: Allocate) -> Stmt:
         return node.with_(extents=_one_extent(node.extents), body=self.visit(node.body))
@@ -72,6 +90,18 @@ class _FlattenBuffers(Rewriter):
 
     def visit_Block(self, block: Block) -> Stmt:
         raise BlockNotLowered("flatten_buffers", block)
+
+
+def _divisions(index: Expr) -> int:
+    """How many quotients and remainders are computed for an index."""
+    count = 0
+
+    def look(node: Node) -> None:
+        nonlocal count
+        count += isinstance(node, (FloorDiv, FloorMod))
+
+    pre_order_visit(index, look)
+    return count
 
 
 def is_flat(buffer: Buffer) -> bool:

@@ -116,8 +116,12 @@ class _FindGuards(Visitor):
         if not uses_var(node, lambda used: used is var) or can_fail(node):
             return None
         # The comparison reads step * var + rest < 0, <= 0 or == 0.
-        difference = Sub(node.b, node.a) if kind in (GT, GE) else Sub(node.a, node.b)
-        linear = linear_coefficients(difference, [var], self.facts)
+        linear = linear_coefficients(_difference(node), [var], self.facts)
+        if linear is None:
+            short = self.facts.simplify(node)  # the quotient of a fused variable: i // 3 < 5 is i < 15
+            if isinstance(short, CompareExpr) and short.a.dtype is var.dtype:
+                kind = type(short)
+                linear = linear_coefficients(_difference(short), [var], self.facts)
         if linear is None or not isinstance(linear[0][0], IntImm) or linear[0][0].value == 0:
             return None
         step, rest = linear[0][0].value, linear[1]
@@ -162,6 +166,10 @@ class _FindGuards(Visitor):
             for end in interval
         ]
         return least, greatest
+
+
+def _difference(node: CompareExpr) -> Expr:
+    return Sub(node.b, node.a) if isinstance(node, (GT, GE)) else Sub(node.a, node.b)
 
 
 def find_guards(loop: For, facts: Analyzer) -> list[Guard]:

@@ -77,6 +77,8 @@ from loopwright.transform.statements import StmtRewriter, flat_seq
 from loopwright.transform.vectorize_loops import lanes_keep_apart
 
 MAX_COPIES: Final = 9  # of one statement, over all loops around it: both borders and the middle of two loops
+MAX_SMALL_COPIES: Final = 36  # of a statement that is next to nothing: the edge of a tile, under all loops around it
+SMALL_NODES: Final = 150
 MAX_POINTS: Final = 4  # at which one loop is cut
 MAX_NODES: Final = 5_000  # of a body that is copied
 
@@ -100,7 +102,8 @@ class _PartitionLoops(StmtRewriter):
         parts = _parts([zero, *points, loop.extent], loop.body, guards)
         copies = sum(not is_no_op(part.body) for part in parts)
         if len(parts) > 1 and copies > 1:
-            if self.copies * copies > MAX_COPIES or _count(loop.body) > MAX_NODES:
+            nodes = _count(loop.body)
+            if self.copies * copies > (MAX_SMALL_COPIES if nodes < SMALL_NODES else MAX_COPIES) or nodes > MAX_NODES:
                 parts = _parts([zero, loop.extent], loop.body, guards)
         if len(parts) == 1:
             return self._inside(loop.with_(body=parts[0].body))

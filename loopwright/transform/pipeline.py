@@ -34,6 +34,7 @@ from loopwright.transform.lower_custom_datatypes import lower_custom_datatypes
 from loopwright.transform.lower_intrinsics import lower_intrinsics
 from loopwright.transform.partition_loops import partition_loops
 from loopwright.transform.plan_storage import plan_storage
+from loopwright.transform.precompute_constants import precompute_constants
 from loopwright.transform.remove_no_op import remove_no_op
 from loopwright.transform.scalarize_vectors import scalarize_vectors
 from loopwright.transform.simplify import simplify
@@ -56,6 +57,7 @@ class Step(NamedTuple):
 
 CPU_PIPELINE: list[Step] = [
     Step(skip_asserts, 1, "tir.disable_assert"),  # first: what is not there costs no later pass anything
+    Step(precompute_constants, 1),  # before the others: they need not lower what is done now, nor see its constants
     Step(use_tensor_intrinsics, 1),  # before loops and inits change: blocks are matched as the schedule left them
     Step(canonicalize_loops, 1),  # before everything that reasons about loops: they start at 0 from here on
     Step(write_inits, 1),  # before blocks go: block iterators say which loops a reduction runs over

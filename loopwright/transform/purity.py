@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Final
 
-from loopwright.ir import BufferLoad, Call, Div, Expr, FloorDiv, FloorMod, IntImm, Mod, Var, Visitor
+from loopwright.ir import (
+    BufferLoad,
+    Call,
+    Div,
+    Expr,
+    FloorDiv,
+    FloorMod,
+    IntImm,
+    Mod,
+    Var,
+    Visitor,
+    structural_equal,
+)
 from loopwright.ir.expr import Broadcast
 
 
@@ -37,6 +50,20 @@ class _FindHazard(_FindData):
             if not isinstance(divisor, IntImm):
                 raise _Found
         self.visit_children(expr)
+
+
+class _FindNewHazard(_FindHazard):
+    """Stops at a hazard that is not a load of the given ones, which happen in any case, nor one that is safe."""
+
+    def __init__(self, sure: Sequence[BufferLoad], is_safe: Callable[[BufferLoad], bool]) -> None:
+        self.sure, self.is_safe = sure, is_safe
+
+    def visit_BufferLoad(self, load: BufferLoad) -> None:
+        if any(structural_equal(load, known) for known in self.sure):
+            return
+        if not self.is_safe(load):
+            raise _Found
+        self.visit_children(load)
 
 
 class _FindLoad(Visitor):
@@ -75,6 +102,11 @@ def has_data(expr: Expr) -> bool:
 def can_fail(expr: Expr) -> bool:
     """Whether evaluating it where the program would not could do harm: loads, integer division, impure calls."""
     return _finds(_hazard, expr)
+
+
+def can_fail_beyond(expr: Expr, sure: Sequence[BufferLoad], is_safe: Callable[[BufferLoad], bool]) -> bool:
+    """Whether evaluating it could do harm although the loads in `sure` are evaluated anyway, and some are safe."""
+    return _finds(_FindNewHazard(sure, is_safe), expr)
 
 
 def loads_from(expr: Expr, data: Var) -> bool:

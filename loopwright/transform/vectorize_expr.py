@@ -8,6 +8,8 @@ running lane by lane is right: a load that a lane's condition guards, a call the
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from math import gcd
 
 from loopwright.arith import Analyzer
@@ -33,26 +35,72 @@ from loopwright.ir import (
     Shuffle,
     Sub,
     Var,
+    Visitor,
     const,
     uses_var,
 )
 from loopwright.ir.node import rewrite_tuple
 from loopwright.transform.flat_index import add_index, mul_index, sub_index
 from loopwright.transform.known_ops import IF_THEN_ELSE, LANE_WISE, LIKELY
-from loopwright.transform.purity import can_fail
+from loopwright.transform.purity import can_fail, can_fail_beyond
+from loopwright.transform.sure_memory import SureMemory
 
 
 class NeedsLanes(Exception):
     """Internal to vectorization: this statement runs lane by lane."""
 
 
+class _SureLoads(Visitor):
+    """Collects the loads that happen whenever an expression is evaluated."""
+
+    def __init__(self) -> None:
+        self.found: list[BufferLoad] = []
+
+    def visit_BufferLoad(self, load: BufferLoad) -> None:
+        self.found.append(load)
+        self.visit_children(load)
+
+    def visit_And(self, expr: And | Or) -> None:
+        self.visit(expr.a)
+
+    visit_Or = visit_And
+
+    def visit_Let(self, expr: Let) -> None:
+        self.visit(expr.value)
+
+    def visit_Call(self, call: Call) -> None:
+        if call.op is IF_THEN_ELSE:
+            self.visit(call.args[0])
+        else:
+            self.visit_children(call)
+
+
+def sure_loads(expr: Expr) -> list[BufferLoad]:
+    """The loads that happen whenever `expr` is evaluated; both values of a Select are."""
+    look = _SureLoads()
+    look.visit(expr)
+    return look.found
+
+
 class VectorizeExpr(Rewriter):
     """Rewrites expressions for `lanes` lanes, the variable `lane` counting them."""
 
-    def __init__(self, lane: Var, lanes: int) -> None:
+    def __init__(self, lane: Var, lanes: int, memory: SureMemory) -> None:
         self.lanes = lanes
         self.facts = Analyzer()
+        self.memory = memory
+        self.sure: list[BufferLoad] = []  # loads that happen in any case, where the part being looked at is evaluated
         self.values: dict[Var, Expr] = {lane: Ramp(const(0, lane.dtype), const(1, lane.dtype), lanes)}
+
+    @contextmanager
+    def after(self, expr: Expr) -> Iterator[None]:
+        """What is visited here is evaluated only where `expr` is too."""
+        known = len(self.sure)
+        self.sure += sure_loads(expr)
+        try:
+            yield
+        finally:
+            del self.sure[known:]
 
     def vector(self, expr: Expr) -> Expr:
         """`expr` with all lanes."""
@@ -127,10 +175,17 @@ class VectorizeExpr(Rewriter):
     def _logic(self, expr: And | Or) -> Expr:
         if expr.dtype.lanes > 1:
             return self.visit_Expr(expr)
-        a, b = self.visit(expr.a), self.visit(expr.b)
-        # `b` may be evaluated only on the lanes that need it, and on none where all lanes agree that they do not.
-        if (a.dtype.lanes > 1 or b.dtype.lanes > 1) and can_fail(expr.b):
-            raise NeedsLanes
+        a = self.visit(expr.a)
+        with self.after(expr.a):
+            b = self.visit(expr.b)
+            # `b` may be evaluated only on the lanes that need it, and on none where all lanes agree that they do not.
+            if (a.dtype.lanes > 1 or b.dtype.lanes > 1) and can_fail(expr.b):
+                if can_fail_beyond(expr.b, self.sure, self.memory.holds):
+                    raise NeedsLanes
+                # All that it loads is loaded anyway, or is there to be loaded; a Select says that it may be evaluated.
+                a, b = self.vector(a), self.vector(b)
+                known = self.vector(const(isinstance(expr, Or)))
+                return Select(a, known, b) if isinstance(expr, Or) else Select(a, b, known)
         return self._binary(expr, a, b)
 
     visit_And = visit_Or = _logic
@@ -141,7 +196,8 @@ class VectorizeExpr(Rewriter):
     def visit_Select(self, expr: Select) -> Expr:
         if expr.dtype.lanes > 1:
             return self.visit_Expr(expr)
-        parts = [self.visit(part) for part in (expr.condition, expr.true_value, expr.false_value)]
+        with self.after(expr):
+            parts = [self.visit(part) for part in (expr.condition, expr.true_value, expr.false_value)]
         if any(part.dtype.lanes > 1 for part in parts):
             parts = [self.vector(part) for part in parts]
         return expr.with_(condition=parts[0], true_value=parts[1], false_value=parts[2])
@@ -204,7 +260,9 @@ class VectorizeExpr(Rewriter):
     def _if_then_else(self, call: Call) -> Expr:
         condition = self.visit(call.args[0])
         if condition.dtype.lanes > 1 and (can_fail(call.args[1]) or can_fail(call.args[2])):
-            raise NeedsLanes  # a guarded load stays guarded
+            with self.after(call.args[0]):
+                if any(can_fail_beyond(side, self.sure, self.memory.holds) for side in call.args[1:]):
+                    raise NeedsLanes  # a guarded load stays guarded
         chosen, other = self.visit(call.args[1]), self.visit(call.args[2])
         if condition.dtype.lanes > 1:
             return Select._make(condition, self.vector(chosen), self.vector(other), span=call.span)

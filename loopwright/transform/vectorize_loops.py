@@ -6,13 +6,15 @@
 All lanes run each statement together, its loads before its stores. Where that is not what the program means, the
 statement runs lane by lane, in order: under a condition that differs between lanes (a guarded load stays guarded), for
 a cell that several lanes update, for calls without a vector form. Memory allocated inside the loop exists once a lane:
-the lanes' copies are interleaved, so that they are neighbours. Loops of very many lanes run in chunks. A vectorized
-loop around another one is serial (see `analysis/vector_loops.py`).
+the lanes' copies are interleaved, so that they are neighbours. Loops of very many lanes run in chunks, of as many lanes
+as the annotation `vector_lanes` says. A vectorized loop around another one is serial (see `analysis/vector_loops.py`).
 
 Needs: `flatten_buffers` (a lane is a stride of the flat index).  Leaves: no vectorized loop.
 """
 
 from __future__ import annotations
+
+import sys
 
 from loopwright.analysis.vector_loops import runs_in_lockstep
 from loopwright.arith import Analyzer
@@ -35,6 +37,7 @@ from loopwright.ir import (
     LetStmt,
     PrimFunc,
     Ramp,
+    Range,
     Rewriter,
     SeqStmt,
     Stmt,
@@ -45,6 +48,7 @@ from loopwright.ir import (
     pre_order_visit,
     seq,
 )
+from loopwright.ir.annotations import VECTOR_LANES
 from loopwright.ir.node import rewrite_tuple
 from loopwright.ir.passes import PassContext, function_pass
 from loopwright.transform.cpu_of import cpu_of
@@ -55,6 +59,7 @@ from loopwright.transform.known_ops import ADDRESS_OF
 from loopwright.transform.purity import loads_from
 from loopwright.transform.renew_definitions import renew_definitions
 from loopwright.transform.statements import StmtRewriter, flat_seq
+from loopwright.transform.sure_memory import SureMemory
 from loopwright.transform.vectorize_expr import NeedsLanes, VectorizeExpr
 
 _UNROLL_LANES = 16  # up to here, statements that run lane by lane are unrolled
@@ -63,28 +68,40 @@ _UNROLL_LANES = 16  # up to here, statements that run lane by lane are unrolled
 class _VectorizeLoops(StmtRewriter):
     def __init__(self, max_lanes: int) -> None:
         self.max_lanes = max_lanes
+        self.memory = SureMemory()
+
+    def visit_Allocate(self, node: Allocate) -> Stmt:
+        self.memory.add(node)
+        return self.rebuild(node)
 
     def visit_For(self, loop: For) -> Stmt:
         if not runs_in_lockstep(loop):
-            loop = self.rebuild(loop)
+            with self.memory.facts.bound(loop.loop_var, Range.from_min_extent(loop.min, loop.extent)):
+                loop = self.rebuild(loop)
             return loop.with_(kind=ForKind.SERIAL) if loop.kind is ForKind.VECTORIZED else loop
         if not isinstance(loop.extent, IntImm):
             raise VectorExtentUnknown(loop)
         lanes = loop.extent.value
         if lanes <= 1:
             return loop.with_(kind=ForKind.SERIAL)
-        if lanes > self.max_lanes and lanes_keep_apart(loop.body):
-            return self._in_chunks(loop, lanes)
-        return _VectorizeStmt(loop.loop_var, lanes).visit(loop.body)
+        width = min(self.max_lanes, _asked_lanes(loop))
+        if lanes > width and lanes_keep_apart(loop.body):
+            return self._in_chunks(loop, lanes, width)
+        return self._vectors(loop.loop_var, lanes, loop.body)
 
-    def _in_chunks(self, loop: For, lanes: int) -> Stmt:
+    def _vectors(self, lane: Var, lanes: int, body: Stmt) -> Stmt:
+        with self.memory.facts.bound(lane, Range(0, lanes)):
+            return _VectorizeStmt(lane, lanes, self.memory).visit(body)
+
+    def _in_chunks(self, loop: For, lanes: int, width: int) -> Stmt:
         """A serial loop over full vectors, then the rest as one shorter vector."""
-        width, var = self.max_lanes, loop.loop_var
+        var = loop.loop_var
         zero = const(0, var.dtype)
         chunk = Var(f"{var.name}_chunk", var.dtype)
         body = substitute_folding(loop.body, {var: chunk * width + var})
         parts: list[Stmt] = []
-        vector = _VectorizeStmt(var, width).visit(body)
+        with self.memory.facts.bound(chunk, Range(0, lanes // width)):
+            vector = self._vectors(var, width, body)
         parts.append(For(chunk, zero, const(lanes // width, var.dtype), ForKind.SERIAL, vector))
         if lanes % width:
             lane = Var(var.name, var.dtype)
@@ -93,6 +110,13 @@ class _VectorizeLoops(StmtRewriter):
             rest = loop.with_(loop_var=lane, extent=const(lanes % width, var.dtype), body=tail)
             parts.append(self.visit(rest))
         return seq(parts)
+
+
+def _asked_lanes(loop: For) -> int:
+    """How many lanes the loop's annotation wants at most."""
+    asked = loop.annotations.get(VECTOR_LANES)
+    count = asked.value if isinstance(asked, IntImm) else asked
+    return count if isinstance(count, int) and count > 1 else sys.maxsize
 
 
 def lanes_keep_apart(body: Stmt) -> bool:
@@ -122,9 +146,9 @@ def lanes_keep_apart(body: Stmt) -> bool:
 class _VectorizeStmt(Rewriter):
     """Rewrites the body of one vectorized loop."""
 
-    def __init__(self, lane: Var, lanes: int) -> None:
+    def __init__(self, lane: Var, lanes: int, memory: SureMemory) -> None:
         self.lane, self.lanes = lane, lanes
-        self.exprs = VectorizeExpr(lane, lanes)
+        self.exprs = VectorizeExpr(lane, lanes, memory)
         self.ran_by_lane = 0  # how many statements could not become vectors
 
     def by_lane(self, statement: Stmt) -> Stmt:
@@ -199,7 +223,8 @@ class _VectorizeStmt(Rewriter):
         before = self.ran_by_lane
         var = Var(node.var.name, value.dtype)
         self.exprs.values[node.var] = var
-        body = self.visit(node.body)
+        with self.exprs.after(node.value):
+            body = self.visit(node.body)
         del self.exprs.values[node.var]
         if self.ran_by_lane > before:
             # A statement that runs lane by lane may use the variable, whose lanes are not to be had one by one.

@@ -15,13 +15,16 @@ from loopwright.ir import (
     For,
     ForKind,
     IfThenElse,
+    IterType,
     IterVar,
     LetStmt,
     MatchBufferRegion,
+    Node,
     PrimFunc,
     Range,
     Select,
     SeqStmt,
+    Stmt,
     Var,
     While,
     const,
@@ -461,3 +464,50 @@ def test_deep_nests():
     names = []
     pre_order_visit(write_inits(body), lambda node: names.append(node.name_hint) if isinstance(node, Block) else None)
     assert names == ["C_init", "C"]
+
+
+def test_a_block_that_stands_twice_has_two_inits():
+    """What is remembered of one place must not define its variables a second time in another."""
+    a = decl_buffer((4,), name="A")
+    v, k = Var("v"), Var("k")
+    axes = [
+        IterVar(Range(const(0), const(4)), v, IterType.DataPar),
+        IterVar(Range(const(0), const(1)), k, IterType.CommReduce),
+    ]
+    region = BufferRegion(a, [Range.from_min_extent(v, 1)])
+    block = Block(axes, [], [region], "B", BufferStore(a, a[v] + 1.0, [v]), BufferStore(a, const(0.0), [v]))
+    realize = BlockRealize([const(1), const(0)], const(True), block)
+    root = Block([], [], [], "root", SeqStmt([realize, realize]))
+    for _ in range(2):
+        body = BlockRealize([], const(True), root.with_(name_hint="root"))
+        nodes: list[Node] = []
+        pre_order_visit(write_inits(body), nodes.append)
+        one, other = [node for node in nodes if isinstance(node, Block) and node.name_hint == "B_init"]
+        assert one is not other and one.iter_vars[0].var is not other.iter_vars[0].var
+
+
+def test_an_init_follows_its_loops():
+    """The same block under other loops, or where its memory lives elsewhere, has another nest."""
+    a, b = decl_buffer((4,), name="A"), decl_buffer((4, 6), name="B")
+    v, k, i, j = Var("v"), Var("k"), Var("i"), Var("j")
+    axes = [
+        IterVar(Range(const(0), const(4)), v, IterType.DataPar),
+        IterVar(Range(const(0), const(6)), k, IterType.CommReduce),
+    ]
+    region = BufferRegion(a, [Range.from_min_extent(v, 1)])
+    block = Block(axes, [], [region], "A", BufferStore(a, a[v] + b[v, k], [v]), BufferStore(a, const(0.0), [v]))
+    realize = BlockRealize([i, j], const(True), block)
+
+    def nest(*loops: tuple[Var, int, ForKind]) -> Stmt:
+        body: Stmt = realize
+        for var, extent, kind in reversed(loops):
+            body = For(var, const(0), const(extent), kind, body)
+        return write_inits(body)
+
+    first = nest((i, 4, ForKind.SERIAL), (j, 6, ForKind.SERIAL))
+    assert isinstance(first, For) and isinstance(first.body, SeqStmt)  # an init a cell, before the loop of the sum
+    other = nest((j, 6, ForKind.SERIAL), (i, 4, ForKind.PARALLEL))
+    assert isinstance(other, SeqStmt) and isinstance(other.seq[0], For) and other.seq[0].kind is ForKind.PARALLEL
+    shorter = nest((j, 6, ForKind.SERIAL), (i, 3, ForKind.PARALLEL))
+    assert isinstance(shorter, SeqStmt) and isinstance(shorter.seq[0], For)
+    assert shorter.seq[0].extent.value == 3 and other.seq[0].extent.value == 4

@@ -6,7 +6,7 @@ import pytest
 
 from loopwright import tir
 from loopwright.ir import ForKind
-from loopwright.schedule.errors import BadStepArgument, WouldChangeValues, WouldRace
+from loopwright.schedule.errors import BadStepArgument, NotProved, NotSupported, WouldChangeValues, WouldRace
 from loopwright.schedule.loop_kinds import ThreadExtentsDiffer
 from loopwright.script import from_source
 from loopwright.script import tir as T
@@ -58,10 +58,48 @@ def test_unknown_axes(axis):
 def test_a_reduction():
     sch = tir.Schedule(matmul())
     i, j, k = sch.get_loops("C")
-    refused(sch, WouldRace, "bind: loop k", "bind", k, "threadIdx.x")
+    refused(sch, WouldRace, "bind: loop k", "bind", k, "blockIdx.x")
+    refused(sch, WouldRace, "bind: loop k", "bind", k, "vthread")
     sch.bind(i, "blockIdx.x")
     sch.bind(j, "threadIdx.x")
     check(sch, matmul())
+
+
+def test_a_reduction_over_threads():
+    """Its threads take turns."""
+    sch = tir.Schedule(matmul())
+    i, j, k = sch.get_loops("C")
+    sch.bind(k, "threadIdx.x")
+    sch.bind(i, "blockIdx.x")
+    sch.bind(j, "threadIdx.y")
+    check(sch, matmul())
+
+
+def test_a_reduction_over_threads_inside_which_others_run():
+    """Loops inside the turns, and a turn for each of two axes."""
+    sch = tir.Schedule(matmul())
+    i, j, k = sch.get_loops("C")
+    k0, k1, k2 = sch.split(k, [2, 2, None])
+    sch.reorder(k0, k1, i, j, k2)
+    sch.bind(k0, "threadIdx.x")
+    sch.bind(k1, "threadIdx.y")
+    check(sch, matmul())
+
+
+def test_an_axis_of_data_and_reduction():
+    """A thread that begins a cell while another one adds to it: no turns."""
+    sch = tir.Schedule(matmul())
+    i, j, k = sch.get_loops("C")
+    refused(sch, WouldRace, "bind: loop", "bind", sch.fuse(j, k), "threadIdx.x")
+
+
+def test_a_barrier_in_blocks_inside_threads():
+    sch = tir.Schedule(matmul())
+    i, j, k = sch.get_loops("C")
+    sch.bind(k, "threadIdx.x")
+    sch.bind(j, "blockIdx.x")
+    reason = "loop k over threadIdx.x is in loop j over blockIdx.x, and that in loop i over threadIdx.y"
+    refused(sch, NotSupported, reason, "bind", i, "threadIdx.y")
 
 
 # --- memory of blocks and threads -----------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import pytest
 
 from loopwright import tir
 from loopwright.schedule.buffers import NoSuchBuffer
-from loopwright.schedule.errors import NotSupported
+from loopwright.schedule.primitives.cache_read import NotAConsumer
 from loopwright.schedule.primitives.cache_write import SeveralWriters
 from loopwright.script import tir as T
 from tests.schedule.steps import chain, check, matmul, refused
@@ -112,5 +112,5 @@ def nested(A: T.Buffer((4, 3)), C: T.Buffer(4), D: T.Buffer(4)):
 
 def test_consumers_outside_the_block_around_are_refused():
     sch = tir.Schedule(nested)
-    problem = "block 'D' is not in block 'rows', where the new buffer would live"
-    refused(sch, NotSupported, problem, "cache_write", "C", 0, "local", consumer_blocks=["D"])
+    problem = r"block 'D' is not in block 'rows', where the new buffer would live(.|\n)*in block 'rows', C is read"
+    refused(sch, NotAConsumer, problem, "cache_write", "C", 0, "local", consumer_blocks=["D"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import product
 from random import Random
 
@@ -11,14 +12,17 @@ import pytest
 import loopwright
 from loopwright import te
 from loopwright.arith import Analyzer
-from loopwright.ir import Var, const, substitute
+from loopwright.evaluator import difference, evaluate_terms
+from loopwright.evaluator.errors import UninitialisedRead
+from loopwright.ir import PrimFunc, Var, const, substitute
 from loopwright.schedule import Schedule
-from loopwright.schedule.errors import HandleGone, WouldChangeValues
+from loopwright.schedule.errors import HandleGone, ScheduleError, WouldChangeValues
 from loopwright.schedule.inlining import inverse_of
 from loopwright.schedule.primitives.compute_inline import NotInlinable
 from loopwright.schedule.regions import Span
+from loopwright.script import from_source
 from loopwright.script import tir as T
-from tests.schedule.steps import chain, check, matmul, refused
+from tests.schedule.steps import chain, check, matmul, refused, same_program
 
 
 @T.prim_func
@@ -345,3 +349,286 @@ def test_refusals():
                 C[vi] = B[vi]
 
     refused(Schedule(impure), NotInlinable, "calls something that does more than give a value", "compute_inline", "B")
+
+
+# --- memory that each iteration of a loop uses again ----------------------------------------------------------------
+
+
+@T.prim_func
+def step_by_step(A: T.Buffer((6, 4)), C: T.Buffer((6, 4))):
+    B = T.alloc_buffer((1, 4))
+    for t in T.serial(1, 6):
+        for i in range(4):
+            with T.block("B"):
+                vt = T.axis.scan((1, 6), t)
+                vi = T.axis.spatial(4, i)
+                B[0, vi] = A[vt - 1, vi] + 1.0
+        for i in range(4):
+            with T.block("C"):
+                vt = T.axis.scan((1, 6), t)
+                vi = T.axis.spatial(4, i)
+                C[vt, vi] = B[0, 3 - vi] * B[0, vi]
+
+
+def test_the_value_of_the_same_step():
+    sch = Schedule(step_by_step)
+    sch.compute_inline("B")
+
+    @T.prim_func
+    def expected(A: T.Buffer((6, 4)), C: T.Buffer((6, 4))):
+        for t in T.serial(1, 6):
+            for i in range(4):
+                with T.block("C"):
+                    vt = T.axis.scan((1, 6), t)
+                    vi = T.axis.spatial(4, i)
+                    C[vt, vi] = (A[vt - 1, 3 - vi] + 1.0) * (A[vt - 1, vi] + 1.0)
+
+    check(sch, step_by_step, expected)
+
+
+def test_the_value_of_the_same_step_after_tiling():
+    @T.prim_func
+    def func(A: T.Buffer((5, 4)), C: T.Buffer((5, 4))):
+        B = T.alloc_buffer((4,))
+        for t in range(5):
+            for i in range(4):
+                with T.block("B"):
+                    vt, vi = T.axis.remap("SS", [t, i])
+                    B[vi] = A[vt, vi] + 1.0
+            for i in range(4):
+                with T.block("C"):
+                    vt, vi = T.axis.remap("SS", [t, i])
+                    C[vt, vi] = B[3 - vi] * 2.0
+
+    sch = Schedule(func)
+    t, i = sch.get_loops("B")
+    sch.split(t, [None, 2])
+    sch.compute_inline("B")
+    check(sch, func)
+
+
+def test_the_value_of_the_same_step_inside_a_block():
+    @T.prim_func
+    def func(A: T.Buffer((4, 4)), C: T.Buffer((4, 4))):
+        B = T.alloc_buffer((4,))
+        for t in range(4):
+            for i in range(4):
+                with T.block("B"):
+                    vt, vi = T.axis.remap("SS", [t, i])
+                    B[vi] = A[vt, vi] + 1.0
+            with T.block("outer"):
+                wt = T.axis.spatial(4, t)
+                for i in range(4):
+                    with T.block("C"):
+                        vt = T.axis.spatial(4, wt)
+                        vi = T.axis.spatial(4, i)
+                        C[vt, vi] = B[vi] * 2.0
+
+    sch = Schedule(func)
+    sch.compute_inline("B")
+    check(sch, func)
+
+
+def test_the_stages_of_a_scan():
+    steps, n = 4, 3
+    X = te.placeholder((steps, n), name="X")
+    s = te.placeholder((steps, n), name="s")
+    first = te.compute((1, n), lambda _, i: X[0, i], name="first")
+    double = te.compute((steps, n), lambda t, i: s[t - 1, i] * 2, name="double")
+    sums = te.compute((steps, n), lambda t, i: double[t, i] + X[t, i], name="sums")
+    after = te.compute((steps, n), lambda t, i: sums[t, i] - double[t, n - 1 - i], name="after")
+    out = te.scan(first, after, s, inputs=[X], name="out")
+    func = te.create_prim_func([X, out])
+    sch = Schedule(func)
+    sch.compute_inline("sums")
+    sch.compute_inline("double")
+    check(sch, func)
+    assert [sch.get(block).name_hint for block in sch.get_child_blocks(sch.get_block("root"))] == ["first", "after"]
+
+
+SEVERAL = "where one cell may belong to several iterations"
+
+
+def test_the_value_of_the_step_before_stays():
+    @T.prim_func
+    def func(A: T.Buffer((6, 4)), C: T.Buffer((6, 4))):
+        B = T.alloc_buffer((4,))
+        for t in range(6):
+            for i in range(4):
+                with T.block("C"):
+                    vt, vi = T.axis.remap("SS", [t, i])
+                    C[vt, vi] = T.if_then_else(vt > 0, B[vi], 0.0)
+            for i in range(4):
+                with T.block("B"):
+                    vt, vi = T.axis.remap("SS", [t, i])
+                    B[vi] = A[vt, vi] + 1.0
+
+    refused(Schedule(func), NotInlinable, SEVERAL, "compute_inline", "B")
+
+
+def test_a_cell_that_this_step_has_not_written_yet_stays():
+    @T.prim_func
+    def func(A: T.Buffer((6, 4)), C: T.Buffer((6, 4))):
+        B = T.alloc_buffer((4,))
+        for i in range(4):
+            with T.block("first"):
+                vi = T.axis.spatial(4, i)
+                C[0, vi] = 0.0
+        for t, i in T.grid(6, 4):
+            with T.block("B"):
+                vt, vi = T.axis.remap("SS", [t, i])
+                B[vi] = A[vt, vi] + 1.0
+            with T.block("C"):
+                vt, vi = T.axis.remap("SS", [t, i])
+                T.where(t > 0)
+                C[vt, vi] = B[3 - vi]
+
+    refused(Schedule(func), NotInlinable, SEVERAL, "compute_inline", "B")
+
+
+def test_a_reader_after_the_loop_stays():
+    @T.prim_func
+    def func(A: T.Buffer((6, 4)), C: T.Buffer((4,))):
+        B = T.alloc_buffer((4,))
+        for t, i in T.grid(6, 4):
+            with T.block("B"):
+                vt, vi = T.axis.remap("SS", [t, i])
+                B[vi] = A[vt, vi] + 1.0
+        for i in range(4):
+            with T.block("C"):
+                vi = T.axis.spatial(4, i)
+                C[vi] = B[vi]
+
+    refused(Schedule(func), NotInlinable, SEVERAL, "compute_inline", "B")
+
+
+def test_a_step_that_does_not_always_write_stays():
+    @T.prim_func
+    def func(A: T.Buffer((6, 4)), C: T.Buffer((6, 4))):
+        B = T.alloc_buffer((4,))
+        for t in range(6):
+            for i in range(4):
+                with T.block("B"):
+                    vt, vi = T.axis.remap("SS", [t, i])
+                    T.where(t % 2 == 0)
+                    B[vi] = A[vt, vi] + 1.0
+            for i in range(4):
+                with T.block("C"):
+                    vt, vi = T.axis.remap("SS", [t, i])
+                    C[vt, vi] = B[vi]
+
+    refused(Schedule(func), NotInlinable, SEVERAL, "compute_inline", "B")
+
+
+def test_a_step_that_writes_a_part_of_what_is_read_stays():
+    @T.prim_func
+    def func(A: T.Buffer((4, 4)), C: T.Buffer((4, 4))):
+        B = T.alloc_buffer((4,))
+        for t in range(4):
+            for i in range(2):
+                with T.block("B"):
+                    vt, vi = T.axis.remap("SS", [t, i])
+                    B[vi] = A[vt, vi] + 1.0
+            for i in range(4):
+                with T.block("C"):
+                    vt, vi = T.axis.remap("SS", [t, i])
+                    C[vt, vi] = T.Select(vi < 2, B[vi], 0.0)
+
+    match = "does not write all of B, and block 'C' may read B where it was not written"
+    refused(Schedule(func), NotInlinable, match, "compute_inline", "B")
+
+
+def test_steps_of_any_number():
+    @T.prim_func
+    def func(a: T.handle, c: T.handle):
+        n = T.int32()
+        A = T.match_buffer(a, (n, 4))
+        C = T.match_buffer(c, (n, 4))
+        B = T.alloc_buffer((4,))
+        for t in range(n):
+            for i in range(4):
+                with T.block("B"):
+                    vt, vi = T.axis.remap("SS", [t, i])
+                    B[vi] = A[vt, vi] + 1.0
+            for i in range(4):
+                with T.block("C"):
+                    vt, vi = T.axis.remap("SS", [t, i])
+                    C[vt, vi] = B[3 - vi] * 2.0
+
+    sch = Schedule(func)
+    sch.compute_inline("B")
+
+    @T.prim_func
+    def expected(a: T.handle, c: T.handle):
+        n = T.int32()
+        A = T.match_buffer(a, (n, 4))
+        C = T.match_buffer(c, (n, 4))
+        for t in range(n):
+            for i in range(4):
+                with T.block("C"):
+                    vt, vi = T.axis.remap("SS", [t, i])
+                    C[vt, vi] = (A[vt, 3 - vi] + 1.0) * 2.0
+
+    same_program(sch.mod["main"], expected)
+
+
+STEPS = """
+@T.prim_func
+def main(A: T.Buffer((4, 3)), S: T.Buffer((4, 3))):
+    B = T.alloc_buffer((3,))
+    D = T.alloc_buffer((3,))
+    for i in range(3):
+        with T.block("start"):
+            vi = T.axis.spatial(3, i)
+            D[vi] = A[0, vi]
+    for t in range(4):
+"""
+
+CELLS = "        for i in range(3):\n"
+
+BLOCK = """\
+            with T.block("{name}"):
+                vt, vi = T.axis.remap("SS", [t, i])
+                {store}
+"""
+
+
+def random_steps(seed: int) -> PrimFunc:
+    """Steps of B, whose memory each step uses again, of its reader C and of D, whose values B reads, in any order."""
+    random = Random(seed)
+
+    def cell() -> str:
+        return random.choice(["vi", "vi", "2 - vi", "0", "T.max(vi - 1, 0)"])
+
+    def step() -> str:
+        return random.choice(["vt", "vt", "T.max(vt - 1, 0)"])
+
+    stores = {
+        "B": f"B[{random.choice(['vi', '2 - vi'])}] = {random.choice('AS')}[{step()}, {cell()}] + D[{cell()}]",
+        "C": f"S[vt, vi] = B[{cell()}] + A[vt, vi] * B[{cell()}]",
+        "D": f"D[vi] = A[{step()}, {cell()}] - D[vi]",
+    }
+    blocks = [BLOCK.format(name=name, store=stores[name]) for name in random.sample(sorted(stores), 3)]
+    nests = [CELLS + "".join(blocks)] if random.random() < 0.3 else [CELLS + block for block in blocks]
+    function = from_source(STEPS + "".join(nests))
+    assert isinstance(function, PrimFunc)
+    return function
+
+
+def test_random_steps():
+    answers: Counter[object] = Counter()
+    for seed in range(150):
+        func = random_steps(seed)
+        sch = Schedule(func)
+        try:
+            sch.compute_inline("B")
+        except ScheduleError as refusal:
+            answers[type(refusal)] += 1
+            continue
+        try:
+            before = evaluate_terms(func)
+        except UninitialisedRead:  # the first step reads what none has written
+            continue
+        answers["right"] += 1
+        assert difference(before, evaluate_terms(sch.mod["main"])) is None, func.script()
+    assert all([answers[answer] > 10 for answer in ("right", NotInlinable, WouldChangeValues)]), answers

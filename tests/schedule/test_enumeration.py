@@ -96,7 +96,9 @@ WRONG = [
     # Two iterations of R have the same axes and compute different values.
     (program("same_axes_other_values", 2), move("Fission", loop=at("S"), index=2), "C[0] holds"),
     # Seen from the caller, each thread of a bound loop has a C of its own, and nobody reads them all.
-    (program("private_sum", 2, 2), move("Bind", loop=at("C", 1), thread_axis="threadIdx.x"), "both touch C["),
+    (program("private_sum", 2, 2), move("Bind", loop=at("C", 1), thread_axis="blockIdx.x"), "both touch C["),
+    (program("private_sum", 2, 2), move("Bind", loop=at("C", 1), thread_axis="vthread"), "both touch C["),
+    (program("flat_sum", 2, 2), move("Bind", loop=at("C", 0), thread_axis="threadIdx.x"), "both touch C["),
 ]
 
 

@@ -1040,7 +1040,7 @@ def test_private_memory_read_after_a_bound_loop():
     def f(A: T.Buffer((4, 8), "float32"), D: T.Buffer((4,), "float32")):
         C = T.alloc_buffer((4,), "float32", scope="local")
         for i in range(4):
-            for k in T.thread_binding(8, thread="threadIdx.x"):
+            for k in T.thread_binding(8, thread="blockIdx.x"):
                 with T.block("C"):
                     vi, vk = T.axis.remap("SR", [i, k])
                     C[vi] = C[vi] + A[vi, vk]

@@ -127,3 +127,25 @@ def test_a_copy_needs_a_bound_for_each_loop_it_is_told_apart_by():
     sch = tir.Schedule(func)
     problem = "write_at: how far loop j runs depends on loops around it, without a constant bound"
     refused(sch, NotSupported, problem, "write_at", sch.get_loops("C")[1], "C", 0, "global")
+
+
+@T.prim_func
+def halo(A: T.Buffer((6,), "int32"), C: T.Buffer((4,), "int32")):
+    B = T.alloc_buffer((6,), "int32")
+    for i0 in range(2):
+        for ax in range(4):
+            with T.block("B"):
+                vi = T.axis.spatial(6, i0 * 2 + ax)
+                B[vi] = A[vi] + 1
+        for i1 in range(2):
+            with T.block("C"):
+                vi = T.axis.spatial(4, i0 * 2 + i1)
+                C[vi] = B[vi] + B[vi + 2]
+
+
+def test_the_guard_of_a_block_within_another_is_told_in_loops():
+    sch = tir.Schedule(halo)
+    outer = sch.blockize(sch.get_loops("C")[1])
+    sch.reindex_cache_write("C", 0, "global", lambda v0: (v0 % 2,))
+    sch.write_at(sch.get_loops("B")[0], outer, 0, "global")
+    check(sch, halo)

@@ -186,4 +186,4 @@ def test_a_block_without_consumers_stays():
     loop = sch.sample_compute_location("F")
     assert sch.trace.decisions[1] == -1
     sch.compute_at("F", loop)
-    refused(sch, HandleGone, "root_mark is no longer", "unroll", loop)
+    refused(sch, HandleGone, "root_mark is no loop, but a place: where a block stands now", "unroll", loop)

@@ -142,3 +142,26 @@ def test_round_trips():
         verify_trace_roundtrip(sch, before, text_format="xml")
     with pytest.raises(AssertionError):
         assert_structural_equal_ignore_global_symbol(sch.mod["main"], before)
+
+
+def test_replace():
+    state = ScheduleState(matmul())
+    (name,) = [name for name, _ in state.mod.functions_items()]
+    root = state.mod[name].body
+    loop = root.block.body
+    sref = state.get_sref(loop)
+    state.replace(sref, loop.with_(annotations={"note": 1}))
+    assert state.mod[name].body.block.body.annotations["note"] == 1
+    with pytest.raises(NotInState):
+        state.replace(sref, loop)  # of the program before
+    block = state.get_sref(state.mod[name].body.block)
+    with pytest.raises(BadStepArgument, match=r"StmtSRef\(root\) cannot become For(.|\n)*replace a block by a block"):
+        state.replace(block, loop)
+    state.replace(block, block.stmt.with_(annotations={"note": 2}))
+    assert state.mod[name].body.block.annotations["note"] == 2
+    inner = state.get_sref(state.mod[name].body.block.body)
+    nothing = tir.BlockRealize((), tir.const(True), tir.Block((), (), (), "empty", tir.Evaluate(0)))
+    state.replace(inner, nothing)
+    assert state.mod[name].body.block.body.block.name_hint == "empty"
+    with pytest.raises(NotInState):
+        state.replace(StmtSRef.root_mark(), loop)

@@ -64,8 +64,8 @@ def test_another_loop_for_a_reduction(step):
 
 def test_another_loop_for_bind():
     sch = Schedule(matmul())
-    found = suggested(sch, matmul(), "bind", sch.get_loops("C")[2], "threadIdx.x")
-    assert found[0] == 'sch.bind(sch.get_loops("C")[0], "threadIdx.x")'
+    found = suggested(sch, matmul(), "bind", sch.get_loops("C")[2], "blockIdx.x")
+    assert found[0] == 'sch.bind(sch.get_loops("C")[0], "blockIdx.x")'
 
 
 @T.prim_func

@@ -264,7 +264,7 @@ def test_wrong_extents():
         "test_mma",
     )
     assert error.fields["differs"] == "extent"
-    assert "split the loops so that j_1 runs over 4 values" in str(error)
+    assert "split j_1 into [None, 4], and have the tile hold its inner part only" in str(error)
 
 
 def test_a_loop_too_many():

@@ -220,9 +220,9 @@ def test_shared_memory_between_blocks():
     refused(sch, WouldChangeValues, r"reads A_shared\[1, 0\]", "bind", ax0, "blockIdx.x")
 
 
-def test_threads_that_sum_into_one_cell():
+def test_blocks_that_sum_into_one_cell():
     sch = Schedule(reduction(3, 12)[1])
-    refused(sch, WouldRace, "bind: loop k", "bind", sch.get_loops("B")[1], "threadIdx.x")
+    refused(sch, WouldRace, "bind: loop k", "bind", sch.get_loops("B")[1], "blockIdx.x")
 
 
 def test_a_part_for_one_thread_that_others_read():

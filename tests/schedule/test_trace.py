@@ -65,7 +65,7 @@ def test_as_json():
         [
             ["GetBlock", [], ["C", "main"], ["b0"]],
             ["GetLoops", ["b0"], [], ["l1", "l2", "l3"]],
-            ["Split", ["l1", None, 2], [True], ["l4", "l5"]],
+            ["Split", ["l1", "None", 2], [True], ["l4", "l5"]],
         ],
         [],
     ]

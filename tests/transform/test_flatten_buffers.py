@@ -157,3 +157,15 @@ def test_blocks_must_be_gone():
 
     with pytest.raises(BlockNotLowered, match="flatten_buffers: block root is still there"):
         flatten_buffers(func)
+
+
+def test_the_parts_of_a_fused_variable_meet_again():
+    @T.prim_func
+    def before(A: T.Buffer((40, 3)), B: T.Buffer((3, 40))):
+        for f, l in T.grid(8, 15):
+            B[(f * 15 + l) % 3, f * 5 + l // 3] = A[f * 5 + l // 3, l % 3]
+
+    made = flatten_buffers(before)
+    same_results(before, made)
+    made = made.script()
+    assert "A_1[f * 15 + l]" in made and "% 3 * 40" in made

@@ -310,3 +310,19 @@ def test_an_inner_loop_whose_length_is_read_from_memory_gives_no_place_to_cut():
 
     assert "N[0]" not in partition_loops(before).script().split("for i", 1)[1].split(":", 1)[0]
     same_at_every_stage(before)
+
+
+def test_the_quotient_of_a_fused_variable_is_a_guard():
+    @T.prim_func
+    def before(A: T.Buffer((15,)), B: T.Buffer((9,)), C: T.Buffer((24,))):
+        for f in range(24):
+            C[f] = T.if_then_else(f // 3 < 5, A[f], B[23 - f])
+
+    @T.prim_func
+    def after(A: T.Buffer((15,)), B: T.Buffer((9,)), C: T.Buffer((24,))):
+        for f in range(15):
+            C[f] = A[f]
+        for f in range(9):
+            C[f + 15] = B[23 - (f + 15)]
+
+    check(partition_loops, before, after)

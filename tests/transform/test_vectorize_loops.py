@@ -191,6 +191,21 @@ def test_very_long_vectors_run_in_chunks():
     check(vectorize_loops, before, after)
 
 
+def test_an_annotation_says_how_many_lanes_a_chunk_has():
+    @T.prim_func
+    def before(A: T.Buffer((11,)), B: T.Buffer((11,))):
+        for i in T.vectorized(11, annotations={"vector_lanes": 4}):
+            B[i] = A[i]
+
+    @T.prim_func
+    def after(A: T.Buffer((11,)), B: T.Buffer((11,))):
+        for i_chunk in range(2):
+            B[i_chunk * 4 : i_chunk * 4 + 4] = A[i_chunk * 4 : i_chunk * 4 + 4]
+        B[8:11] = A[8:11]
+
+    check(vectorize_loops, before, after)
+
+
 def test_a_shift_in_place_is_not_cut_into_chunks():
     @T.prim_func
     def func(A: T.Buffer((101,))):
@@ -315,3 +330,44 @@ def diagonal_in_two_vectors(A: T.Buffer((3, 7), "int32")):
 
 def test_a_vector_loop_around_another_is_serial():
     same_at_every_stage(diagonal_in_two_vectors)
+
+
+def test_conditions_on_what_is_loaded_anyway_are_vectors():
+    @T.prim_func
+    def before(A: T.Buffer((4,)), B: T.Buffer((4,)), I: T.Buffer((4,), "int32"), C: T.Buffer((4,), "int32")):
+        for i in T.vectorized(4):
+            C[i] = T.Select(A[i] > B[i] or (A[i] == B[i] and I[i] < i), I[i], i)
+
+    @T.prim_func
+    def after(A: T.Buffer((4,)), B: T.Buffer((4,)), I: T.Buffer((4,), "int32"), C: T.Buffer((4,), "int32")):
+        C[0:4] = T.Select(
+            T.Select(
+                A[0:4] > B[0:4],
+                T.Broadcast(T.bool(True), 4),
+                T.Select(A[0:4] == B[0:4], I[0:4] < T.Ramp(0, 1, 4), T.Broadcast(T.bool(False), 4)),
+            ),
+            I[0:4],
+            T.Ramp(0, 1, 4),
+        )
+
+    check(vectorize_loops, before, after)
+
+
+def test_a_load_that_only_a_condition_allows_stays_lane_by_lane():
+    @T.prim_func
+    def func(A: T.Buffer((3,)), C: T.Buffer((4,), "int32")):
+        for i in T.vectorized(4):
+            C[i] = T.Select(i < 3 and A[i] > T.float32(0), 1, 2)
+
+    assert "Ramp" not in vectorize_loops(func).script()
+    same_at_every_stage(func)
+
+
+def test_a_load_of_one_choice_is_not_sure_for_the_next():
+    @T.prim_func
+    def func(A: T.Buffer((3,)), C: T.Buffer((4,), "int32"), D: T.Buffer((4,), "int32")):
+        for i in T.vectorized(4):
+            C[i] = T.if_then_else(i < 3, T.Select(A[i] > T.float32(0), 1, 2), 3)
+            D[i] = T.Select(i < 3 and A[i] > T.float32(0), 1, 2)
+
+    same_at_every_stage(func)

@@ -67,11 +67,37 @@ def emit_compare(emitter: ExpressionEmitter, node: ir.CompareExpr, a: str, b: st
 
 
 def _extremum(emitter: ExpressionEmitter, least: bool, dtype: DataType, a: str, b: str) -> str:
+    if dtype.is_float and dtype.lanes > 1 and emitter.target.units.has_plain_max:
+        return _extremum_both_ways(emitter, least, dtype, a, b)
     if dtype.is_float:
         name = f"llvm.{'minimum' if least else 'maximum'}.{mangled(dtype)}"  # these propagate NaN
     else:
         name = f"llvm.{'u' if dtype.is_unsigned else 's'}{'min' if least else 'max'}.{mangled(dtype)}"
     return emitter.intrinsic(name, dtype, [(dtype, a), (dtype, b)])
+
+
+def _extremum_both_ways(emitter: ExpressionEmitter, least: bool, dtype: DataType, a: str, b: str) -> str:
+    """Vectors of minima or maxima, on machines whose instruction gives the second of two zeros, and where one is NaN.
+
+    Asked both ways round, it gives one answer twice, but for zeros of two signs and for NaN, where it gives both
+    operands. The bits of both together are then those of a NaN if one is. Only the sign of a maximum is that which both
+    have: it is -0 only if both are.
+    """
+    text, flags = register_type(dtype), register_type(DataType("bool").with_lanes(dtype.lanes))
+    size = dtype.element.bits
+    bits = register_type(DataType(f"int{size}").with_lanes(dtype.lanes))
+    sides = []
+    for first, second in ((a, b), (b, a)):
+        wins = emitter.b.value(f"fcmp {'olt' if least else 'ogt'} {text} {first}, {second}")
+        chosen = emitter.b.value(f"select {flags} {wins}, {text} {first}, {text} {second}")
+        sides.append(emitter.b.value(f"bitcast {text} {chosen} to {bits}"))
+    either = emitter.b.value(f"or {bits} {sides[0]}, {sides[1]}")
+    if not least:
+        magnitude = splat(DataType(f"int{size}").with_lanes(dtype.lanes), str(2 ** (size - 1) - 1))
+        both = emitter.b.value(f"and {bits} {sides[0]}, {sides[1]}")
+        either = emitter.b.value(f"and {bits} {either}, {magnitude}")
+        either = emitter.b.value(f"or {bits} {either}, {both}")
+    return emitter.b.value(f"bitcast {bits} {either} to {text}")
 
 
 def _is_easy_limit(emitter: ExpressionEmitter, least: bool, known: ir.Expr) -> bool:

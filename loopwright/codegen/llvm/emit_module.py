@@ -109,7 +109,7 @@ class ModuleEmitter:
         self.module.mark_defined(symbol)
         given, made = body_types(name, source, target)
         params = [ir.Var(f"x{position}", given) for position in range(count)]
-        body = expand(name, params, source, target)
+        body = expand(name, params, source, target, self.cpu)
         types = ", ".join(f"{register_type(given)} %x{position}" for position in range(count))
         result = register_type(made)
         builder = FunctionBuilder(

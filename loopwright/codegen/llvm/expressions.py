@@ -7,7 +7,7 @@ and calls, which may leave the function, are in `emitter.py`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from loopwright import ir
 from loopwright.codegen.llvm.arithmetic import emit_binary, emit_compare
@@ -29,6 +29,9 @@ from loopwright.codegen.llvm.types import (
 from loopwright.ir.visitor import Visitor
 from loopwright.runtime.dtype import INT64, DataType
 from loopwright.runtime.errors import InternalError
+
+_NEAR: Final = (-1, 2, 3, 4)  # distances between lanes for which whole vectors are loaded
+_LEAST_SHUFFLED: Final = 4  # lanes
 
 
 class ExpressionEmitter(Visitor):
@@ -268,12 +271,27 @@ class ExpressionEmitter(Visitor):
         return self.b.value(f"add{promise} {text} {base}, {scaled}")
 
     def visit_Shuffle(self, node: ir.Shuffle) -> str:
+        whole = self._whole_shuffle(node)
+        if whole is not None:
+            return whole
         lanes: list[tuple[str, DataType, int]] = []
         for vector in node.vectors:
             value = self.value(vector)
             lanes += [(value, vector.dtype, lane) for lane in range(vector.dtype.lanes)]
         picked = [self.lane(*lanes[int(index)]) for index in node.indices]  # type: ignore[call-overload]
         return picked[0] if len(picked) == 1 else self.vector(picked, node.dtype)
+
+    def _whole_shuffle(self, node: ir.Shuffle) -> str | None:
+        """One instruction, for lanes of one or two vectors of the same type; None for others."""
+        first, last = node.vectors[0], node.vectors[-1]
+        indices = [int(index) for index in node.indices]  # type: ignore[call-overload]
+        if len(node.vectors) > 2 or first.dtype != last.dtype or first.dtype.lanes == 1 or len(indices) == 1:
+            return None
+        text = register_type(first.dtype)
+        a = self.value(first)
+        b = self.value(last) if len(node.vectors) == 2 else "poison"
+        mask = ", ".join([f"i32 {index}" for index in indices])
+        return self.b.value(f"shufflevector {text} {a}, {text} {b}, <{len(indices)} x i32> <{mask}>")
 
     def lane(self, value: str, dtype: DataType, lane: int) -> str:
         """One lane of a vector; a scalar is its own only lane."""
@@ -306,11 +324,41 @@ class ExpressionEmitter(Visitor):
         if isinstance(index, ir.Broadcast) and load.buffer.dtype.lanes == 1:
             one = self._load(self.address(load.buffer, self.index(index.value)), load.buffer.dtype, load.buffer.dtype)
             return self.splat(one, load.buffer.dtype, index.lanes)
+        if isinstance(index, ir.Ramp) and isinstance(index.stride, ir.IntImm) and load.buffer.dtype.lanes == 1:
+            if index.stride.value in _NEAR and index.lanes >= _LEAST_SHUFFLED:
+                return self._load_near(load.buffer, index, index.stride.value)
         lanes, dtype = [], load.buffer.dtype
         for where in self._index_lanes(index):
             one = self._load(self.address(load.buffer, where), dtype, dtype)
             lanes += [self.lane(one, dtype, lane) for lane in range(dtype.lanes)]
         return self.vector(lanes, load.dtype)
+
+    def _load_near(self, buffer: ir.Buffer, index: ir.Ramp, stride: int) -> str:
+        """Lanes a few elements apart, or in reverse: whole vectors are loaded, and the lanes picked from them.
+
+        Nothing is read but what lies between the first lane and the last: the last vector ends where that one does.
+        """
+        count, dtype = index.lanes, buffer.dtype
+        wide, text = dtype.with_lanes(count), register_type(dtype.with_lanes(count))
+        base = self.index(index.base)
+        first = min(0, (count - 1) * stride)
+        offsets = [lane * stride - first for lane in range(count)]  # of the lanes, from the first element loaded
+        last = (count - 1) * abs(stride) + 1 - count  # where the last vector starts
+        starts = sorted({min(part * count, last) for part in range(abs(stride))})
+        promise = self._promise(index)
+        result, filled = "poison", [False] * count
+        for start in starts:
+            where = self.b.value(f"add{promise} {self.index_text} {base}, {first + start}")
+            part = self._load(self.address(buffer, where), wide, dtype)
+            mask = []
+            for lane, offset in enumerate(offsets):
+                is_here = not filled[lane] and start <= offset < start + count
+                mask.append(f"i32 {count + offset - start if is_here else lane}")
+                filled[lane] = filled[lane] or is_here
+            result = self.b.value(
+                f"shufflevector {text} {result}, {text} {part}, <{count} x i32> <{', '.join(mask)}>"
+            )
+        return result
 
     def _only_index(self, buffer: ir.Buffer, indices: tuple[ir.Expr, ...]) -> ir.Expr:
         if len(indices) != 1:

@@ -21,6 +21,7 @@ class ModuleText:
             self.head.append(f'target datalayout = "{data_layout}"')
         self.functions: Mapping[str, ir.PrimFunc] = {}  # those of the same module, by the name that calls use
         self._data = data
+        self._placed: dict[tuple[bytes, int], str] = {}  # large constants by content: equal ones are stored once
         self._declared: dict[str, str] = {}
         self._defined: set[str] = set()
         self._strings: dict[str, str] = {}
@@ -66,6 +67,9 @@ class ModuleText:
         """The symbol of a constant array; a large one has its content outside the text."""
         if self._data is None or len(content) < SMALLEST:
             return self.constant(name, byte_string(content), alignment)
+        known = self._placed.setdefault((content, alignment), name)
+        if known != name:
+            return f"@{known}"
         self._data[name] = content
         self._globals.append(reserve(name, len(content), alignment))
         return f"@{name}"

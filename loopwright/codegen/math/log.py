@@ -2,6 +2,10 @@
 
 For float32, log(1 + f) = f - f²/2 + f³ P(f); for float64, with s = f / (2 + f), it is 2s + s³ Q(s²), which needs fewer
 terms but a division. tools/fit_polynomials.py has the fits.
+
+log of float32, the most frequent, has an interval and a polynomial of its own: [¾, 1½) is one for which AVX-512 has
+instructions, which spare the handling of denormals, zero, infinity and negative numbers. Elsewhere plain arithmetic
+finds the same e and f, so the result has the same bits.
 """
 
 from __future__ import annotations
@@ -9,10 +13,21 @@ from __future__ import annotations
 from typing import Final
 
 from loopwright import ir
+from loopwright.codegen.math.avx512 import exponent_avx512, mantissa_avx512
 from loopwright.codegen.math.body import Body, bits_of, copysign, fma, from_bits, polynomial, select, typed
 from loopwright.codegen.math.exp import LN2, LN2_FLOAT64
 from loopwright.ir import intrinsics
 
+_NATURAL_TAIL: Final = (
+    0.333334506,
+    -0.250000983,
+    0.199908301,
+    -0.166471764,
+    0.144786164,
+    -0.13162972,
+    0.104656518,
+    -0.0450850353,
+)
 _TAIL: Final = (
     0.333333105,
     -0.250000119,
@@ -37,18 +52,33 @@ _TAIL_FLOAT64: Final = (
 _LOG2_E: Final = (1.44269502, 1.92596303e-08)
 _LOG10_E: Final = (0.434294492, -1.010305e-08)
 _LOG10_2: Final = (0.30103001, -1.43209888e-08)
+_THREE_QUARTERS_BITS: Final = 0x3F400000
 _SQRT_HALF_BITS: Final = 0x3F3504F3
 _SQRT_HALF_BITS_FLOAT64: Final = 0x3FE6A09E667F3BCD
 _INFINITY: Final = float("inf")
-_NAN: Final = float("nan")
+# The NaN that x86 makes of negative numbers: all ways to compute a logarithm give this one.
+_NAN_BITS: Final = {32: 0xFFC00000, 64: 0xFFF8000000000000}
 
 
 def log_float32(x: ir.Expr) -> ir.Expr:
     """ln x: -∞ at zero, NaN below."""
     body = Body()
-    e, f = split_exponent(body, x)
-    tail = log_tail(body, f)
-    return body.result(_with_limits(x, fma(e, LN2[0], f + fma(e, LN2[1], tail))))
+    e, f = split_exponent(body, x, _THREE_QUARTERS_BITS)
+    return body.result(_with_limits(x, _natural(e, f)))
+
+
+def log_float32_avx512(x: ir.Expr) -> ir.Expr:
+    """ln x: the exponent of zero is -∞, that of infinity ∞, and m of a negative number NaN."""
+    body = Body()
+    m = body.let("m", mantissa_avx512(x))
+    e = exponent_avx512(x) - exponent_avx512(m)  # m < 1 has the exponent -1
+    return body.result(_natural(e, body.let("f", m - 1.0)))
+
+
+def _natural(e: ir.Expr, f: ir.Expr) -> ir.Expr:
+    """e ln 2 + ln(1 + f). Rounded to float32, ln 2 is right to 28 bits: what is missing is 0.06 ulp at most."""
+    curve = fma(polynomial(f, _NATURAL_TAIL), f, -0.5)
+    return fma(e, LN2[0], fma(f * f, curve, f))
 
 
 def log2_float32(x: ir.Expr) -> ir.Expr:
@@ -89,16 +119,16 @@ def log1p_of(body: Body, x: ir.Expr) -> ir.Expr:
     return copysign(value, x)  # for the sake of -0.0 alone
 
 
-def split_exponent(body: Body, x: ir.Expr) -> tuple[ir.Expr, ir.Expr]:
-    """e as a float, and m - 1, of a positive float32."""
+def split_exponent(body: Body, x: ir.Expr, least: int = _SQRT_HALF_BITS) -> tuple[ir.Expr, ir.Expr]:
+    """e as a float, and m - 1, of a positive float32; `least` are the bits of the least m."""
     small = body.let("small", x < 2.0**-126)  # denormal: scaled up first
-    exponent, m = _normalize(body, bits_of(select(small, x * 2.0**24, x)), 23, _SQRT_HALF_BITS)
+    exponent, m = _normalize(body, bits_of(select(small, x * 2.0**24, x)), 23, least)
     e = body.let("e", exponent.astype(x.dtype) - select(small, ir.const(24.0, x.dtype), 0.0))
     return e, body.let("f", m - 1.0)
 
 
 def _normalize(body: Body, bits: ir.Expr, digits: int, least: int) -> tuple[ir.Expr, ir.Expr]:
-    """The exponent e and m of the positive normal number with these bits; `least` are the bits of √½."""
+    """The exponent e and m of the positive normal number with these bits; `least` are the bits of the least m."""
     bits = body.let("bits", bits)
     exponent = body.let("exponent", (bits - least) >> digits)
     return exponent, from_bits(bits - (exponent << digits))
@@ -111,7 +141,9 @@ def log_tail(body: Body, f: ir.Expr) -> ir.Expr:
 
 def _with_limits(x: ir.Expr, value: ir.Expr) -> ir.Expr:
     """`value`, the logarithm of a positive finite x, with what it is elsewhere."""
-    limit = select(x == 0.0, ir.const(-_INFINITY, x.dtype), _NAN)
+    bits = x.dtype.bits
+    nan = from_bits(ir.const(_NAN_BITS[bits], typed(f"uint{bits}", x)))
+    limit = select(x == 0.0, ir.const(-_INFINITY, x.dtype), nan)
     return select(x < _INFINITY, select(x > 0.0, value, limit), x)
 
 

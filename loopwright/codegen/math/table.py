@@ -18,7 +18,9 @@ from loopwright.codegen.math import (
     rsqrt,
     trigonometric,
 )
+from loopwright.codegen.math.avx512 import has_avx512
 from loopwright.runtime.dtype import DataType
+from loopwright.target.cpu import CpuDescription
 
 # (function, element type) → the body, from arguments of that type with any number of lanes
 BODIES: Final[dict[tuple[str, str], Callable[..., ir.Expr]]] = {
@@ -68,16 +70,29 @@ BODIES: Final[dict[tuple[str, str], Callable[..., ir.Expr]]] = {
     ("encode", "e5m2_float8"): low_precision.encode_e5m2,
 }
 
+# Bodies for vectors of AVX-512, of the same bits as those above; only that a signaling NaN may stay one there.
+BODIES_AVX512: Final[dict[tuple[str, str], Callable[..., ir.Expr]]] = {
+    ("exp", "float32"): exp.exp_float32_avx512,
+    ("exp2", "float32"): exp.exp2_float32_avx512,
+    ("log", "float32"): log.log_float32_avx512,
+    ("sigmoid", "float32"): hyperbolic.sigmoid_float32_avx512,
+}
+
 
 def has_body(name: str, dtype: DataType) -> bool:
     """Whether `name` on values of `dtype` is computed by a body of ours."""
     return (name, str(dtype.element)) in BODIES
 
 
-def expand(name: str, args: Sequence[ir.Expr], source: DataType, target: DataType) -> ir.Expr:
-    """The body of `name` on `args`.
+def expand(
+    name: str, args: Sequence[ir.Expr], source: DataType, target: DataType, cpu: CpuDescription | None = None
+) -> ir.Expr:
+    """The body of `name` on `args`, the best for that CPU; without one, it is plain arithmetic.
 
     `decode` takes the bits of a small float type `source` to float32, and `encode` a float32 to the bits of `target`.
     """
     element = target if name == "encode" else source
-    return BODIES[name, str(element.element)](*args)
+    key = name, str(element.element)
+    if cpu is not None and key in BODIES_AVX512 and has_avx512(source, cpu):
+        return BODIES_AVX512[key](*args)
+    return BODIES[key](*args)

@@ -73,6 +73,7 @@ PRIMITIVES: Final[dict[str, Primitive]] = {
         _row("Vectorize", "loop"),
         _row("Unroll", "loop"),
         _row("Bind", "loop", "thread_axis"),
+        _row("AddThreadLoop", "loop", "thread_axis extent"),
         # moving computation
         _row("ComputeAt", "block loop", "preserve_unit_loops index", takes_marks=True),
         _row("ReverseComputeAt", "block loop", "preserve_unit_loops index", takes_marks=True),
@@ -91,7 +92,7 @@ PRIMITIVES: Final[dict[str, Primitive]] = {
         _row("StorageAlign", "block", "buffer_index axis factor offset"),
         _row("LiftAlloc", "block", "buffer levels"),
         _row("SinkAlloc", "block", "buffer"),
-        _row("Prefetch", "block loop", "buffer distance"),
+        _row("Prefetch", "block loop", "buffer distance levels"),
         # copies by axes, at a loop, of indices; circular and shared buffers
         _row("ReIndex", "block", "buffer", name="reindex"),
         _row("ReindexCacheRead", "block", "read_buffer_index storage_scope index_map"),

@@ -218,7 +218,7 @@ def _divide(step: str, view: View, realize: BlockRealize, loops: Sequence[For], 
     if not found:
         found = subspace_divide(realize.iter_values, domains, inside, realize.predicate)
     if not found:
-        raise TileNotWhole(step, realize, _why_not(realize, domains, inside))
+        raise TileNotWhole(step, realize, *_why_not(realize, domains, inside))
     *pairs, (outside, within) = found
     facts = Analyzer()  # of loops nothing is told, so that those of one iteration stay in the bindings
     parts = []
@@ -239,14 +239,15 @@ def _outer_values(step: str, realize: BlockRealize, axis: IterVar, outer: IterMa
     return Range.from_min_extent(total.base, outer.extent)
 
 
-def _why_not(realize: BlockRealize, domains: Mapping[Var, Range], inside: Sequence[Var]) -> str:
+def _why_not(realize: BlockRealize, domains: Mapping[Var, Range], inside: Sequence[Var]) -> tuple[str, str | None]:
+    """What stands in the way of tiles, and what to do about it where that is plain."""
     names = ", ".join([var.name for var in inside])
     for axis, value in zip(realize.block.iter_vars, realize.iter_values, strict=True):
         if not subspace_divide([value], domains, inside):
             return (
                 f"axis {axis.var.name} = {value} of block {realize.block.name_hint!r} does not divide into tiles over "
                 f"the loops {names}"
-            )
+            ), None
     crossing = [
         str(condition)
         for condition in conjuncts(realize.predicate)
@@ -254,8 +255,9 @@ def _why_not(realize: BlockRealize, domains: Mapping[Var, Range], inside: Sequen
         and uses_var(condition, lambda var: var in domains and var not in inside)
     ]
     if crossing:
-        return f"the guard {crossing[0]} of block {realize.block.name_hint!r} cuts tiles over the loops {names} short"
-    return f"the axes of block {realize.block.name_hint!r} do not divide into tiles over the loops {names}"
+        told = f"the guard {crossing[0]} of block {realize.block.name_hint!r} cuts tiles over the loops {names} short"
+        return told, "split by a factor that divides the extent, or pad it, or keep the last tile apart (tail='peel')"
+    return f"the axes of block {realize.block.name_hint!r} do not divide into tiles over the loops {names}", None
 
 
 def _outer_axes(realize: BlockRealize, cut: _Cut, keep_units: bool) -> tuple[list[IterVar], list[Expr], list[Expr]]:

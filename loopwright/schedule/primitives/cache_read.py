@@ -19,15 +19,80 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from loopwright.ir import Block, BlockRealize, Buffer, BufferLoad, Expr, Rewriter, SeqStmt, Stmt, deep
+from loopwright.ir import (
+    AllocateConst,
+    Block,
+    BlockRealize,
+    Buffer,
+    BufferLoad,
+    DeclBuffer,
+    Expr,
+    Rewriter,
+    SeqStmt,
+    Stmt,
+    deep,
+)
 from loopwright.schedule.buffers import BufferName, check_plain_use, check_scope, find_buffer, fresh_buffer, touches
 from loopwright.schedule.copies import around_copy, cell_copy_nest
 from loopwright.schedule.edits import Edits, child_on, common_path, leaves_of
+from loopwright.schedule.errors import ScheduleError
 from loopwright.schedule.handles import block_key
 from loopwright.schedule.proof import Origins
 from loopwright.schedule.step import BlockResult, Proof, Step
 from loopwright.schedule.view import Path, View
 from loopwright.schedule.windows import loops_within, window_of
+
+
+class NotAConsumer(ScheduleError, ValueError):
+    """`cache_read` and `cache_write` were given a consumer that does not read the buffer, so no read could change.
+
+    The consumers are blocks of the same block around as the one that is named first, and read the buffer themselves.
+
+    For example:
+
+        from loopwright import te, tir
+
+        A = te.placeholder((8,), name="A")
+        B = te.compute((8,), lambda i: A[i] + 1, name="B")
+        C = te.compute((8,), lambda i: B[i] * 2, name="C")
+        sch = tir.Schedule(te.create_prim_func([A, C]))
+        sch.cache_read("B", 0, "local", consumer_blocks=["C"])  # C reads B, not A
+    """
+
+    code = "LW0259"
+    is_tried = False
+
+    def __init__(
+        self,
+        step: str,
+        view: View,
+        given: BlockRealize,
+        buffer: Buffer,
+        scope: BlockRealize,
+        readers: Sequence[BlockRealize],
+    ) -> None:
+        """`readers` are those there are in the block `scope`, where the copy would live."""
+        names, name = [item.block.name_hint for item in readers], given.block.name_hint
+        reads = list(dict.fromkeys([region.buffer.name for region in given.block.reads]))
+        if touches(given.block.reads, buffer):
+            problem = f"block {name!r} is not in block {scope.block.name_hint!r}, where the new buffer would live"
+        else:
+            problem = f"block {name!r} does not read {buffer.name}; it reads {', '.join(reads) or 'nothing'}"
+        inside = "" if scope is view.root else f"in block {scope.block.name_hint!r}, "
+        super().__init__(
+            f"{step}: {problem}",
+            at=given,
+            hint=f"{inside}{buffer.name} is read by {', '.join(names) or 'no other block'}",
+            fields={"block": name, "buffer": buffer.name, "readers": names},
+        )
+
+
+def check_consumers(step: str, view: View, given: Sequence[BlockRealize], buffer: Buffer, scope: BlockRealize) -> None:
+    """Each of the blocks that were listed reads the buffer, and stands in `scope`."""
+    readers = [item for item in view.blocks_below(scope.block.body) if touches(item.block.reads, buffer)]
+    for item in given:
+        if not any(item is other for other in readers):
+            raise NotAConsumer(step, view, item, buffer, scope, readers)
 
 
 def cache_read(
@@ -47,8 +112,10 @@ def cache_read(
     if consumer_blocks is None:
         consumers = [item for item in readers if item is block or not touches(item.block.writes, buffer)]
     else:
-        listed = [item for item in consumer_blocks if any(item is other for other in readers)]
-        consumers = listed if any(item is block for item in listed) else [*listed, block]
+        check_consumers("cache_read", view, consumer_blocks, buffer, scope)
+        consumers = [*consumer_blocks]
+        if not any(item is block for item in consumers):
+            consumers.append(block)
     for item in consumers:
         check_plain_use("cache_read", item, buffer)
 
@@ -91,9 +158,15 @@ def place_before(
             first = min(_position(order, child_on(path, shared)) for path in consumers)
             earlier = [k for k in [_position(order, child_on(path, shared)) for path in writers] if k < first]
             return ((*shared, order[max(earlier)]), True) if earlier else ((*shared, order[first]), False)
-    body = scope.block.body
-    start = body.seq[0] if isinstance(body, SeqStmt) else body
-    return (*view.block_path(block_key(scope.block)), scope.block, start), False
+    path: list[Stmt] = [*view.block_path(block_key(scope.block)), scope.block]
+    start = scope.block.body
+    while isinstance(start, (SeqStmt, AllocateConst, DeclBuffer)):  # constants are declared before anything happens
+        if isinstance(start, SeqStmt):
+            start = start.seq[0]
+        else:
+            path.append(start)
+            start = start.body
+    return (*path, start), False
 
 
 def _position(order: Sequence[Stmt], statement: Stmt) -> int:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from loopwright.ir import BlockRealize, Buffer, DeclBuffer, SeqStmt, substitute
+from loopwright.ir import AllocateConst, BlockRealize, Buffer, DeclBuffer, SeqStmt, substitute
 from loopwright.schedule.buffers import (
     BufferName,
     check_plain_use,
@@ -28,9 +28,9 @@ from loopwright.schedule.buffers import (
 )
 from loopwright.schedule.copies import around_copy, cell_copy_nest
 from loopwright.schedule.edits import Edits, child_on, common_path, leaves_of
-from loopwright.schedule.errors import NotSupported, ScheduleError
+from loopwright.schedule.errors import ScheduleError
 from loopwright.schedule.handles import block_key
-from loopwright.schedule.primitives.cache_read import reading
+from loopwright.schedule.primitives.cache_read import check_consumers, reading
 from loopwright.schedule.proof import Origins
 from loopwright.schedule.step import BlockResult, Proof, Step
 from loopwright.schedule.view import Path, View
@@ -81,12 +81,8 @@ def cache_write(
     others = [item for item in siblings if touches(item.block.writes, buffer)]
     if others:
         raise SeveralWriters(block, buffer, others)
-    listed = [item for item in consumer_blocks or () if touches(item.block.reads, buffer) and item is not block]
-    for item in listed:
-        if not any(item is other for other in siblings):
-            name, inside = item.block.name_hint, scope.block.name_hint
-            problem = f"block {name!r} is not in block {inside!r}, where the new buffer would live"
-            raise NotSupported("cache_write", problem, item, "list blocks of the same block around")
+    listed = [item for item in consumer_blocks or () if item is not block]
+    check_consumers("cache_write", view, listed, buffer, scope)
     for item in (block, *listed):
         check_plain_use("cache_write", item, buffer)
 
@@ -125,6 +121,6 @@ def place_after(view: View, scope: BlockRealize, path: Path, readers: Sequence[P
         shared = common_path([path, *readers])
         if len(shared) >= len(around) and isinstance(shared[-1], SeqStmt):
             return (*shared, child_on(path, shared))
-    while isinstance(path[len(around)], (SeqStmt, DeclBuffer)):
+    while isinstance(path[len(around)], (SeqStmt, AllocateConst, DeclBuffer)):
         around = (*around, path[len(around)])
     return (*around, path[len(around)])

@@ -6,8 +6,9 @@
         with T.block("C"): C[vi] = B[vi] * 2
 
 The block is one store `B[f(v)] = e(v)`, where a cell belongs to one iteration v = f⁻¹(cell), and nobody else writes B:
-a load of `B[g]` is `e(f⁻¹(g))`. Proved: the loads inside `e` see, where they stand now, what they saw before. A block
-that nobody reads is taken out.
+a load of `B[g]` is `e(f⁻¹(g))`. Where iterations of a loop around both use B again, as steps of a scan do, it is the
+reader's own iteration, if that is whose value it reads (`unfolding.py`). Proved: the loads inside `e` see, where they
+stand now, what they saw before. A block that nobody reads is taken out.
 """
 
 from __future__ import annotations
@@ -50,6 +51,7 @@ from loopwright.schedule.inlining import (
 )
 from loopwright.schedule.proof import Origins
 from loopwright.schedule.step import Proof, Step
+from loopwright.schedule.unfolding import unfolded
 from loopwright.schedule.view import Path, View
 from loopwright.transform.purity import is_pure
 
@@ -85,20 +87,28 @@ def compute_inline(view: View, block: BlockRealize) -> Step:
     store = the_store("compute_inline", view, path)
     buffer = store.buffer
     runs = executed("compute_inline", path, ())
+    check_uses("compute_inline", view, block, buffer)
     inverse = inverse_of(store.indices, runs.domain)
+    wide = unfolded(view, block, store, runs.domain) if inverse is None else None
+    if wide is not None:
+        view = View(wide)
+        path = view.block_path(block_key(block.block))
+        store = the_store("compute_inline", view, path)
+        inverse = inverse_of(store.indices, runs.domain)
     if inverse is None:
-        problem = f"writes {buffer.name}[{', '.join([str(index) for index in store.indices])}]"
+        cell = store.indices[len(store.indices) - len(buffer.shape) :]  # without what unfolding added
+        problem = f"writes {buffer.name}[{', '.join([str(index) for index in cell])}]"
         problem += ", where one cell may belong to several iterations"
         raise NotInlinable("compute_inline", block, problem)
-    check_uses("compute_inline", view, block, buffer)
 
     without = view.replaced(path, None)
     rewriter = _Inline(block.block, store, inverse, None if _covers(store, runs) else runs)
     body = rewriter.run(without.body)
     if rewriter.outside is not None:
         load, consumer = rewriter.outside
+        read = load if wide is None else buffer.name
         problem = (
-            f"does not write all of {buffer.name}, and block {consumer!r} may read {load} where it was not written"
+            f"does not write all of {buffer.name}, and block {consumer!r} may read {read} where it was not written"
         )
         raise NotInlinable("compute_inline", block, problem)
     added = {load.buffer: None for load in loads_in_order(store.value)}

@@ -33,8 +33,8 @@ def fuse(view: View, loops: Sequence[For], preserve_unit_iters: bool = True) -> 
         check_plain("fuse", loop)
     for outer, inner in pairwise(loops):
         if outer.body is not inner:
-            names = f"{inner.loop_var.name} is not the only statement in loop {outer.loop_var.name}"
-            raise NotSupported("fuse", names, outer, "fuse loops that stand directly in one another, outermost first")
+            hint = "fuse loops that stand directly in one another, outermost first"
+            raise NotSupported("fuse", _why_apart(view, outer, inner), outer, hint)
         outer_var = outer.loop_var
         if uses_var(inner.extent, lambda var, outer_var=outer_var: var is outer_var):  # type: ignore[misc]
             problem = f"the extent of loop {inner.loop_var.name} depends on {outer_var.name}"
@@ -59,6 +59,22 @@ def fuse(view: View, loops: Sequence[For], preserve_unit_iters: bool = True) -> 
     buffers = met_by_inits(loops[0])
     proof = Proof.VALUES if buffers else Proof.ORDER_KEPT
     return Step(after, proof, results=[LoopResult(fused)], at=loops[0], buffers=buffers)
+
+
+def _why_apart(view: View, outer: For, inner: For) -> str:
+    """Why `inner` does not stand directly in `outer`."""
+    one, other = outer.loop_var.name, inner.loop_var.name
+    around = [loop.loop_var for loop in view.all_loops_above(view.loop_path(outer.loop_var))]
+    if inner.loop_var in around[:-1]:
+        return f"loop {other} stands outside {one}, not inside it"
+    path = view.loop_path(inner.loop_var)
+    if outer not in path:
+        return f"loop {other} is in another nest than {one}"
+    between = path[path.index(outer) + 1 : -1]
+    loops = [statement.loop_var.name for statement in between if isinstance(statement, For)]
+    if len(loops) == len(between):
+        return f"loop {', '.join(loops)} stands between {one} and {other}"
+    return f"{other} is not the only statement in loop {one}"
 
 
 def _check_empty(view: View, loops: Sequence[For]) -> None:

@@ -25,7 +25,7 @@ def reorder(view: View, ordered_loops: Sequence[For]) -> Step:
     wanted = list(ordered_loops)
     if len({loop.loop_var for loop in wanted}) != len(wanted):
         names = ", ".join(loop.loop_var.name for loop in wanted)
-        raise BadStepArgument("reorder", f"a loop is named twice among {names}")
+        raise BadStepArgument("reorder", f"a loop is named twice among {names}", hint="name each loop once")
     if not wanted:
         raise BadStepArgument("reorder", "no loops are given")
     chain = _chain(view, wanted)
@@ -50,7 +50,11 @@ def _chain(view: View, wanted: Sequence[For]) -> list[For]:
     longest = max(paths, key=len)
     for loop in wanted:
         if not any(statement is loop for statement in longest):
-            raise NotSupported("reorder", f"loop {loop.loop_var.name} is not in one nest with the others", loop)
+            problem = f"loop {loop.loop_var.name} is not in one nest with the others"
+            blocks = [realize.block for realize in view.blocks_below(longest[-1])]
+            names = ", ".join([item.loop_var.name for item in view.all_loops_above(longest)])
+            hint = f"name loops of one nest: those around block {blocks[0].name_hint} are {names}" if blocks else None
+            raise NotSupported("reorder", problem, loop, hint)
     start = min(len(path) for path in paths) - 1
     chain = longest[start:]
     for outer, inner in pairwise(chain):

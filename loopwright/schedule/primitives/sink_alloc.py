@@ -12,13 +12,13 @@ all uses across whose iterations no value flows: that is proved, place by place.
 
 from __future__ import annotations
 
-from loopwright.analysis.reduction_init import write_inits
 from loopwright.ir import Allocate, BlockRealize, Buffer, DeclBuffer, For, PrimFunc, SeqStmt, Stmt
-from loopwright.ir.verifier import verify_well_formed
+from loopwright.ir.verifier import NotWellFormed
 from loopwright.schedule.buffers import BufferName, Home, allocate, find_buffer, home_of, uses_of
 from loopwright.schedule.edits import Edits, common_path
 from loopwright.schedule.errors import ScheduleError
 from loopwright.schedule.proof import find_mismatch
+from loopwright.schedule.scopes import verify_inits
 from loopwright.schedule.step import Proof, Step
 from loopwright.schedule.view import Path, View
 
@@ -57,7 +57,9 @@ def sink_alloc(view: View, block: BlockRealize, buffer: BufferName) -> Step:
     innermost_first = list(reversed(places))
     for place in innermost_first:
         after = allocated_in(view, home, chosen, shared, place)
-        if not verify_well_formed(after.with_(body=write_inits(after.body)), assert_mode=False):
+        try:
+            verify_inits(after)
+        except NotWellFormed:
             continue  # the start value of a reduction is written outside
         if find_mismatch(view.function, after, buffers=[chosen]) is None:
             return Step(after, Proof.VALUES, at=block, buffers=[chosen])

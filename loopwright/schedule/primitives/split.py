@@ -144,9 +144,14 @@ def _extents(view: View, loop: For, factors: Sequence[int | str | None]) -> list
     """How often each new loop runs."""
     shown = list(factors)
     if sum(factor is None for factor in factors) > 1:
-        raise BadStepArgument("split", f"factors {shown} leave more than one to be inferred", loop)
-    if not factors or any([_is_no_factor(factor) for factor in factors]):
-        raise BadStepArgument("split", f"factors {shown} are not all whole numbers of at least 1", loop)
+        hint = "give None for one factor at most: it becomes the extent, divided by the others"
+        raise BadStepArgument("split", f"factors {shown} leave more than one to be inferred", loop, hint)
+    wrong = [factor for factor in factors if _is_no_factor(factor)]
+    if not factors or wrong:
+        hint = "a factor says how often its loop runs: at least once; None has one of them inferred"
+        if wrong and isinstance(wrong[0], float):
+            hint = f"{wrong[0]} is a float: divide whole numbers with //"
+        raise BadStepArgument("split", f"factors {shown} are not all whole numbers of at least 1", loop, hint)
     dtype = loop.loop_var.dtype
     if any([isinstance(factor, str) for factor in factors]):
         known = _symbolic(view, loop, factors)

@@ -57,7 +57,7 @@ class IntrinsicMismatch(ScheduleError):
             f"{step}: block {block.name_hint!r} is not what {name!r} describes: {found}",
             at=block,
             hint=found.hint,
-            fields={"intrinsic": name, "block": block.name_hint, "differs": found.what},
+            fields={"intrinsic": name, "block": block.name_hint, "differs": found.what, **found.facts},
         )
 
 

@@ -83,10 +83,11 @@ class AxisGone(TeScheduleError):
     def __init__(
         self, step: str, stage: str, axis: str, done: str, parts: list[str], line: SourceLine | None, leaves: list[str]
     ) -> None:
-        where = f" at {line}" if line is not None else ""
+        """`done` says what became of the axis; `parts` are the loops that stand for it, `leaves` all of the stage."""
+        choice = f"{', '.join(parts[:-1])} or {parts[-1]}" if len(parts) > 1 else parts[0]
         super().__init__(
-            f"{step}: axis {axis} of {stage} is no loop any more: it was {done} into {' and '.join(parts)}{where}",
-            hint=f"use {' or '.join(parts)}; the loops of {stage} are now {', '.join(leaves)}",
+            f"{step}: axis {axis} of {stage} is no loop any more: it was {done}",
+            hint=f"use {choice}; the loops of {stage} are now {', '.join(leaves)}",
             fields={"stage": stage, "axis": axis, "parts": parts, "line": None if line is None else line.line},
         )
 

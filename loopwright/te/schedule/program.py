@@ -37,6 +37,7 @@ from loopwright.te.schedule.graph import BodyRewriter, replace_inputs, rewrite_b
 from loopwright.te.schedule.layouts import Relaid, relaid_op
 from loopwright.te.schedule.schedule import Schedule
 from loopwright.te.schedule.stage import GROUP_ROOT, SCOPE, Stage, root_axes
+from loopwright.te.schedule.thread_loops import check_stored
 from loopwright.te.tensor import Tensor, dim_text
 from loopwright.te.tensor_compute import TensorComputeOp
 
@@ -257,10 +258,21 @@ class _Making(FunctionInMaking):
         roots = {axis: axis.var for axis in root_axes(stage.op)}
         values = leaves_from_roots(roots, stage.relations, stage.sizes())
         known: dict[Var, Expr] = {axis.var: value for axis, value in values.items() if axis not in roots}
+        turns: dict[Var, Expr] = {}
         for axis, attr in stage.iter_var_attrs.items():
-            if attr.bind_thread is not None and axis in values:
-                known[attr.bind_thread.var] = values[axis]
-        return substitute(stage.store_predicate, known)
+            if attr.bind_thread is None or axis not in stage.leaf_iter_vars:
+                continue
+            thread = attr.bind_thread.var
+            if axis.iter_type is IterType.CommReduce:
+                known.pop(axis.var, None)
+                turns.update({thread: thread, axis.var: thread})
+            elif axis in values:
+                known[thread] = values[axis]
+        if not turns:
+            return substitute(stage.store_predicate, known)
+        condition = substitute(substitute(stage.store_predicate, known), turns)
+        check_stored(stage, condition)
+        return None  # who stores the result changes nothing: it is one for all threads
 
 
 def inferred_scope(stage: Stage) -> str:

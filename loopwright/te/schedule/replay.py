@@ -1,8 +1,8 @@
 """replay: the wishes of a te schedule as steps of the schedule engine, each proved, each in the trace.
 
 First the inlined stages go; then, from the outputs to the inputs, each stage moves to the place it was given and gets
-the loops it was given there; last, loops get their kinds. So an axis means a loop of the stage where it stands, and a
-split applies to the part of the axis that is computed there.
+the loops it was given there, those on threads at once; last, loops get their other kinds. So an axis means a loop of
+the stage where it stands, and a split applies to the part of the axis that is computed there.
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from loopwright.arith import Analyzer
-from loopwright.ir import Buffer, Expr, For, IntImm, IterType, IterVar, Var
+from loopwright.ir import Buffer, Expr, For, IntImm, IterType, IterVar
 from loopwright.runtime.errors import NotBuilt, SourceLine
 from loopwright.schedule import BlockRV, LoopRV, ScheduleError
 from loopwright.schedule import Schedule as Engine
@@ -26,10 +25,11 @@ from loopwright.te.schedule.axis_algebra import split_sizes
 from loopwright.te.schedule.errors import CannotAttach, CannotBind, CannotMark, TeScheduleError
 from loopwright.te.schedule.normalize import current_axis
 from loopwright.te.schedule.program import Program, has_whole_reader, make_program
-from loopwright.te.schedule.relations import Fuse, IterVarAttr, Rebase, Singleton, Split, Transform, parts_of
+from loopwright.te.schedule.relations import Fuse, Rebase, Singleton, Split, Transform, parts_of
 from loopwright.te.schedule.schedule import Schedule
 from loopwright.te.schedule.stage import INLINE, INLINED_ALREADY, SCOPE, Stage, root_axes
 from loopwright.te.schedule.tensor_intrin import TensorIntrin
+from loopwright.te.schedule.thread_loops import ThreadLoops
 from loopwright.te.tensor import Tensor, dim_text
 from loopwright.te.tensor_compute import TensorComputeOp
 
@@ -66,6 +66,7 @@ class _Replay:
         self.sch, self.program = sch, program
         self.engine = Engine(program.function)
         self.nests: dict[Stage, list[Nest]] = {}
+        self.threads = ThreadLoops(self.engine)
 
     def run(self) -> Replayed:
         computed = [stage for stage in self.sch.stages if not isinstance(stage.op, PlaceholderOp)]
@@ -78,6 +79,10 @@ class _Replay:
             self.place(stage)
             for nest in self.nests[stage]:
                 self.shape(stage, nest)
+                self.bind(stage, nest)
+        for stage in placed:
+            if isinstance(stage.op, ScanOp) and stage.env_threads_:
+                self.launch(stage, stage.op)
         for stage in placed:
             for nest in self.nests[stage]:
                 self.prepare(stage, nest)
@@ -89,7 +94,6 @@ class _Replay:
         for stage in placed:
             for nest in self.nests[stage]:
                 self.mark(stage, nest)
-        self.check_threads(placed)
         return Replayed(self.engine, self.program, self.nests)
 
     def blocks_of(self, stage: Stage) -> list[Any]:
@@ -108,6 +112,7 @@ class _Replay:
             yield
         except ScheduleError as error:
             error.refusal = None  # what it would suggest are steps of another surface
+            error.legend = self.legend()
             if line is not None:
                 error.user_line = line
             raise
@@ -115,6 +120,15 @@ class _Replay:
             if line is not None:
                 error.user_line = line
             raise
+
+    def legend(self) -> dict[str, str]:
+        """What the user calls the loops of the program whose names differ from those of their axes."""
+        told: dict[str, list[str]] = {}
+        for stage, nests in self.nests.items():
+            for axis, loop in [item for nest in nests for item in nest.loops.items()]:
+                told.setdefault(loop.name, []).append(f"{axis.var.name} of {stage.name}")
+        names = {name: list(dict.fromkeys(axes)) for name, axes in told.items()}
+        return {name: " or ".join(axes) for name, axes in names.items() if not axes[0].startswith(f"{name} ")}
 
     # --- places ---------------------------------------------------------------------------------------------------
 
@@ -135,7 +149,7 @@ class _Replay:
                 loop = self.loop_at(stage, parent, axis)
                 self.engine.compute_at(nest.block, loop, preserve_unit_loops=True)
                 realize = self.engine.get(nest.block)
-                own = self.engine.get_loops(nest.block)[-len(realize.iter_vars) :]  # type: ignore[union-attr]
+                own = self.engine.get_loops(nest.block)[-len(realize.iter_vars) :]
                 self.name_loops(nest, root_of(self.program.ops[stage]), own)
 
     def loop_at(self, stage: Stage, parent: Stage, axis: IterVar) -> LoopRV:
@@ -363,9 +377,6 @@ class _Replay:
             attr, loop = stage.iter_var_attrs.get(axis), nest.loops.get(axis)
             if attr is None or loop is None:
                 continue
-            if attr.bind_thread is not None:
-                with self.asked_at(attr.lines.get("bind")):
-                    self.bind(stage, axis, loop, attr)
             if attr.iter_type in _NOTES:
                 with self.asked_at(attr.lines.get("kind")):
                     self.check_constant(stage, axis, loop, attr.iter_type)
@@ -383,51 +394,29 @@ class _Replay:
                 hint=f"split it with a factor, and {step} the inner loop",
             )
 
-    def bind(self, stage: Stage, axis: IterVar, loop: LoopRV, attr: IterVarAttr) -> None:
-        thread = attr.bind_thread
-        assert thread is not None
-        extent = self.extent(loop)
-        if axis.iter_type is IterType.CommReduce:
-            raise NotBuilt(
-                f"a reduction across threads ({axis.var.name} of {stage.name} bound to {thread.thread_tag})",
-                "factor the axis out with rfactor, and reduce the partial results in a stage of their own",
-            )
-        if thread.dom is not None and not Analyzer().can_prove_equal(thread.dom.extent, extent):
-            raise CannotBind(
-                f"bind: {axis.var.name} of {stage.name} runs {dim_text(extent)} times, and there are "
-                f"{dim_text(thread.dom.extent)} threads {thread.thread_tag}",
-                hint=f"split the axis with nparts={dim_text(thread.dom.extent)}, and bind the outer loop",
-            )
-        self.engine.bind(loop, thread.thread_tag)
+    # --- threads --------------------------------------------------------------------------------------------------
 
-    def check_threads(self, stages: Sequence[Stage]) -> None:
-        """Loops on the same threads run as often, within one nest."""
-        facts = Analyzer()
-        seen: dict[tuple[Var, str], tuple[str, Expr]] = {}
-        for stage in stages:
-            for nest in self.nests[stage]:
-                for axis, loop in nest.loops.items():
-                    attr = stage.iter_var_attrs.get(axis)
-                    if attr is None or attr.bind_thread is None:
-                        continue
-                    tag, extent = attr.bind_thread.thread_tag, self.extent(loop)
-                    around = self.engine.view().loops_to(loop.var)
-                    if any([_runs_on(outer, tag) for outer in around[:-1]]):
-                        raise NotBuilt(
-                            f"threads {tag} that work together inside threads {tag} ({axis.var.name} of {stage.name})",
-                            "compute the stage outside of those threads, or let each thread compute its own part",
-                        )
-                    kernel = around[0].loop_var
-                    name = f"{axis.var.name} of {stage.name}"
-                    other, before = seen.setdefault((kernel, tag), (name, extent))
-                    if not facts.can_prove_equal(before, extent):
-                        with self.asked_at(attr.lines.get("bind")):
-                            raise CannotBind(
-                                f"bind: {name} runs {dim_text(extent)} times and {other} {dim_text(before)} times, but "
-                                f"both are bound to {tag}",
-                                why="one thread axis has one size in all that runs on it together",
-                                hint=f"split one of them, so that both run {dim_text(before)} times",
-                            )
+    def bind(self, stage: Stage, nest: Nest) -> None:
+        """Put loops on threads, before anything moves under them: what threads share is then computed for all."""
+        for axis in stage.leaf_iter_vars:
+            attr, loop = stage.iter_var_attrs.get(axis), nest.loops.get(axis)
+            if attr is not None and attr.bind_thread is not None and loop is not None:
+                with self.asked_at(attr.lines.get("bind")):
+                    self.threads.bind(stage, axis, loop, attr.bind_thread)
+
+    def launch(self, stage: Stage, op: ScanOp) -> None:
+        """Threads run all steps of a scan together, those of `env_threads` outermost first."""
+        with self.asked_at(stage.env_line):
+            update = self.sch[op.update[0]]
+            if update not in self.nests or not self.nests[update]:
+                raise CannotBind(
+                    f"env_threads: no loops of their own compute the steps of {stage.name}",
+                    hint="give the threads to a scan whose update is a te.compute",
+                )
+            nest = self.nests[update][-1]
+            time = self.engine.get_loops(nest.block)[-len(nest.loops) - 1]
+            for thread in reversed(stage.env_threads_):
+                time = self.threads.launch(stage, time, thread)
 
 
 def attach_of(stage: Stage) -> tuple[Stage, IterVar, SourceLine | None] | None:
@@ -458,10 +447,6 @@ def root_of(op: Any) -> Sequence[IterVar]:
 
 def _axes_in(what: Split | Fuse | Singleton | tuple[IterVar, ...]) -> tuple[IterVar, ...]:
     return what if isinstance(what, tuple) else parts_of(what)[0]
-
-
-def _runs_on(loop: For, tag: str) -> bool:
-    return loop.thread_binding is not None and loop.thread_binding.thread_tag == tag
 
 
 def _is_one(extent: Expr) -> bool:

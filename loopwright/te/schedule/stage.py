@@ -75,6 +75,7 @@ class Stage:
         self.attach_line: SourceLine | None = None
         self.inline_line: SourceLine | None = None
         self.env_threads_: tuple[IterVar, ...] = ()
+        self.env_line: SourceLine | None = None
         self.is_double_buffered = False
         self.is_rolling = False
         self.store_predicate: Expr | None = None
@@ -316,6 +317,12 @@ class Stage:
             raise CannotAttach(
                 f"compute_at: {parent!r} is no stage", hint="give s[consumer] first, then one of its loops"
             )
+        if parent.schedule is not self.schedule:
+            raise CannotAttach(
+                f"compute_at: the stage of {parent.name} that is given belongs to another schedule than that of "
+                f"{self.name}",
+                hint=f"take both stages from one schedule: s[{self.name}].compute_at(s[{parent.name}], …)",
+            )
         self._check_movable("compute_at")
         if parent is self:
             raise CannotAttach(f"compute_at: {self.name} cannot be computed inside itself", hint="give its consumer")
@@ -435,7 +442,7 @@ class Stage:
         for thread in given:
             if not isinstance(thread, IterVar) or thread.iter_type is not IterType.ThreadIndex:
                 raise CannotBind(f"env_threads: {thread!r} is no thread axis", hint='use te.thread_axis("threadIdx.x")')
-        self.env_threads_ = tuple(given)
+        self.env_threads_, self.env_line = tuple(given), caller()
         self._record("env_threads", given)
 
     def set_store_predicate(self, predicate: Any) -> None:
@@ -463,7 +470,10 @@ class Stage:
                 size = None
             if size is not None and size.dtype.is_int and not (isinstance(size, IntImm) and size.value < 1):
                 return size
-        raise BadSplit(f"{step}: {name} is {given!r}", hint="give a whole number of at least 1")
+        hint = "give a whole number of at least 1"
+        if isinstance(given, float):
+            hint = f"{given} is a float: divide whole numbers with //"
+        raise BadSplit(f"{step}: {name} is {given!r}", hint=hint)
 
     def _leaf(self, step: str, axis: Any) -> IterVar:
         """`axis`, when it is a loop of the stage now."""
@@ -473,14 +483,28 @@ class Stage:
             owner = self.schedule.owner_of(axis) if isinstance(axis, IterVar) else None
             name = None if owner is None or owner is self else owner.name
             raise ForeignAxis(step, self.name, axis, self.leaf_names(), name)
+        told, parts, line = self._fate(axis)
+        raise AxisGone(step, self.name, axis.var.name, told, [part.var.name for part in parts], line, self.leaf_names())
+
+    def _fate(self, axis: IterVar) -> tuple[str, list[IterVar], SourceLine | None]:
+        """What became of an axis, in words; the loops that stand for it now; where that was asked for."""
         relation, line = next(
             (relation, line)
             for relation, line in zip(self.relations, self._relation_lines, strict=True)
             if axis in parts_of(relation)[0]
         )
-        made = [part.var.name for part in parts_of(relation)[1]]
+        made = parts_of(relation)[1]
         done = "split" if isinstance(relation, Split) else "fused" if isinstance(relation, Fuse) else "laid out"
-        raise AxisGone(step, self.name, axis.var.name, done, made, line, self.leaf_names())
+        told = f"{done} into {' and '.join([part.var.name for part in made])}" + (f" at {line}" if line else "")
+        parts: list[IterVar] = []
+        for part in made:
+            if part in self.leaf_iter_vars:
+                parts.append(part)
+            else:
+                later, below, _ = self._fate(part)
+                told += f", and {part.var.name} was {later}"
+                parts += below
+        return told, list(dict.fromkeys(parts)), line
 
     @property
     def _relation_lines(self) -> list[SourceLine | None]:

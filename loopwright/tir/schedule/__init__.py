@@ -1,5 +1,5 @@
 """`tir.schedule`: schedules of programs with blocks."""
 
 from loopwright.schedule import *  # noqa: F403
-from loopwright.schedule import Schedule, ScheduleError, analysis, testing
+from loopwright.schedule import Schedule, ScheduleError, analysis, testing, transform
 from loopwright.schedule.state import BlockScope, CachedFlags, Dependency, DepKind, ScheduleState, StmtSRef

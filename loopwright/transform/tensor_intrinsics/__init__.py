@@ -5,7 +5,7 @@ puts the instructions in when a program is lowered. Those of the machines we kno
 `x86_amx.py`, `neon.py`; `check.py` tries them on numbers. Start with `x86_vnni.py`.
 """
 
-from loopwright.transform.tensor_intrinsics.match import Differs, Match, match_intrinsic
+from loopwright.transform.tensor_intrinsics.match import Differs, Match, Pairing, match_intrinsic, pair_accesses
 from loopwright.transform.tensor_intrinsics.registry import (
     BadIntrinsic,
     IntrinsicExists,
@@ -19,8 +19,10 @@ __all__ = [
     "Differs",
     "IntrinsicExists",
     "Match",
+    "Pairing",
     "TensorIntrin",
     "UnknownIntrinsic",
     "built_in_names",
     "match_intrinsic",
+    "pair_accesses",
 ]

@@ -13,7 +13,7 @@ they were split or fused, nor the layout of the buffers around the tile.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Final, NamedTuple
 
@@ -24,6 +24,7 @@ from loopwright.ir import (
     Add,
     BinaryExpr,
     Block,
+    BlockRealize,
     Buffer,
     BufferLoad,
     BufferRegion,
@@ -63,9 +64,9 @@ class Match(NamedTuple):
 class Differs(Exception):
     """A block and a description differ in `what`: "access", "extent", "dtype", "expression", "init" or "structure"."""
 
-    def __init__(self, what: str, problem: str, hint: str | None = None) -> None:
+    def __init__(self, what: str, problem: str, hint: str | None = None, **facts: object) -> None:
         super().__init__(problem)
-        self.what, self.hint = what, hint
+        self.what, self.hint, self.facts = what, hint, facts
 
 
 @deep
@@ -75,22 +76,49 @@ def match_intrinsic(block: Block, intrin: TensorIntrin) -> Match:
         nest = nest_of(block.body)
     except NotANest as problem:
         raise Differs("structure", f"it {problem}") from None
-    # Which operands are swapped, the fewest first; of what differs, the attempt that came furthest tells.
-    free = [node for store in intrin.pattern.stores for node in _commuting(store.value)][:_MOST_SWAPS]
+    # Of what differs, the attempt that came furthest tells.
     closest: tuple[int, Differs] | None = None
-    for count in range(len(free) + 1):
-        for swapped in combinations(free, count):
-            attempt = _Matching(block, nest, intrin, swapped)
-            try:
-                return attempt.match()
-            except Differs as found:
-                if closest is None or attempt.agreed > closest[0]:
-                    closest = attempt.agreed, found
+    for swapped in _swaps(intrin):
+        attempt = _Matching(block, nest, intrin, swapped)
+        try:
+            return attempt.match()
+        except Differs as found:
+            if closest is None or attempt.agreed > closest[0]:
+                closest = attempt.agreed, found
     assert closest is not None
     raise closest[1]
 
 
+class Pairing(NamedTuple):
+    """A nest that computes the expression of a description, whatever its loops: who stands for whom."""
+
+    buffers: Mapping[Buffer, Buffer]  # of the description: here
+    accesses: Sequence[tuple[BufferLoad | BufferStore, BufferLoad | BufferStore]]  # of the description, here
+
+
+@deep
+def pair_accesses(nest: Nest, intrin: TensorIntrin) -> Pairing | None:
+    """How the accesses of a nest stand for those of a description; None where it computes something else."""
+    root = intrin.desc.body
+    assert isinstance(root, BlockRealize)
+    for swapped in _swaps(intrin):
+        attempt = _Matching(root.block, nest, intrin, swapped)
+        try:
+            attempt.pair()
+            return Pairing(attempt.buffers, attempt.pairs)
+        except Differs:
+            continue
+    return None
+
+
 _MOST_SWAPS: Final = 6  # operations whose operands are tried in both orders
+
+
+def _swaps(intrin: TensorIntrin) -> Iterator[Sequence[Expr]]:
+    """Which operands of the description to take the other way round, the fewest first."""
+    free = [node for store in intrin.pattern.stores for node in _commuting(store.value)][:_MOST_SWAPS]
+    for count in range(len(free) + 1):
+        yield from combinations(free, count)
 
 
 def _commuting(expr: Expr) -> list[Expr]:
@@ -126,13 +154,7 @@ class _Matching:
 
     def match(self) -> Match:
         self._check_start()
-        if len(self.nest.stores) != len(self.pattern.stores):
-            mine, wanted = len(self.nest.stores), len(self.pattern.stores)
-            raise Differs("structure", f"it has {mine} stores, the description {wanted}")
-        for desc, here in zip(self.pattern.stores, self.nest.stores, strict=True):
-            self._same_buffer(desc, here)
-            self._same(desc.value, here.value)
-            self.pairs.append(_Pair(desc, here))
+        self.pair()
         if self.pattern.init:
             self._check_init()
         self.agreed += 1
@@ -143,6 +165,16 @@ class _Matching:
         regions = [self._region(buffer, origins[buffer]) for buffer in self.intrin.parameters]
         self._check_strides(regions)
         return Match(regions, bool(self.pattern.init))
+
+    def pair(self) -> None:
+        """The stores, and the loads in their values, pair up."""
+        if len(self.nest.stores) != len(self.pattern.stores):
+            mine, wanted = len(self.nest.stores), len(self.pattern.stores)
+            raise Differs("structure", f"it has {mine} stores, the description {wanted}")
+        for desc, here in zip(self.pattern.stores, self.nest.stores, strict=True):
+            self._same_buffer(desc, here)
+            self._same(desc.value, here.value)
+            self.pairs.append(_Pair(desc, here))
 
     # --- the start value ------------------------------------------------------------------------------------------
 
@@ -266,7 +298,8 @@ class _Matching:
                 raise Differs("extent", told, "name a loop further out, so that the tile holds that loop as well")
             if mine != wanted:
                 told = f"loop {var.name} of the description has extent {wanted}, here {_text(value)} has {mine}"
-                raise Differs("extent", told, f"split the loops so that {_text(value)} runs over {wanted} values")
+                name = value.name if isinstance(value, Var) else None
+                raise Differs("extent", told, _extent_hint(value, mine, wanted), wanted=wanted, found=mine, loop=name)
         domains = {loop.loop_var: Range.from_min_extent(loop.min, loop.extent) for loop in self.nest.loops}
         units = {loop.loop_var for loop in self.nest.loops if self.nest.extent(loop.loop_var) == 1}
         asked = [value for var, value in solution.items() if self.pattern.extent(var) != 1]
@@ -275,7 +308,8 @@ class _Matching:
         if left:
             count = self.nest.extent(left[0])
             told = f"loop {left[0].name} has {count} iterations, which the description does not have"
-            raise Differs("extent", told)
+            hint = f"reorder {left[0].name} outwards, so that the tile does not hold it"
+            raise Differs("extent", told, hint)
         simplified = [self.facts.simplify(value) for value in asked]
         if asked and not detect_iter_map(simplified, used, check_level="bijective").indices:
             told = f"{', '.join([_text(value) for value in asked])} do not count each iteration once"
@@ -364,6 +398,16 @@ class _Matching:
 
 def _uses(expr: Expr, var: Var) -> bool:
     return uses_var(expr, lambda used: used is var)
+
+
+def _extent_hint(value: Expr, mine: int, wanted: int) -> str:
+    """How to come from a loop over `mine` values to one over `wanted`."""
+    if mine < wanted:
+        return f"{_text(value)} needs {wanted} values: make its axis longer, or choose an intrinsic for {mine}"
+    if not isinstance(value, Var):
+        return f"split the loops so that {_text(value)} runs over {wanted} values"
+    told = f"split {_text(value)} into [None, {wanted}], and have the tile hold its inner part only"
+    return told if mine % wanted == 0 else f"{told}; {mine} is no multiple of {wanted}, so pad it first"
 
 
 def _operands(expr: Expr) -> list[Expr]:

@@ -97,6 +97,20 @@ class BadIntrinsic(LoopwrightError, ValueError):
         super().__init__(f"tensor intrinsic {name!r}: {problem}", at=at, hint=hint, fields={"name": name})
 
 
+# Square tiles that fit in registers, of rows that lie in the last but one dimension of a buffer or further out:
+# {name: (rows, dimensions between, type)}.
+TRANSPOSES: Final = {
+    f"transpose_{size}{'x1' * between}x{size}_{dtype}": (size, between, dtype)
+    for sizes, dtypes in (
+        ((8, 16), ("int8", "uint8", "int16", "uint16", "float16", "bfloat16")),
+        ((4, 8, 16), ("int32", "uint32", "float32")),
+        ((2, 4, 8), ("int64", "uint64", "float64")),
+    )
+    for between in range(3)
+    for size in sizes
+    for dtype in dtypes
+}
+
 # Where the intrinsics of the machines we know are declared; read when one of them is first asked for.
 _BUILT_IN: Final = {
     "dot_16x4_vnni": "x86_vnni",
@@ -109,6 +123,7 @@ _BUILT_IN: Final = {
     "interleave_4x16_int8": "interleave",
     "interleave_4x4_int8": "interleave",
     "interleave_2x16_bfloat16": "interleave",
+    **dict.fromkeys(TRANSPOSES, "transpose"),
 }
 
 
@@ -145,13 +160,24 @@ class TensorIntrin:
         return made
 
     @staticmethod
+    def described(desc: PrimFunc) -> TensorIntrin:
+        """What `desc` describes, under no name: to ask whether programs hold it."""
+        parameters = _parameters("desc", "desc", desc)
+        try:
+            pattern = nest_of(desc.body)
+            check_pattern(pattern, parameters)
+        except NotANest as problem:
+            raise BadIntrinsic("desc", f"the description {problem}", problem.at or desc.body) from None
+        return TensorIntrin("desc", desc, desc, pattern)
+
+    @staticmethod
     def get(name: str, allow_missing: bool = False) -> TensorIntrin | None:
         """The intrinsic of that name; of an unknown one None with `allow_missing`, else an error."""
         if name not in TensorIntrin.known and name in _BUILT_IN and not _is_loading(name):
-            load_built_in(_BUILT_IN[name])
+            load_built_in(_BUILT_IN[name], name)
         found = TensorIntrin.known.get(name)
         if found is None and not allow_missing:
-            raise UnknownIntrinsic(name, [*TensorIntrin.known, *_BUILT_IN])
+            raise UnknownIntrinsic(name, list({**TensorIntrin.known, **_BUILT_IN}))
         return found
 
     @property
@@ -167,10 +193,14 @@ def _is_loading(name: str) -> bool:
     return _BUILT_IN[name] in _loading
 
 
-def load_built_in(file: str) -> None:
-    """Read the file that declares intrinsics of a machine."""
+def load_built_in(file: str, name: str = "") -> None:
+    """Read the file that declares intrinsics of a machine; one that has very many declares the one asked for."""
     _loading.add(file)
-    importlib.import_module(f"loopwright.transform.tensor_intrinsics.{file}").register()
+    module = importlib.import_module(f"loopwright.transform.tensor_intrinsics.{file}")
+    if name in TRANSPOSES:
+        module.register(name)
+    else:
+        module.register()
     _loading.discard(file)
 
 

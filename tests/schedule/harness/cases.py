@@ -214,6 +214,12 @@ def _binds(places: Places) -> Iterator[Move]:
             yield move("Bind", loop=ref, thread_axis=axis)
 
 
+def _thread_loops(places: Places) -> Iterator[Move]:
+    for ref, loop in places.loops:
+        for extent in sorted({1, 2, int(getattr(loop.extent, "value", 2)) or 1}):
+            yield move("AddThreadLoop", loop=ref, thread_axis="threadIdx.x", extent=extent)
+
+
 def _attachments(kind: str) -> Callable[[Places], Iterator[Move]]:
     def attachments(places: Places) -> Iterator[Move]:
         for block, _ in places.blocks:
@@ -553,6 +559,7 @@ GENERATORS: Mapping[str, Callable[[Places], Iterator[Move]]] = {
     "Vectorize": _kind("Vectorize"),
     "Unroll": _kind("Unroll"),
     "Bind": _binds,
+    "AddThreadLoop": _thread_loops,
     "ComputeAt": _attachments("ComputeAt"),
     "ReverseComputeAt": _attachments("ReverseComputeAt"),
     "ComputeInline": _blocks("ComputeInline"),

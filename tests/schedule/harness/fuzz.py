@@ -44,6 +44,7 @@ STEPS = 8
 
 # Steps that say little about values come up less often; threads are not run on this machine.
 _WEIGHTS = {"Annotate": 0.2, "Unannotate": 0.2, "AddUnitLoop": 0.4, "Unroll": 0.5, "StorageAlign": 0.4, "Bind": 0.0}
+_WEIGHTS |= {"AddThreadLoop": 0.0}
 _WEIGHTS |= {"UnsafeSetDType": 0.0, "UnsafeHideBufferAccess": 0.0, "PadEinsum": 0.0, "SetAxisSeparator": 0.2}
 
 

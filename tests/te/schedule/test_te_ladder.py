@@ -29,6 +29,10 @@ def stages(s):
     return {stage.op.name: stage for stage in s.stages}
 
 
+def unscheduled(s):
+    pass
+
+
 def reorder(s):
     for name in ("D", "F"):
         stage = stages(s)[name]
@@ -92,7 +96,19 @@ def vectorize_and_parallel(s):
     found["F"].parallel(rows)
 
 
-RUNGS = [reorder, tile_the_reduce_axis, tile_all, merge_exp_into_the_tile, merge_the_m_loops, vectorize_and_parallel]
+RUNGS = [
+    unscheduled,
+    reorder,
+    tile_the_reduce_axis,
+    tile_all,
+    merge_exp_into_the_tile,
+    merge_the_m_loops,
+    vectorize_and_parallel,
+]
+
+
+def test_no_rung_is_left_out():
+    assert [rung.__name__ for rung in RUNGS] == [rung.__name__ for rung in ladder.RUNGS]
 
 
 @pytest.mark.parametrize("rung", RUNGS, ids=lambda rung: rung.__name__)

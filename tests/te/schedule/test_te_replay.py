@@ -289,7 +289,7 @@ def test_threads_around_a_scan():
     X, init, middle, update, R = running(5, 8)
     s = te.create_schedule(R.op)
     thread = te.thread_axis((0, 4), "threadIdx.x")
-    for stage in (init, update):
+    for stage in (init, middle, update):
         outer, inner = s[stage].split(s[stage].op.axis[1], nparts=4)
         s[stage].bind(outer, thread)
     s[R].env_threads([thread])

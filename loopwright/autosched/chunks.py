@@ -1,0 +1,85 @@
+"""Sharing out: the outer loops of a nest run on threads where there is more to do than waking them costs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import ceil
+from typing import Final
+
+from loopwright.autosched.decision import Decision
+from loopwright.autosched.machine import Machine
+from loopwright.autosched.nest_cost import NestCost
+from loopwright.ir import For, IntImm
+from loopwright.schedule import LoopRV, Schedule
+
+_UNKNOWN: Final = 64  # iterations that a loop is taken to have when there is no knowing
+_PIECES: Final = 4  # for each core: so that one that is busy with something else does not hold up all
+
+
+def share_out(
+    sch: Schedule, loops: Sequence[LoopRV], each: int, work: NestCost, machine: Machine, decision: Decision
+) -> None:
+    """Run the outermost of `loops` (directly in one another) in pieces on threads, if the model says that this pays.
+
+    An iteration of the innermost of them computes `each` elements.
+    """
+    if not loops or machine.cores == 1:
+        if machine.cores > 1:
+            decision.chose("one thread", "there is nothing to share out")
+        return
+    extents = [_extent(sch, loop) for loop in loops]
+    if not work.is_known:
+        _in_pieces_of_enough(sch, loops, extents, each, work, machine, decision)
+        return
+    threads = machine.threads_for(work.cycles)
+    if threads == 1:
+        decision.chose("one thread", f"{work.cycles:.0f} cycles of work are less than waking others takes")
+        return
+    count, taken = 1, 0
+    for extent in extents:
+        assert extent is not None
+        count *= extent
+        taken += 1
+        if count >= threads * _PIECES:
+            break
+    loop = sch.fuse(*loops[:taken]) if taken > 1 else loops[0]
+    if count > 4 * threads * _PIECES:
+        loop, _ = sch.split(loop, [None, ceil(count / (threads * _PIECES))])
+    sch.parallel(loop)
+    pieces = _extent(sch, loop)
+    decision.chose(f"{pieces} pieces for threads", f"{work.cycles:.0f} cycles of work keep {threads} cores busy")
+
+
+def _in_pieces_of_enough(
+    sch: Schedule,
+    loops: Sequence[LoopRV],
+    extents: Sequence[int | None],
+    each: int,
+    work: NestCost,
+    machine: Machine,
+    decision: Decision,
+) -> None:
+    """Sizes are known when the program runs: pieces are so large that two are worth a second thread."""
+    first = next((position for position, extent in enumerate(extents) if extent is None), None)
+    if first is None:
+        decision.chose("one thread", "how much there is to do is not known, nor on the loops to share out")
+        return
+    elements = each
+    for extent in extents[first + 1 :]:
+        elements *= extent or _UNKNOWN
+    cycles = max(1.0, elements * work.cycles / work.elements)  # of one iteration of that loop
+    rounds = max(1, ceil(2 * machine.fork_cycles / cycles))
+    piece, _ = sch.split(loops[first], [None, rounds])
+    if first:
+        piece = sch.fuse(*loops[:first], piece)
+    sch.parallel(piece)
+    decision.chose(
+        f"pieces of {rounds} rounds for threads",
+        "with sizes known only when it runs, two of them are worth waking a core for",
+    )
+
+
+def _extent(sch: Schedule, loop: LoopRV) -> int | None:
+    node = sch.get(loop)
+    assert isinstance(node, For)
+    return int(node.extent.value) if isinstance(node.extent, IntImm) else None

@@ -1,0 +1,52 @@
+"""Decision: what a rule chose for some blocks and why, so that a person can read it and disagree."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+
+class Choice(NamedTuple):
+    """One thing that was chosen: `tile 6 × 64`, because `24 of 32 registers hold sums`."""
+
+    what: str
+    why: str
+
+
+class Roofline(NamedTuple):
+    """The least time the work can take, in cycles of one core, by arithmetic and by memory; and what we expect."""
+
+    arithmetic: float
+    memory: float
+    expected: float
+
+    @property
+    def bound(self) -> str:
+        return "arithmetic" if self.arithmetic >= self.memory else "memory"
+
+    @property
+    def share(self) -> float:
+        """How much of the limit should be reached, from 0 to 1."""
+        return min(1.0, max(self.arithmetic, self.memory) / self.expected) if self.expected else 1.0
+
+
+@dataclass
+class Decision:
+    """What became of a group of blocks."""
+
+    blocks: tuple[str, ...]
+    rule: str
+    choices: list[Choice] = field(default_factory=list)
+    roofline: Roofline | None = None
+
+    def chose(self, what: str, why: str) -> None:
+        """Note a choice."""
+        self.choices.append(Choice(what, why))
+
+    def lines(self) -> list[str]:
+        """The decision in words."""
+        lines = [f"{', '.join(self.blocks)}: {self.rule}"]
+        lines += [f"  {choice.what}: {choice.why}" for choice in self.choices]
+        if self.roofline is not None:
+            lines.append(f"  limit: {self.roofline.bound}; about {self.roofline.share:.0%} of the roofline is expected")
+        return lines

@@ -1,0 +1,76 @@
+"""Inlining: element-wise blocks go into the expressions that read them, where nothing is computed more often for it.
+
+    B[i] = A[i] * 2; C[i] = B[i] + 1        →        C[i] = A[i] * 2 + 1
+
+What is costly (a call such as exp) stays a block when it would be computed again; so does an operand of a product,
+which is read once for each row or column of the other: it is computed where the operand is packed.
+"""
+
+from __future__ import annotations
+
+from loopwright.autosched.decision import Decision
+from loopwright.autosched.facts import Access, BlockFacts
+from loopwright.autosched.program import Entry, Program
+from loopwright.schedule import Schedule, ScheduleError
+
+
+def inline_cheap(sch: Schedule, func_name: str, decisions: list[Decision]) -> Schedule:
+    """The schedule with everything inlined that costs nothing to inline; a step that is refused is left out."""
+    kept: set[str] = set()
+    while True:
+        program = Program(sch, func_name)
+        chosen = next((entry for entry in program.entries if entry.name not in kept and _is_free(entry, program)), None)
+        if chosen is None:
+            return sch
+        kept.add(chosen.name)
+        readers = ", ".join(reader.name for reader in program.readers(chosen.writes[0]))
+        trial = sch.copy()
+        try:
+            trial.compute_inline(trial.get_block(chosen.name, func_name))
+        except ScheduleError:
+            continue
+        sch = trial
+        decision = Decision((chosen.name,), "inlined")
+        decision.chose(f"into {readers}", "nothing is computed more often, and its buffer is not needed")
+        decisions.append(decision)
+
+
+def _is_free(entry: Entry, program: Program) -> bool:
+    facts = entry.facts
+    if facts is None or not facts.is_injective or len(facts.stores) != 1:
+        return False
+    buffer = facts.write.buffer
+    readers = program.readers(buffer)
+    if program.is_output(buffer) or not readers or len(program.writers(buffer)) != 1:
+        return False
+    if not _writes_each_cell(facts):
+        return False
+    reads = [(reader.facts, access) for reader in readers for access in _accesses(reader, facts)]
+    if not all(reader.facts is not None for reader in readers):
+        return False
+    if not facts.reads:
+        return facts.costly_calls == 0  # numbers that follow from the position
+    if len(reads) == 1:
+        reader, access = reads[0]
+        assert reader is not None
+        return _reads_once(reader, access) or (facts.costly_calls == 0 and reader.is_injective)
+    return facts.costly_calls == 0 and all(
+        reader is not None and (reader.is_injective or _reads_once(reader, access)) for reader, access in reads
+    )
+
+
+def _accesses(reader: Entry, of: BlockFacts) -> list[Access]:
+    return [access for access in (reader.facts.reads if reader.facts else ()) if access.buffer is of.write.buffer]
+
+
+def _writes_each_cell(facts: BlockFacts) -> bool:
+    """Whether the block's axes are the indices of the buffer, one by one, so it can be written into its readers."""
+    axes = [axis.var for axis in facts.axes]
+    return len(axes) == len(facts.write.indices) and all(
+        index is axis for index, axis in zip(facts.write.indices, axes, strict=True)
+    )
+
+
+def _reads_once(reader: BlockFacts, access: Access) -> bool:
+    """Whether no element is read by two iterations: every axis with more than one value moves the cell."""
+    return all(axis.extent == 1 or access.uses(axis.var) for axis in reader.axes)

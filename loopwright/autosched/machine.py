@@ -1,0 +1,98 @@
+"""Machine: the numbers a cost model asks for, in cycles and bytes, derived from the description of a CPU.
+
+Only ratios matter for a choice, so everything is counted in cycles of one core: how much arithmetic a cycle does, how
+many bytes each level of memory brings to a core in one, and what it costs to have the other cores join in.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from math import ceil
+
+from loopwright.runtime import num_threads
+from loopwright.runtime.dtype import DataType
+from loopwright.target import CpuDescription, Target, describe
+from loopwright.transform.precompute_constants import runs_here
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A CPU as the rules see it."""
+
+    cpu: CpuDescription
+    cores: int
+    fma_per_cycle: int = 2  # vector multiply-adds a core starts in a cycle
+    loads_per_cycle: int = 2
+    fma_latency: int = 4  # so this many times `fma_per_cycle` sums must be under way to keep the units busy
+    l1_bytes_per_cycle: float = 64.0
+    l2_bytes_per_cycle: float = 22.0
+    l3_bytes_per_cycle: float = 10.0  # of one core
+    memory_bytes_per_cycle: float = 5.0  # of one core
+    memory_cores: int = 6  # so many cores use up the bandwidth of memory
+    fork_cycles: int = 12_000  # to have all cores start and to wait for the last one
+
+    @classmethod
+    def of(cls, target: Target | CpuDescription | str) -> Machine:
+        """The machine that a target means; on this one, as many cores as parallel loops have threads."""
+        cpu = describe(target)
+        says = isinstance(target, CpuDescription) or "num-cores" in Target(target).attrs
+        cores = num_threads() if cpu.is_host and not says else cpu.num_cores
+        return cls(cpu, max(1, cores), l1_bytes_per_cycle=cpu.vector_bits / 8 * 2)
+
+    def lanes(self, dtype: str) -> int:
+        """How many numbers of `dtype` a vector holds."""
+        return self.cpu.native_vector_lanes(dtype)
+
+    @property
+    def registers(self) -> int:
+        return self.cpu.registers
+
+    @property
+    def l1(self) -> int:
+        return self.cpu.cache_sizes.l1d or 32 << 10
+
+    @property
+    def l2(self) -> int:
+        return self.cpu.cache_sizes.l2 or 4 * self.l1
+
+    @cached_property
+    def l3(self) -> int:
+        """The last cache, as far as it helps: a machine without one has its second."""
+        return max(self.cpu.cache_sizes.l3, self.l2)
+
+    @property
+    def line(self) -> int:
+        return self.cpu.cache_sizes.line or 64
+
+    def flops_per_cycle(self, dtype: str) -> float:
+        """What one core computes at most: a multiply-add counts as two."""
+        per_lane = 2 if self.cpu.has_fma else 1
+        return float(self.fma_per_cycle * self.lanes(dtype) * per_lane)
+
+    def bytes_per_cycle(self, footprint: int) -> float:
+        """How fast one core reads data that is used again and again and takes `footprint` bytes in all."""
+        if footprint <= self.l1:
+            return self.l1_bytes_per_cycle
+        if footprint <= self.l2:
+            return self.l2_bytes_per_cycle
+        return self.l3_bytes_per_cycle if footprint <= self.l3 // 2 else self.memory_bytes_per_cycle
+
+    @cached_property
+    def runs_here(self) -> bool:
+        """Whether the compiler can run code for the machine, and so compute constants ahead of the call."""
+        return runs_here(self.cpu)
+
+    def threads_for(self, cycles: float) -> int:
+        """How many cores are worth waking for that much work: each must get more than waking costs."""
+        return max(1, min(self.cores, int(cycles // self.fork_cycles)))
+
+
+def bytes_of(dtype: str) -> int:
+    """The size of one number in memory."""
+    return max(1, DataType(dtype).element.bits // 8)
+
+
+def rounded_up(value: int, step: int) -> int:
+    """The next multiple of `step`."""
+    return ceil(value / step) * step

@@ -1,0 +1,26 @@
+"""The scheduling rules, one file each. `RULES` is the list of them, asked in order: adding one edits this list."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from loopwright.autosched.rule import Rule
+from loopwright.autosched.rules.contraction import Contraction
+from loopwright.autosched.rules.injective import Injective
+from loopwright.autosched.rules.plain import Plain
+from loopwright.autosched.rules.reduction import Reduction
+from loopwright.autosched.rules.row_group import RowGroup
+from loopwright.autosched.rules.scan import Scan
+from loopwright.autosched.rules.transpose import Transpose
+
+RULES: Final[list[Rule]] = [
+    Contraction(),  # first: a product is a reduction too, but one that is worth packing
+    RowGroup(),  # before those for single blocks: what blocks pass to each other stays near the core
+    Reduction(),
+    Scan(),
+    Transpose(),  # before Injective: it is one whose loads cross the stores
+    Injective(),
+    Plain(),  # last: it takes whatever is left
+]
+
+__all__ = ["RULES"]

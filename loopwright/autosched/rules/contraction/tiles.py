@@ -1,0 +1,168 @@
+"""Tiles: the sizes of a packed product, chosen by counting cycles.
+
+    parallel for jc, ic:                      a task: `task_columns` panels of B, `task_rows` tiles of A
+        for pc:                               slabs of the reduction, one if B's panels stay in the second cache
+            pack the slab of B                `slab` × panels, `nr` columns next to each other; zeros at the edge
+            for ir:                           strips of `mr` rows; A's is packed if it does not run along the reduction
+                for jr:                       tiles: `mr` × `nr` sums in registers
+                    for p:                    `unroll` steps a turn
+                        mr × nr multiply-adds
+
+A candidate is a choice of all sizes; its cost is what the slowest core computes, loads and packs. The smallest wins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import ceil
+from typing import NamedTuple
+
+from loopwright.autosched.machine import Machine, bytes_of, rounded_up
+
+# Cycles, found out on the machines we have; only their proportions matter.
+TILE_OVERHEAD = 40  # start the pipeline of multiply-adds, drain it, leave two loops
+PACK_NEAR, PACK_FAR = 0.35, 0.8  # an element copied, from the second cache and from beyond
+EDGE = 1.02
+LATE = 0.05  # of a task's time: cores are not equally fast
+SHARED_LOAD = 0.2  # a load that goes on beside the multiply-adds, but is in their way now and then
+SPARE_REGISTERS = 3  # a number of A spread over a vector, and two for the next ones to come early
+SKIPPED_LINE, SKIPPED_PAGE = 1.0, 2.0  # a cache line of B that the one before does not announce; on another page
+PAGE = 4096
+PACKED_STRIPS = 8  # of A, copied together: whole lines of it are read at a time
+
+
+@dataclass(frozen=True)
+class Tiles:
+    """The sizes that were chosen, and what they should cost in cycles of one core."""
+
+    mr: int
+    vectors: int
+    lanes: int
+    slab: int
+    task_rows: int  # tiles of rows in a task
+    task_columns: int  # panels of columns in a task
+    unroll: int
+    packs: bool
+    threads: int
+    turns: int  # tasks that a thread gets
+    cycles: float
+
+    @property
+    def nr(self) -> int:
+        return self.vectors * self.lanes
+
+
+class Size(NamedTuple):
+    """`copies` products of `rows` × `depth` by `depth` × `columns`."""
+
+    rows: int
+    columns: int
+    depth: int
+    copies: int
+    dtype: str
+    pitch: int  # elements from one row of B to the next; 0 when its rows do not lie along memory
+    packs_rows: bool = False  # A does not run along the reduction: a strip of it is copied so that it does
+    is_prepacked: bool = False  # B is a constant: it lies in panels when the call begins
+
+
+def choose_tiles(size: Size, machine: Machine) -> Tiles:
+    """The tiles that cost least."""
+    work = size.rows * size.columns * size.depth * size.copies / (machine.fma_per_cycle * machine.lanes(size.dtype))
+    threads = machine.threads_for(work)
+    found = (
+        _costed(size, machine, threads, mr, vectors, packs, down, across)
+        for mr, vectors in _register_tiles(size, machine)
+        for packs in _packings(size, vectors * machine.lanes(size.dtype))
+        for down, across in _tasks(size, machine, threads, mr, vectors)
+    )
+    return min(found, key=lambda tiles: (tiles.cycles, -tiles.mr * tiles.vectors))
+
+
+def _register_tiles(size: Size, machine: Machine) -> list[tuple[int, int]]:
+    """Tiles that registers hold, those that keep the units of the machine busy: nobody else can be the best."""
+    lanes = machine.lanes(size.dtype)
+    rates: dict[tuple[int, int], float] = {}
+    for vectors in range(1, min(6, ceil(size.columns / lanes)) + 1):
+        for mr in range(1, min(size.rows, 16) + 1):
+            if mr * vectors + vectors + SPARE_REGISTERS <= machine.registers:
+                whole = rounded_up(size.rows, mr) * rounded_up(size.columns, vectors * lanes)
+                useful = size.rows * size.columns / whole
+                rates[mr, vectors] = useful * mr * vectors / _step(machine, mr, vectors)
+    enough = 0.8 * max(rates.values())
+    return [tile for tile, rate in rates.items() if rate >= enough]
+
+
+def _step(machine: Machine, mr: int, vectors: int) -> float:
+    """Cycles of one step of the reduction on a tile, its operands in the first cache."""
+    loads = mr + vectors
+    units = max(mr * vectors / machine.fma_per_cycle, loads / machine.loads_per_cycle, float(machine.fma_latency))
+    return units + loads * SHARED_LOAD
+
+
+def _packings(size: Size, nr: int) -> tuple[bool, ...]:
+    """Whether to copy B: at an edge that is no whole panel, or when B lies the other way, there is no other way."""
+    return (True,) if size.is_prepacked or size.columns % nr or not size.pitch else (True, False)
+
+
+def _skip(size: Size, nr: int) -> float:
+    """What reading B in place costs for each line, since the next row of a panel lies elsewhere."""
+    if size.pitch == nr:
+        return 0.0
+    return SKIPPED_LINE if size.pitch * bytes_of(size.dtype) < PAGE else SKIPPED_PAGE
+
+
+def _tasks(size: Size, machine: Machine, threads: int, mr: int, vectors: int) -> Iterator[tuple[int, int]]:
+    """Tiles of rows and panels of columns that one task may have."""
+    nr = vectors * machine.lanes(size.dtype)
+    tall, wide = ceil(size.rows / mr), ceil(size.columns / nr)
+    panel = nr * size.depth * bytes_of(size.dtype)
+    fitting = max(1, machine.l2 // 2 // panel)  # panels that stay in half of the second cache
+    if threads == 1:
+        # Twice as many stay there when the reduction is done in two slabs, and so on.
+        for slabs in (1, 2, 4, 8):
+            yield tall, ceil(wide / ceil(wide / min(wide, fitting * slabs)))
+        return
+    for turns in (1, 2, 3, 4):
+        for across in range(1, min(wide, turns * threads) + 1):
+            parts = ceil(turns * threads / (across * size.copies))
+            if parts <= tall:
+                down = ceil(tall / parts)
+                # Strips are packed together within a task.
+                down = rounded_up(down, PACKED_STRIPS) if size.packs_rows and down > PACKED_STRIPS else down
+                yield min(tall, down), ceil(wide / across)
+
+
+def _costed(
+    size: Size, machine: Machine, threads: int, mr: int, vectors: int, packs: bool, down: int, across: int
+) -> Tiles:
+    """The tiles with these tasks, and what they cost."""
+    lanes, width = machine.lanes(size.dtype), bytes_of(size.dtype)
+    nr = vectors * lanes
+    tall, wide = ceil(size.rows / mr), ceil(size.columns / nr)
+    # Panels of B stay in half of the second cache while all rows of the task pass by.
+    slabs = max(1, ceil(size.depth * nr * across * width / (machine.l2 // 2))) if down > 1 else 1
+    slab = ceil(size.depth / slabs)
+    step = _step(machine, mr, vectors)
+    if slab * nr * width > machine.l1 // 2:
+        step = max(step, nr * width / machine.l2_bytes_per_cycle)
+    if not packs:
+        step += nr * width / machine.line * _skip(size, nr)
+        step = max(step, nr * width / machine.bytes_per_cycle(size.depth * size.columns * width))
+    tile = size.depth * step + slabs * (TILE_OVERHEAD + 2 * mr * vectors * (1 if slabs == 1 else 2))
+    task = down * across * tile
+    if packs and not size.is_prepacked:
+        far = size.depth * size.columns * width > machine.l2 // 2
+        task += size.depth * across * nr * (PACK_FAR if far else PACK_NEAR)
+    if size.packs_rows:
+        task += size.depth * down * mr * PACK_FAR
+    turns = ceil(ceil(tall / down) * ceil(wide / across) * size.copies / threads)
+    if threads == 1:
+        whole = task * (tall / down) * (wide / across) * size.copies  # the last task may be smaller
+    else:
+        # All wait for the core that is last; the smaller its last task, the less.
+        whole = task * turns * (1 + LATE / turns) + machine.fork_cycles
+    if size.rows % mr:
+        whole *= EDGE  # a tile of its own at the edge, which takes compiling too
+    unroll = next((count for count in (2, 3, 5) if slab % count == 0), 2) if slab > 8 else 1
+    return Tiles(mr, vectors, lanes, slab, down, across, unroll, packs, threads, turns, whole)

@@ -1,0 +1,258 @@
+"""injective: every iteration writes a cell of its own: element-wise work, broadcasts, copies, pads, gathers, stencils.
+
+    for i, j in T.grid(1000, 3):        →    for f_0 in T.parallel(…):         one run of 3000 elements
+        C[i, j] = A[i, j] + B[i, j]              for f_1 in range(…):
+                                                     for f_2 in T.unroll(4):
+                                                         for f_3 in T.vectorized(16): C[f // 3, f % 3] = …
+
+Axes along which all loads and stores simply go on are one loop. The innermost loop over neighbouring cells becomes
+vectors, some of them in each round; the loops outside, or pieces of the same one, are shared out among threads where
+there is more to do than waking them costs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import lcm
+from typing import Final
+
+from loopwright.autosched.chunks import share_out
+from loopwright.autosched.decision import Decision
+from loopwright.autosched.facts import BlockFacts
+from loopwright.autosched.machine import Machine
+from loopwright.autosched.nest_cost import NestCost, common_lanes, nest_cost
+from loopwright.autosched.own_uses import OwnUses, own_uses
+from loopwright.autosched.program import Entry, Program
+from loopwright.autosched.strides import Streams
+from loopwright.ir.annotations import VECTOR_LANES
+from loopwright.schedule import LoopRV, Schedule
+
+_FEW: Final = 8  # instructions: what takes no more waits for memory
+_MANY: Final = 45  # instructions: the values between them take so many registers that two vectors at once are enough
+_LONG_ROW: Final = 4  # vectors
+_UNKNOWN_ROW: Final = 1024  # cells that a row is taken to have when there is no knowing
+_PERIODS: Final = 8  # vectors after which a short row that is read again and again stands in the same lanes again
+
+
+class Injective:
+    """Takes one block that computes each of its cells from other buffers."""
+
+    name = "element-wise"
+
+    def take(self, pending: Sequence[Entry], program: Program) -> int:
+        facts = pending[0].facts
+        return int(facts is not None and facts.is_injective and bool(facts.axes))
+
+    def schedule(
+        self, sch: Schedule, taken: Sequence[Entry], program: Program, machine: Machine, decision: Decision
+    ) -> None:
+        facts = taken[0].facts
+        assert facts is not None
+        if any(axis.extent == 0 for axis in facts.axes):
+            decision.chose("no steps", "it has no iterations")
+            return
+        streams = Streams(facts)
+        lanes = common_lanes(facts, machine)
+        work = nest_cost(facts, streams, machine, lanes)
+        work.note(decision)
+        loops = list(sch.get_loops(sch.get_block(facts.name)))
+        order = _order(facts, streams)
+        if order != sorted(order):
+            sch.reorder(*[loops[position] for position in order])
+            decision.chose(
+                "loops reordered", f"{facts.axes[order[-1]].name} walks over neighbouring cells of the result"
+            )
+        runs = _runs(facts, streams, own_uses(facts), order, lanes, decision)
+        outer = [_fused(sch, loops, run) for run in runs]
+        row = outer.pop()
+        if work.instructions <= _FEW and not _is_aligned(runs, streams, machine):
+            half = max(1, machine.line // 2 // streams.stores[0].itemsize)
+            if half < lanes:
+                lanes = half
+                decision.chose("half a cache line at a time", "rows start anywhere in one: whole lines would meet two")
+        rounds, each = _vectorized(sch, row, runs[-1], facts, streams, work, machine, lanes, decision)
+        share_out(sch, [*outer, *rounds], each, work, machine, decision)
+
+
+@dataclass
+class _Run:
+    """Axes, by position and outermost first, that are one loop; `extent` is None when it is not known."""
+
+    axes: list[int]
+    extent: int | None
+    period: int = 0  # cells after which the short rows that are read again start anew; 0 when there are none
+    is_cut: bool = False  # conditions change along it
+
+
+def _order(facts: BlockFacts, streams: Streams) -> list[int]:
+    """The axes with the longest steps of the store first; as they are where the steps are not known."""
+    steps = [streams.stores[0].step(position) for position in range(len(facts.axes))]
+    positions = list(range(len(facts.axes)))
+    unknown = [position for position in positions if steps[position] is None]
+    if unknown and unknown != positions[: len(unknown)]:
+        return positions
+    # Steps that depend on sizes of the function are longer than literal ones, and in order where people write loops.
+    known = positions[len(unknown) :]
+    moving = [position for position in known if facts.axes[position].extent != 1]
+    if any(not steps[position] for position in moving):
+        return positions
+    return unknown + sorted(known, key=lambda position: -abs(steps[position] or 0))
+
+
+def _runs(
+    facts: BlockFacts, streams: Streams, uses: OwnUses, order: Sequence[int], lanes: int, decision: Decision
+) -> list[_Run]:
+    """The axes as runs, outermost first: the last one is that of the vectors."""
+    runs: list[_Run] = []
+    for position in reversed(order):
+        axis = facts.axes[position]
+        if runs and _joins(runs[-1], position, facts, streams, uses, lanes):
+            run = runs[-1]
+            run.axes.insert(0, position)
+        else:
+            run = _Run([position], 1)
+            runs.append(run)
+        run.extent = None if run.extent is None or axis.extent is None else run.extent * axis.extent
+        run.is_cut = run.is_cut or axis.var in uses.compared
+    runs.reverse()
+    if len(runs) > 1:
+        _join_short_row(runs, facts, streams, uses, lanes, decision)
+    for run in runs:
+        if len(run.axes) > 1 and not run.period:
+            names = ", ".join(facts.axes[position].name for position in run.axes)
+            decision.chose(f"{names} are one loop", "every load and store goes on from one to the next")
+    return runs
+
+
+def _joins(run: _Run, position: int, facts: BlockFacts, streams: Streams, uses: OwnUses, lanes: int) -> bool:
+    """Whether an axis and the run inside it are one walk, whose conditions can still be decided by cutting it."""
+    first = run.axes[0]
+    own = {facts.axes[inner].var for inner in run.axes}
+    is_unit = facts.axes[position].extent == 1 or run.extent == 1
+    if not is_unit and (own & (uses.compared | uses.computed) or facts.axes[position].var in uses.computed):
+        return False
+    if not is_unit and (run.extent is None or not streams.are_plain):
+        return False  # quotients by a size of the function, or of quotients: lowering could not put them together
+    if facts.axes[position].var in uses.compared and (run.extent is None or run.extent >= _LONG_ROW * lanes):
+        return False  # the loop outside is cut, and rows are long enough for themselves
+    moving = next((inner for inner in run.axes if facts.axes[inner].extent != 1), first)
+    return streams.follow(position, moving)
+
+
+def _join_short_row(
+    runs: list[_Run], facts: BlockFacts, streams: Streams, uses: OwnUses, lanes: int, decision: Decision
+) -> None:
+    """Rows too short for vectors that follow each other in the result are one run, though some loads start anew.
+
+    A load that starts anew each row finds the same cells in the same lanes after a few vectors: done together, those
+    loads stay in registers.
+    """
+    rows, row = runs[-2:]
+    own = {facts.axes[position].var for run in (rows, row) for position in run.axes}
+    if row.extent is None or own & (uses.compared | uses.computed) or row.extent % lanes == 0:
+        return
+    period = lcm(row.extent, lanes)
+    moving = [position for position in row.axes if facts.axes[position].extent != 1]
+    outer = [position for position in rows.axes if facts.axes[position].extent != 1]
+    if not moving or not outer or not streams.stores_follow(outer[-1], moving[0]):
+        return
+    anew = [load for load in streams.loads if not streams.follows(load, outer[-1], moving[0])]
+    starts_anew = all(load.step(position) == 0 for load in anew for position in outer)
+    is_whole = all(len(run) == 1 for run in (moving, outer))
+    if period // lanes > _PERIODS or not starts_anew or not is_whole:
+        return
+    rows.axes += row.axes
+    rows.extent = None if rows.extent is None else rows.extent * row.extent
+    rows.period = period
+    runs.pop()
+    decision.chose(
+        f"rows of {row.extent} cells are one loop",
+        f"they follow each other in the result; after {period // lanes} vectors each operand stands in the same lanes",
+    )
+
+
+def _is_aligned(runs: Sequence[_Run], streams: Streams, machine: Machine) -> bool:
+    """Whether rows all start at one place of a cache line: others meet two lines with each store of a whole one."""
+    steps = [
+        (store.step(position), store.itemsize) for store in streams.stores for run in runs[:-1] for position in run.axes
+    ]
+    return all(step is not None and step * itemsize % machine.line == 0 for step, itemsize in steps)
+
+
+def _fused(sch: Schedule, loops: Sequence[LoopRV], run: _Run) -> LoopRV:
+    return sch.fuse(*[loops[position] for position in run.axes]) if len(run.axes) > 1 else loops[run.axes[0]]
+
+
+def _vectorized(
+    sch: Schedule,
+    row: LoopRV,
+    run: _Run,
+    facts: BlockFacts,
+    streams: Streams,
+    work: NestCost,
+    machine: Machine,
+    lanes: int,
+    decision: Decision,
+) -> tuple[list[LoopRV], int]:
+    """Make vectors of the innermost loop; the loop around them that can be shared out, and what one round computes."""
+    moving = next((position for position in reversed(run.axes) if facts.axes[position].extent != 1), run.axes[-1])
+    name = facts.axes[moving].name
+    whole = run.extent or _UNKNOWN_ROW
+    if run.extent == 1:
+        decision.chose(
+            "no vectors", "there is one cell to compute" if work.elements == 1 else "the rows are single cells"
+        )
+        return [], whole
+    if any(store.step(moving) != 1 for store in streams.stores):
+        decision.chose("no vectors", f"no axis walks over neighbouring cells of the result ({name} is the innermost)")
+        return [row], 1
+    if run.is_cut:
+        if run.extent is None:
+            decision.chose("a row stays one loop", "its conditions change along it: lowering cuts it there first")
+            return [], whole
+        sch.vectorize(row)
+        sch.annotate(row, VECTOR_LANES, lanes)
+        decision.chose(
+            f"a row is a loop of {lanes} lanes", "its conditions change along it: lowering cuts it there first"
+        )
+        return [], whole
+    several = _vectors_at_once(work, run, machine, lanes)
+    if run.extent is not None and run.extent <= lanes:
+        sch.vectorize(row)
+        decision.chose(
+            f"vectors of {run.extent}", f"all of {name}, which is no longer than the machine's {lanes} lanes"
+        )
+        return [], whole
+    if run.period or work.instructions <= _FEW:
+        around, some, lane = sch.split(row, [None, several, lanes])
+        sch.unroll(some)
+    else:
+        # As lanes of one vector, so that every instruction is there for all of them before the next.
+        around, lane = sch.split(row, [None, several * lanes])
+    sch.vectorize(lane)
+    kind = str(facts.write.buffer.dtype)
+    decision.chose(
+        f"vectors of {lanes}", f"{name} walks over neighbouring cells; a register holds {machine.lanes(kind)} of {kind}"
+    )
+    if several > 1:
+        decision.chose(f"{several} vectors at once", _why_at_once(work, run))
+    return [around], several * lanes
+
+
+def _vectors_at_once(work: NestCost, run: _Run, machine: Machine, lanes: int) -> int:
+    """How many vectors are computed in a round: enough to hide latency, and as many as registers and the run hold."""
+    if run.period:
+        return run.period // lanes
+    wanted = 4 if work.instructions <= _FEW or (work.instructions < _MANY and machine.registers >= 32) else 2
+    while wanted > 1 and run.extent is not None and run.extent < wanted * lanes:
+        wanted //= 2
+    return wanted
+
+
+def _why_at_once(work: NestCost, run: _Run) -> str:
+    if run.period:
+        return "then each operand that starts anew stands in the same lanes"
+    if work.instructions <= _FEW:
+        return "a round is then more than its counting and branching"
+    return f"the {work.instructions} instructions of one wait for each other, those of several do not"

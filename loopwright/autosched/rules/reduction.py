@@ -1,0 +1,98 @@
+"""reduction: sums, maxima and their like over rows, columns, some axes or all of them.
+
+Along memory (rows, everything) the lanes of vectors are partial results (`lanes.py`). Across memory (columns, a vector
+times a matrix) the lanes are cells of the result, and the rows are streamed past them (`columns.py`). Where there are
+too few results to keep all cores busy, a fixed number of chunks is reduced in parallel first: how many does not depend
+on how many threads run, so the result does not either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from loopwright.autosched.columns import CHUNKS, ColumnPlan, column_nest
+from loopwright.autosched.contiguous import size_of, vector_axis
+from loopwright.autosched.decision import Decision
+from loopwright.autosched.facts import BlockFacts
+from loopwright.autosched.lanes import may_regroup, vectors_under_way
+from loopwright.autosched.machine import Machine, rounded_up
+from loopwright.autosched.program import Entry, Program
+from loopwright.autosched.row_nest import join_row, lane_part, results_first, row_nest
+from loopwright.autosched.work import Work, work_of
+from loopwright.schedule import Schedule
+
+
+class Reduction:
+    """Takes one reduction."""
+
+    name = "reduction"
+
+    def take(self, pending: Sequence[Entry], program: Program) -> int:
+        facts = pending[0].facts
+        if facts is None or not facts.is_reduction or facts.block.init is None or facts.reads_itself:
+            return 0
+        return int(all(axis.extent != 0 for axis in facts.axes))
+
+    def schedule(
+        self, sch: Schedule, taken: Sequence[Entry], program: Program, machine: Machine, decision: Decision
+    ) -> None:
+        facts = taken[0].facts
+        assert facts is not None
+        work = work_of([facts], machine)
+        decision.roofline = work.roofline(0.95)
+        best = vector_axis(facts)
+        if best is not None and not best.is_reduce:
+            plan = ColumnPlan.of(facts, best, work, machine, may_regroup(taken[0].realize))
+            column_nest(sch, plan, machine, decision)
+        elif best is None:
+            _in_order(sch, facts, work, machine, decision, "no axis runs along memory")
+        elif not may_regroup(taken[0].realize):
+            _in_order(sch, facts, work, machine, decision, "its operation is not known to be associative")
+        else:
+            _along_memory(sch, facts, work, machine, decision)
+
+
+def _along_memory(sch: Schedule, facts: BlockFacts, work: Work, machine: Machine, decision: Decision) -> None:
+    threads = machine.threads_for(work.cycles)
+    vectors = max(1, vectors_under_way(machine) // len(facts.stores))
+    lanes = machine.lanes(facts.dtype)
+    block = sch.get_block(facts.name)
+    facts = results_first(sch, facts, block)
+    rows, count = len(facts.spatial), size_of(facts.spatial)
+    extents = join_row(sch, facts, block, rows)
+    last = extents[-1]
+    chunk = rounded_up(-(-last // CHUNKS), lanes * vectors) if last is not None else 0
+    pieces = work.pieces(machine)
+    is_divided = count < 2 * pieces and pieces > 1 and last is not None and chunk < last
+    if is_divided:
+        outer = sch.split(sch.get_loops(block)[-1], [None, chunk])[0]
+        sch.reorder(outer, *sch.get_loops(block)[rows:-2])
+        block = sch.rfactor(outer, -1)
+        rows, extents = rows + 1, (*extents[:-1], chunk)
+        decision.chose(
+            f"chunks of {chunk}",
+            f"{count} results cannot keep {pieces} cores busy; "
+            "their size is fixed, so that the result does not depend on how many run",
+        )
+    part = lane_part(sch, facts, block, extents, lanes, vectors)
+    row = row_nest(sch, [part], rows, [])
+    if part.width:
+        decision.chose(
+            f"{part.width} partial results, {-(-part.width // lanes)} vectors of up to {lanes}",
+            "so many operations are under way before the first one ends" if part.width > lanes else "the row is short",
+        )
+    if row is not None and threads > 1 and (is_divided or count > 1):
+        sch.parallel(row)
+        decision.chose("chunks in parallel" if is_divided else "rows in parallel", f"the work is worth {threads} cores")
+
+
+def _in_order(sch: Schedule, facts: BlockFacts, work: Work, machine: Machine, decision: Decision, reason: str) -> None:
+    """Each result by one core, its members one after the other."""
+    block = sch.get_block(facts.name)
+    facts = results_first(sch, facts, block)
+    threads = machine.threads_for(work.cycles)
+    decision.chose("one member after the other", reason)
+    loops = sch.get_loops(block)[: len(facts.spatial)]
+    if threads > 1 and size_of(facts.spatial) >= threads:
+        sch.parallel(sch.fuse(*loops) if len(loops) > 1 else loops[0])
+        decision.chose("results in parallel", f"the work is worth {threads} cores")

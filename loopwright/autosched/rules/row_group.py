@@ -1,0 +1,140 @@
+"""row_group: softmax, layer normalisation and their like run row by row, each row staying near the core.
+
+Taken are blocks that stand next to each other, whose first axes are the same rows, which are joined by what they read,
+and of which at least one reduces along the row: all that is passed between them is a row long. Rows are independent
+and run in parallel; a group of few long rows is left to other rules, which divide the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from loopwright.autosched.contiguous import size_of, vector_axis
+from loopwright.autosched.decision import Decision
+from loopwright.autosched.errors import NotWorthIt
+from loopwright.autosched.facts import BlockFacts
+from loopwright.autosched.lanes import may_regroup, vectors_under_way
+from loopwright.autosched.machine import Machine
+from loopwright.autosched.program import Entry, Program
+from loopwright.autosched.row_nest import along_row, row_nest, row_part
+from loopwright.autosched.work import work_of
+from loopwright.ir import Buffer, structural_equal
+from loopwright.schedule import Schedule
+
+
+class RowGroup:
+    """Takes runs of blocks that share their rows."""
+
+    name = "row group"
+
+    def take(self, pending: Sequence[Entry], program: Program) -> int:
+        rows = _rows(pending)
+        count = 0
+        seen: set[Buffer] = set()  # what the group reads or writes
+        made: set[Buffer] = set()
+        for entry in pending if rows else ():
+            facts = entry.facts
+            if facts is None or not _has_rows(facts, _facts(pending[0]), rows, made) or not _runs_along(entry, rows):
+                break
+            touched = {access.buffer for access in (*facts.reads, *facts.writes)}
+            if count and not touched & seen:
+                break
+            seen |= touched
+            made |= {access.buffer for access in facts.writes}
+            count += 1
+        return count if count > 1 and any(_facts(entry).is_reduction for entry in pending[:count]) else 0
+
+    def schedule(
+        self, sch: Schedule, taken: Sequence[Entry], program: Program, machine: Machine, decision: Decision
+    ) -> None:
+        blocks = [_facts(entry) for entry in taken]
+        rows = _rows(taken)
+        axes = blocks[0].axes[:rows]
+        kept = _inner_buffers(taken, program)
+        work = work_of(blocks, machine, kept)
+        threads = machine.threads_for(work.cycles)
+        count = size_of(axes)
+        pieces = work.pieces(machine)
+        if count * 2 < pieces:
+            raise NotWorthIt(f"{count} rows cannot keep {pieces} cores busy")
+        vectors = _vectors(blocks, machine)
+        parts = [row_part(sch, facts, rows, machine, vectors) for facts in blocks]
+        row = row_nest(sch, parts, rows, kept)
+        assert row is not None
+        names = ", ".join([axis.name for axis in axes])
+        decision.chose(f"one nest over {names}", f"what {len(blocks)} blocks pass to each other is one row long")
+        if kept:
+            decision.chose(
+                f"{', '.join([buffer.name for buffer in kept])} shrunk to a row", "it stays in the nearest cache"
+            )
+        lanes = machine.lanes(blocks[0].dtype)
+        decision.chose(f"up to {vectors} vectors of {lanes} at a time", "so many operations are under way at once")
+        if threads > 1 and count > 1:
+            sch.parallel(row)
+            decision.chose(f"{names} in parallel", f"{count} rows are worth {threads} cores")
+        decision.roofline = work.roofline(0.8)
+
+
+def _facts(entry: Entry) -> BlockFacts:
+    assert entry.facts is not None
+    return entry.facts
+
+
+def _rows(entries: Sequence[Entry]) -> int:
+    """How many first axes are rows: those of the first reduction; 0 when there is none that reduces along memory."""
+    for entry in entries:
+        facts = entry.facts
+        if facts is None:
+            return 0
+        if facts.is_reduction:
+            rows = len(facts.spatial)
+            while rows > 1 and facts.axes[rows - 1].extent == 1:
+                rows -= 1
+            best = vector_axis(facts)
+            is_along = best is not None and best.is_reduce
+            return rows if is_along and not any(axis.is_reduce for axis in facts.axes[:rows]) else 0
+    return 0
+
+
+def _has_rows(facts: BlockFacts, first: BlockFacts, rows: int, made: set[Buffer]) -> bool:
+    """Whether the block works on the rows of the group, and on each row with nothing but that row of what was made."""
+    axes = facts.axes[:rows]
+    if min(len(facts.axes), len(first.axes)) < rows or any(axis.is_reduce for axis in axes):
+        return False
+    if not all(structural_equal(facts.loops[k].extent, first.loops[k].extent) for k in range(rows)):
+        return False
+    own = [access for access in facts.reads if access.buffer in made]
+    return all(
+        len(access.indices) >= rows and all(access.indices[k] is axes[k].var for k in range(rows))
+        for access in (*own, *facts.writes)
+    )
+
+
+def _runs_along(entry: Entry, rows: int) -> bool:
+    """Whether the block works along its row, or does one thing a row."""
+    facts = _facts(entry)
+    if facts.reads_itself or any(axis.extent == 0 for axis in facts.axes):
+        return False
+    rest = along_row(facts, rows)
+    is_along = bool(rest) and vector_axis(facts) is rest[-1]
+    if not facts.is_reduction:
+        return facts.is_injective and (is_along or not rest)
+    return is_along and all(axis.is_reduce for axis in rest) and may_regroup(entry.realize)
+
+
+def _inner_buffers(taken: Sequence[Entry], program: Program) -> list[Buffer]:
+    """What only blocks of the group use."""
+    names = {entry.name for entry in taken}
+    found = [access.buffer for entry in taken for access in _facts(entry).writes]
+    return [
+        buffer
+        for buffer in dict.fromkeys(found)
+        if not program.is_output(buffer)
+        and all(entry.name in names for entry in (*program.readers(buffer), *program.writers(buffer)))
+    ]
+
+
+def _vectors(blocks: Sequence[BlockFacts], machine: Machine) -> int:
+    """Vectors done together: enough to hide the latency of an addition, fewer where each takes many registers."""
+    costly = any(facts.costly_calls for facts in blocks)
+    return max(1, vectors_under_way(machine) // 2 if costly else vectors_under_way(machine))

@@ -1,0 +1,261 @@
+"""scan: loops that carry values from one iteration to the next stay in order; what is independent of them is not.
+
+    for t in T.serial(1, m):                        →    for i_0 in T.parallel(2):          columns for each thread
+        for i in range(n):                                   for t in T.serial(1, m):
+            S[t, i] = S[t - 1, i] + X[t, i]                      for i_1, i_2 in …: lanes of i
+
+    for i in range(n):                              →    for i_0 in T.parallel(…):
+        for t in T.serial(1, m):                             for t in T.serial(1, m):
+            S[i, t] = S[i, t - 1] + X[i, t]                      for i_1, t_1 in …: a few steps of 4 rows
+
+Also taken are the blocks of a time step that has several (the gates and states of a recurrent network): each gets
+vectors along an axis of its own, inside the step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from loopwright.analysis.affine import Affine
+from loopwright.autosched.decision import Decision
+from loopwright.autosched.facts import CHEAP_CALLS, const, loads_of
+from loopwright.autosched.machine import Machine, bytes_of
+from loopwright.autosched.program import Entry, Program
+from loopwright.ir import (
+    Add,
+    Block,
+    BufferStore,
+    Call,
+    Expr,
+    For,
+    ForKind,
+    IterType,
+    LetStmt,
+    Node,
+    SeqStmt,
+    Stmt,
+    Var,
+    post_order_visit,
+    structural_equal,
+)
+from loopwright.schedule import LoopRV, Schedule
+from loopwright.schedule.handles import block_key
+from loopwright.schedule.view import View
+
+_CHAINS: Final = 4  # rows at once: while one waits for its sum, the others go on
+_STEPS: Final = 8  # of a row at a time: the value carried stays in a register, and few cache lines are in use at once
+_COSTLY_CHAINS: Final = 8  # rows at once where a step takes long
+_AT_ONCE: Final = 4  # vectors of a row
+
+
+class _Shape(NamedTuple):
+    """A block's own loops, outermost first, by what they are to the values that it carries."""
+
+    loops: tuple[int, ...]  # positions among all loops of the block
+    free: tuple[int, ...]  # of these, the loops whose iterations do not need each other
+    lanes: int | None  # the free loop that walks over neighbouring cells of the result
+    is_alone: bool  # nothing else is in the loops around it
+    carries: bool  # some loop around it needs its order
+
+
+class Scan:
+    """Takes a block in loops that carry values, or one of several in a loop."""
+
+    name = "scan"
+
+    def take(self, pending: Sequence[Entry], program: Program) -> int:
+        first = pending[0]
+        return int(first.facts is None or first.facts.reads_itself)
+
+    def schedule(
+        self, sch: Schedule, taken: Sequence[Entry], program: Program, machine: Machine, decision: Decision
+    ) -> None:
+        entry = taken[0]
+        shape = _shape(sch.view(), entry)
+        if shape is None or not shape.free:
+            decision.chose("no steps", _why_not(shape))
+            return
+        loops = sch.get_loops(sch.get_block(entry.name))
+        dtype = str(entry.writes[0].dtype)
+        if shape.lanes is not None:
+            _lanes(sch, entry, shape, loops, machine, machine.lanes(dtype), decision)
+        elif shape.is_alone and shape.carries:
+            _chains(sch, entry, shape, loops, machine, decision)
+        else:
+            decision.chose("no steps", "no axis of its own walks over neighbouring cells of the result")
+
+
+def _why_not(shape: _Shape | None) -> str:
+    if shape is None:
+        return "its loops are not the block's axes one by one, or its body is no single store"
+    return "every iteration needs one before it, along each of its axes"
+
+
+def _shape(view: View, entry: Entry) -> _Shape | None:
+    """The loops of a block that stores once; None for any other."""
+    realize = entry.realize
+    block, store = realize.block, _only_store(realize.block.body)
+    if store is None or block.match_buffers or block.alloc_buffers or const(realize.predicate) != 1:
+        return None
+    loops = view.loops_of(block_key(block))
+    shared = [position for position, loop in enumerate(loops) if isinstance(_inside(loop.body), SeqStmt)]
+    own = range(shared[-1] + 1 if shared else 0, len(loops))
+    axes: dict[int, Var] = {}
+    reduced: set[int] = set()
+    for position in own:
+        loop = loops[position]
+        if loop.kind is not ForKind.SERIAL or loop.annotations:
+            return None
+        for iter_var, value in zip(block.iter_vars, realize.iter_values, strict=True):
+            if value is loop.loop_var or _is_shifted(value, loop.loop_var):
+                axes[position] = iter_var.var
+                if iter_var.iter_type is not IterType.DataPar:
+                    reduced.add(position)
+        if position not in axes:
+            return None
+    free = tuple(position for position in own if position not in reduced and _is_free(store, axes[position]))
+    lanes = next((position for position in reversed(free) if _is_last(store, axes[position])), None)
+    return _Shape(tuple(own), free, lanes, not shared, len(free) < len(own))
+
+
+def _is_shifted(value: Expr, var: Var) -> bool:
+    """Whether an axis is a loop that starts elsewhere."""
+    return isinstance(value, Add) and value.a is var and const(value.b) is not None
+
+
+def _inside(body: Stmt) -> Stmt:
+    while isinstance(body, LetStmt):
+        body = body.body
+    return body
+
+
+def _only_store(body: Stmt) -> BufferStore | None:
+    inner = _inside(body)
+    return inner if isinstance(inner, BufferStore) else None
+
+
+def _is_free(store: BufferStore, axis: Var) -> bool:
+    """Whether iterations along `axis` read nothing of the buffer but what has the same place along it."""
+    affine = Affine()
+    affine.own(axis)
+    forms = [affine.form(index) for index in store.indices]
+    dims = [dim for dim, form in enumerate(forms) if form is None or axis in form.variables()]
+    if len(dims) != 1 or store.indices[dims[0]] is not axis:
+        return False
+    own = [load for load in loads_of(store.value) if load.buffer is store.buffer]
+    return all(structural_equal(load.indices[dims[0]], axis) for load in own)
+
+
+def _is_last(store: BufferStore, axis: Var) -> bool:
+    strides = store.buffer.strides
+    return store.indices[-1] is axis and (not strides or const(strides[-1]) == 1)
+
+
+def _lanes(
+    sch: Schedule,
+    entry: Entry,
+    shape: _Shape,
+    loops: Sequence[LoopRV],
+    machine: Machine,
+    lanes: int,
+    decision: Decision,
+) -> None:
+    """Vectors along the free axis over neighbouring cells; threads take columns of it where nothing else is there."""
+    assert shape.lanes is not None
+    row = loops[shape.lanes]
+    extent = _extent(sch, row)
+    if extent == 1:
+        decision.chose("no vectors", "the rows are single cells")
+        return
+    width = lanes
+    while extent is not None and width > extent:
+        width //= 2
+    pieces = _pieces(sch, entry, shape, machine, width)
+    outer = None
+    if pieces > 1 and extent is not None:
+        columns = -(-extent // (pieces * width)) * width
+        outer, row = sch.split(row, [None, columns])
+    several = _AT_ONCE if extent is None or extent >= _AT_ONCE * width else 1
+    around, some, lane = sch.split(row, [None, several, width])
+    others = [loops[position] for position in shape.loops if position != shape.lanes]
+    sch.reorder(*([outer] if outer is not None else []), *others, around, some, lane)
+    sch.unroll(some)
+    sch.vectorize(lane)
+    decision.chose(f"vectors of {width}", "the axis over neighbouring cells carries nothing")
+    if outer is not None:
+        sch.parallel(outer)
+        decision.chose(f"{pieces} pieces for threads", "columns do not need each other, and long rows are read fastest")
+
+
+def _chains(
+    sch: Schedule, entry: Entry, shape: _Shape, loops: Sequence[LoopRV], machine: Machine, decision: Decision
+) -> None:
+    """A few steps of several rows at once, each row in its order."""
+    row = loops[shape.free[-1]]
+    others = [loops[position] for position in shape.free[:-1]]
+    carried = [loops[position] for position in shape.loops if position not in shape.free]
+    is_costly = _has_costly_call(entry.realize.block)
+    rows, some = _split(sch, row, _COSTLY_CHAINS if is_costly else _CHAINS)
+    is_short = is_costly or some is None or not _starts_at_0(sch, carried[-1])
+    step, few = _split(sch, carried[-1], 1 if is_short else _STEPS)
+    sch.reorder(*others, rows, *carried[:-1], step, *[loop for loop in (some, few) if loop is not None])
+    if some is not None:
+        sch.unroll(some)
+        decision.chose(f"{_extent(sch, some)} rows at once", "while one waits for the value before, the others go on")
+    if few is not None:
+        sch.unroll(few)
+        decision.chose(f"{_extent(sch, few)} steps of each at a time", "the value carried stays in a register")
+    if _pieces(sch, entry, shape, machine, 1) > 1:
+        sch.parallel(sch.fuse(*others, rows) if others else rows)
+        decision.chose("rows for threads", "rows do not need each other")
+
+
+def _split(sch: Schedule, loop: LoopRV, factor: int) -> tuple[LoopRV, LoopRV | None]:
+    """A loop in pieces of `factor` iterations, or fewer where it has fewer; None where that would be one."""
+    extent = _extent(sch, loop)
+    while extent is not None and factor > extent:
+        factor //= 2
+    if factor <= 1:
+        return loop, None
+    outer, inner = sch.split(loop, [None, factor])
+    return outer, inner
+
+
+def _starts_at_0(sch: Schedule, loop: LoopRV) -> bool:
+    """Only such a loop can be split."""
+    node = sch.get(loop)
+    assert isinstance(node, For)
+    return const(node.min) == 0
+
+
+def _has_costly_call(block: Block) -> bool:
+    found: list[Call] = []
+
+    def look(node: Node) -> None:
+        if isinstance(node, Call) and node.op.name.removeprefix("tir.") not in CHEAP_CALLS:
+            found.append(node)
+
+    post_order_visit(block.body, look)
+    return bool(found)
+
+
+def _pieces(sch: Schedule, entry: Entry, shape: _Shape, machine: Machine, width: int) -> int:
+    """How many pieces are worth it: 1 where sizes are not known, or other statements are in the loops."""
+    if not shape.is_alone or machine.cores == 1:
+        return 1
+    elements = 1
+    for loop in sch.view().loops_of(block_key(entry.realize.block)):
+        extent = const(loop.extent)
+        if extent is None:
+            return 1
+        elements *= extent
+    touched = elements * 2 * bytes_of(str(entry.writes[0].dtype))
+    threads = machine.threads_for(max(touched / machine.bytes_per_cycle(touched), elements / width))
+    return threads
+
+
+def _extent(sch: Schedule, loop: LoopRV) -> int | None:
+    node = sch.get(loop)
+    assert isinstance(node, For)
+    return const(node.extent)

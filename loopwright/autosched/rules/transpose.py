@@ -1,0 +1,227 @@
+"""transpose: neighbours in the result are far apart in an operand, whose neighbours are far apart in the result.
+
+    for i, j in T.grid(m, n):       →    for i_0, j_0, i_1, j_1 in …:                blocks of tiles: whole cache lines
+        C[i, j] = A[j, i] * 2                A_stage[0:16, 0:16] = A[…].T            16 rows in, shuffles, 16 rows out
+                                             for i_2 in T.unroll(16):
+                                                 for j_2 in T.vectorized(16):
+                                                     C[…] = A_stage[i_2, j_2] * 2
+
+A square tile of the operand is read by rows and transposed in registers (`transpose_16x16_float32` and the like), and
+the block works on what came out, by rows of the result. Tiles are done in square blocks, so that every cache line is
+used up before it is needed for something else. What fills no tile is done element by element.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import log2
+from typing import Final, NamedTuple
+
+from loopwright.autosched.chunks import share_out
+from loopwright.autosched.decision import Decision
+from loopwright.autosched.facts import Access, BlockFacts
+from loopwright.autosched.machine import Machine
+from loopwright.autosched.nest_cost import common_lanes, nest_cost
+from loopwright.autosched.own_uses import own_uses
+from loopwright.autosched.program import Entry, Program
+from loopwright.autosched.strides import Streams
+from loopwright.ir import Var
+from loopwright.schedule import LoopRV, Schedule
+from loopwright.transform.tensor_intrinsics import built_in_names
+
+_BLOCK: Final = 4  # tiles each way, done together
+_SIZES: Final = (2, 4, 8, 16)
+_BY_ELEMENT: Final = 2.0  # cycles that an element outside the tiles takes
+
+
+class _Operand(NamedTuple):
+    """A load that is turned: which of its dimensions the result's neighbours and its own neighbours move in."""
+
+    access: Access
+    along: int
+    across: int
+
+    def intrinsic(self, size: int) -> str:
+        between = "x1" * (self.across - self.along - 1)
+        return f"transpose_{size}{between}x{size}_{self.access.buffer.dtype}"
+
+    @property
+    def layout(self) -> str:
+        """The tile as the result wants it: its own neighbours as rows, what were rows as neighbours."""
+        names = [f"d{dim}" for dim in range(len(self.access.indices))]
+        others = [name for dim, name in enumerate(names) if dim not in (self.along, self.across)]
+        return f"lambda {', '.join(names)}: ({', '.join([*others, names[self.across], names[self.along]])})"
+
+
+class _Turn(NamedTuple):
+    """Axis `along` walks over neighbours of the result, axis `across` over neighbours of the operands."""
+
+    along: int
+    across: int
+    operands: tuple[_Operand, ...]
+
+    def sizes(self) -> list[int]:
+        """The tiles that all operands have."""
+        known = set(built_in_names())
+        return [size for size in _SIZES if all(operand.intrinsic(size) in known for operand in self.operands)]
+
+
+class Transpose:
+    """Takes one block that reads an operand across the direction in which it writes."""
+
+    name = "transpose"
+
+    def take(self, pending: Sequence[Entry], program: Program) -> int:
+        facts = pending[0].facts
+        if facts is None or not facts.is_injective:
+            return 0
+        turn = _turn(facts, Streams(facts))
+        return int(turn is not None and bool(_fitting(facts, turn)))
+
+    def schedule(
+        self, sch: Schedule, taken: Sequence[Entry], program: Program, machine: Machine, decision: Decision
+    ) -> None:
+        facts = taken[0].facts
+        assert facts is not None
+        streams = Streams(facts)
+        turn = _turn(facts, streams)
+        assert turn is not None
+        lanes = common_lanes(facts, machine)
+        size = _tile(facts, turn, streams, machine, lanes)
+        along, across = facts.axes[turn.along], facts.axes[turn.across]
+        cost = nest_cost(facts, streams, machine, lanes)
+        cost.note(decision, 0.5)
+        decision.chose(
+            f"tiles of {size} × {size} in registers",
+            f"{along.name} walks over neighbours of the result, {across.name} over those of "
+            + ", ".join(operand.access.buffer.name for operand in turn.operands),
+        )
+        loops = sch.get_loops(sch.get_block(facts.name))
+        outer = [loop for position, loop in enumerate(loops) if position not in (turn.along, turn.across)]
+        row, column = loops[turn.across], loops[turn.along]
+        sch.reorder(*outer, row, column)
+        rows, row = _cut(sch, row, across.extent, size)
+        sch.reorder(column, row)
+        columns, column = _cut(sch, column, along.extent, size)
+        if along.extent is None or along.extent % size:
+            sch.fission(rows)
+        sch.reorder(row, column)
+        for operand in turn.operands:
+            stage = sch.stage(facts.name, columns, operand.access.buffer.name, "local", layout=operand.layout)
+            sch.tensorize(sch.get_loops(stage)[operand.along - operand.across - 1], operand.intrinsic(size))
+        sch.vectorize(column)
+        sch.unroll(row)
+        import os
+        if D := int(os.environ.get("TD", "2")):
+            sch.prefetch(facts.name, row, facts.writes[0].buffer.name, distance=D, levels=1)
+        counts = [None if axis.extent is None else axis.extent // size for axis in (across, along)]
+        around = _blocked(sch, rows, columns, counts, decision)
+        share_out(sch, [*outer, *around], size * size, cost, machine, decision)
+
+
+def _turn(facts: BlockFacts, streams: Streams) -> _Turn | None:
+    """The two axes of a transposition and what is turned; None when there is none, or none that tiles could do."""
+    if len(facts.stores) != 1 or own_uses(facts).compared:
+        return None
+    moving = [position for position, axis in enumerate(facts.axes) if axis.extent != 1]
+    along = next((position for position in moving if streams.stores[0].step(position) == 1), None)
+    if along is None:
+        return None
+    across: int | None = None
+    operands: list[_Operand] = []
+    for load, access in zip(streams.loads, facts.reads, strict=True):
+        if load.step(along) in (0, 1) or load.steps[along] is None:
+            continue  # a row, a number, or a gather: neighbours stay neighbours, or never were
+        own = next((position for position in moving if position != along and load.step(position) == 1), None)
+        if own is None or across not in (None, own):
+            return None
+        across = own
+        operand = _operand(access, facts.axes[along].var, facts.axes[own].var)
+        if operand is None or any(other.access.buffer is access.buffer for other in operands):
+            return None  # two windows of one operand are a stencil
+        operands.append(operand)
+    return None if across is None else _Turn(along, across, tuple(operands))
+
+
+def _operand(access: Access, along: Var, across: Var) -> _Operand | None:
+    """The operand, if each of the two axes is an index by itself, the second one the last."""
+    rows = [dim for dim, form in enumerate(access.forms) if form is None or along in form.variables()]
+    columns = [dim for dim, form in enumerate(access.forms) if form is None or across in form.variables()]
+    last = len(access.indices) - 1
+    if len(rows) != 1 or columns != [last] or rows == columns:
+        return None
+    by_one = access.steps(along)[rows[0]] == 1 and access.steps(across)[last] == 1
+    return _Operand(access, rows[0], last) if by_one else None
+
+
+def _fitting(facts: BlockFacts, turn: _Turn) -> list[int]:
+    extents = [facts.axes[position].extent for position in (turn.along, turn.across)]
+    shortest = min([extent for extent in extents if extent is not None], default=max(_SIZES))
+    return [size for size in turn.sizes() if size <= shortest]
+
+
+def _tile(facts: BlockFacts, turn: _Turn, streams: Streams, machine: Machine, lanes: int) -> int:
+    """The size with which least time goes into shuffles and into elements that fill no tile."""
+    sizes = _fitting(facts, turn)
+    # Rows of at most one register, but of four elements at least: shorter ones are all loop. Where rows start anywhere
+    # in a cache line, those of half a line meet two lines half as often as those of a whole one.
+    most = max(4, lanes)
+    if not _is_aligned(facts, turn, streams, machine):
+        widest = max(stream.itemsize for stream in streams.all)
+        most = max(4, min(most, machine.line // 2 // widest))
+    import os
+    if "TT" in os.environ: return int(os.environ["TT"])
+    allowed = [size for size in sizes if size <= most] or sizes[:1]
+
+    def cost(size: int) -> float:
+        inside = 1.0
+        for position in (turn.along, turn.across):
+            extent = facts.axes[position].extent
+            inside *= extent // size * size / extent if extent else 1.0
+        return inside * (log2(size) + 2) / size + (1 - inside) * _BY_ELEMENT
+
+    return min(allowed, key=cost)
+
+
+def _is_aligned(facts: BlockFacts, turn: _Turn, streams: Streams, machine: Machine) -> bool:
+    """Whether the rows of the result and of the operands all start at the same place of a cache line."""
+    turned = [operand.access for operand in turn.operands]
+    loads = [load for load, access in zip(streams.loads, facts.reads, strict=True) if access in turned]
+    rows = [(streams.stores[0], turn.across), *[(load, turn.along) for load in loads]]
+    steps = [(stream.step(position), stream.itemsize) for stream, position in rows]
+    return all(step is not None and step * itemsize % machine.line == 0 for step, itemsize in steps)
+
+
+def _cut(sch: Schedule, loop: LoopRV, extent: int | None, size: int) -> tuple[LoopRV, LoopRV]:
+    """A loop as whole tiles; what is left over becomes a loop of its own after it."""
+    tail = "guard" if extent is not None and extent % size == 0 else "peel"
+    tiles, inside = sch.split(loop, [None, size], tail=tail)[:2]
+    return tiles, inside
+
+
+def _blocked(
+    sch: Schedule, rows: LoopRV, columns: LoopRV, counts: Sequence[int | None], decision: Decision
+) -> list[LoopRV]:
+    """Tiles in blocks that are about square; the loops, outermost first."""
+    import os
+    high, wide = (1 if count is None else _divisor(count, int(os.environ.get("TB", "4,8").split(",")[k])) for k, count in enumerate(counts))
+    if high == wide == 1 and min(count or 0 for count in counts) > _BLOCK:
+        high = _BLOCK  # no number divides either way: the last block is not whole, at the price of more code
+    if high == wide == 1:
+        return [rows, columns]
+    some_rows, row = sch.split(rows, [None, high])
+    some_columns, column = sch.split(columns, [None, wide])
+    if os.environ.get("TO") == "1":
+        sch.reorder(some_columns, some_rows, row, column)
+        return [some_columns, some_rows]
+    sch.reorder(some_rows, some_columns, row, column)
+    decision.chose(f"blocks of {high} × {wide} tiles", "cache lines are used up by neighbouring tiles")
+    return [some_rows, some_columns]
+
+
+def _divisor(count: int, near_to: int) -> int:
+    import os
+    near = [size for size in range(1, 2 * near_to + 1) if count % size == 0]
+    best = min(near, key=lambda size: abs(log2(size / near_to)), default=1)
+    if best * 2 < near_to and count > near_to and os.environ.get("TG") == "1": best = near_to
+    return best

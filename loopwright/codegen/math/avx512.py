@@ -1,0 +1,55 @@
+"""Instructions of AVX-512 that bodies are made of on CPUs that have them; what they compute, others compute too."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from loopwright import ir
+from loopwright.ir import intrinsics
+from loopwright.ir.machine_intrinsics import vectorcombine, vectorhigh, vectorlow
+from loopwright.runtime.dtype import DataType
+from loopwright.target.cpu import CpuDescription
+
+_LANES: Final = 16  # float32 in the widest vector
+# The feature that brings the instructions for vectors of so many float32; wider ones are cut in halves.
+_FEATURES: Final = {4: "avx512vl", 8: "avx512vl", **dict.fromkeys((16, 32, 64, 128), "avx512f")}
+_FROM_THREE_QUARTERS: Final = 0b11
+_NEGATIVE_IS_NAN: Final = 0b1000
+_CURRENT_ROUNDING: Final = 4
+
+
+def has_avx512(dtype: DataType, cpu: CpuDescription) -> bool:
+    """Whether the CPU has the instructions for vectors of `dtype`, and is not told to keep to shorter ones."""
+    fits = min(dtype.lanes, _LANES) * 32 <= cpu.vector_bits
+    return dtype.element == "float32" and _FEATURES.get(dtype.lanes) in cpu.features and fits
+
+
+def exponent_avx512(x: ir.Expr) -> ir.Expr:
+    """floor(log2 |x|) as a float: -∞ for zero, ∞ for infinity. `x` is a variable."""
+    return _call("getexp", [x])
+
+
+def mantissa_avx512(x: ir.Expr) -> ir.Expr:
+    """x times the power of two that brings it into [¾, 1½); 1 for zero and infinity, NaN for negative numbers."""
+    return _call("getmant", [x], ir.const(_FROM_THREE_QUARTERS | _NEGATIVE_IS_NAN, "int32"))
+
+
+def scaled_avx512(x: ir.Expr, n: ir.Expr) -> ir.Expr:
+    """x · 2^n for an integer n in a float, rounded once; both are variables."""
+    return _call("scalef", [x, n])
+
+
+def _call(name: str, vectors: Sequence[ir.Expr], *options: ir.Expr) -> ir.Expr:
+    """The intrinsic with all lanes on; `vectors` are variables, since they are cut in two if they are too wide."""
+    dtype = vectors[0].dtype
+    lanes = dtype.lanes
+    if lanes > _LANES:
+        half = dtype.with_lanes(lanes // 2)
+        low, high = ([part(half, x) for x in vectors] for part in (vectorlow, vectorhigh))
+        return vectorcombine(dtype, _call(name, low, *options), _call(name, high, *options))
+    mask = ir.const(-1, "int16" if lanes == _LANES else "int8")
+    rounding = [ir.const(_CURRENT_ROUNDING, "int32")] if lanes == _LANES else []
+    intrinsic = f"llvm.x86.avx512.mask.{name}.ps.{lanes * 32}"
+    off = ir.const(0.0, dtype)  # what lanes that are off would have
+    return intrinsics.call_llvm_pure_intrin(dtype, intrinsic, *vectors, *options, off, mask, *rounding)

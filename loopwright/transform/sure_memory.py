@@ -1,0 +1,34 @@
+"""SureMemory: which loads stay within memory that the function allocated itself.
+
+Such a load may happen where the program would leave it out: of two sides of an if_then_else, both may be evaluated.
+"""
+
+from __future__ import annotations
+
+from loopwright.arith import Analyzer
+from loopwright.ir import Allocate, BufferLoad, IntImm, Var
+from loopwright.runtime.dtype import DataType
+
+
+class SureMemory:
+    """The memory that is allocated around a statement, and the ranges of the loops around it."""
+
+    def __init__(self) -> None:
+        self.facts = Analyzer()
+        self._sizes: dict[Var, tuple[DataType, int]] = {}
+
+    def add(self, node: Allocate) -> None:
+        """Take note of memory; variables are defined once, so it need not be forgotten."""
+        if len(node.extents) == 1 and isinstance(node.extents[0], IntImm):
+            self._sizes[node.buffer_var] = (node.dtype, int(node.extents[0].value))
+
+    def holds(self, load: BufferLoad) -> bool:
+        """Whether a load is within its memory, whatever the values of the loops around it are."""
+        dtype, size = self._sizes.get(load.buffer.data, (None, 0))
+        if len(load.indices) != 1 or load.buffer.dtype != dtype or load.dtype.lanes > 1:
+            return False
+        offset = load.buffer.elem_offset
+        if offset is not None and not (isinstance(offset, IntImm) and offset.value == 0):
+            return False
+        found = self.facts.const_int_bound(load.indices[0])
+        return found.min_value >= 0 and found.max_value < size

@@ -1,0 +1,92 @@
+"""rules/transpose.py: transpositions in register tiles move every element to its place, whatever is left over."""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+import pytest
+
+from loopwright import te
+from loopwright.transform.tensor_intrinsics.check import check_intrinsic
+from loopwright.transform.tensor_intrinsics.registry import TRANSPOSES
+from tests.autosched.same_results import check_same_bits, function, numbers, planned
+
+AVX512 = "llvm -mtriple=x86_64-linux-gnu -mcpu=skylake-avx512 -num-cores=4"
+NEON = "llvm -mtriple=aarch64-linux-gnu -mcpu=neoverse-n1 -num-cores=4"
+
+
+def turned(rows, columns, dtype="float32"):
+    A = te.placeholder((rows, columns), dtype, name="A")
+    return function(A, te.compute((columns, rows), lambda i, j: A[j, i], name="C"))
+
+
+@pytest.mark.parametrize(
+    "rows, columns", [(0, 20), (16, 16), (15, 17), (64, 48), (3, 50), (50, 3), (1, 20), (33, 1), (129, 66), (31, 100)]
+)
+def test_shapes(rows, columns):
+    plan = check_same_bits(turned(rows, columns), [numbers(rows, columns), numbers(columns, rows)])
+    assert (min(rows, columns) >= 4) == ("in registers" in plan.explain())
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float16", "int8", "uint16", "int32", "int64", "bool"])
+def test_types(dtype):
+    check_same_bits(turned(40, 35, dtype), [numbers(40, 35, dtype=dtype), numbers(35, 40, dtype=dtype)])
+
+
+@pytest.mark.parametrize("order", list(permutations(range(3)))[1:])
+def test_permutations_of_three_axes(order):
+    shape = (9, 18, 20)
+    new = tuple(shape[axis] for axis in order)
+    A = te.placeholder(shape, name="A")
+
+    def value(*indices):
+        places = dict(zip(order, indices, strict=True))
+        return A(*[places[axis] for axis in range(3)]) * 2.0 + 1.0
+
+    plan = check_same_bits(function(A, te.compute(new, value, name="C")), [numbers(*shape), numbers(*new)])
+    assert ("in registers" in plan.explain()) == (order[-1] != 2)  # else rows stay rows
+
+
+def test_images_change_their_layout():
+    A = te.placeholder((2, 24, 14, 30), name="A")
+    func = function(A, te.compute((2, 14, 30, 24), lambda n, h, w, c: A[n, c, h, w], name="C"))
+    assert "in registers" in check_same_bits(func, [numbers(2, 24, 14, 30), numbers(2, 14, 30, 24)]).explain()
+
+
+def test_work_on_the_way():
+    A, B, b = te.placeholder((33, 64), name="A"), te.placeholder((64, 33), name="B"), te.placeholder((33,), name="b")
+    value = te.compute((64, 33), lambda i, j: te.exp(A[j, i]) * B[i, j] + b[j], name="C")
+    check_same_bits(function(A, B, b, value), [numbers(33, 64), numbers(64, 33), numbers(33), numbers(64, 33)])
+    widened = te.compute((64, 33), lambda i, j: A[j, i].astype("float64"), name="C")
+    plan = check_same_bits(function(A, widened), [numbers(33, 64), numbers(64, 33, dtype="float64")])
+    assert "in registers" in plan.explain()
+    window = te.compute((50, 20), lambda i, j: A[j + 3, i + 5], name="C")
+    assert "in registers" in check_same_bits(function(A, window), [numbers(33, 64), numbers(50, 20)]).explain()
+
+
+@pytest.mark.parametrize("rows, columns", [(1, 1), (40, 35), (128, 16)])
+def test_symbolic_sizes(rows, columns):
+    n, m = te.var("n"), te.var("m")
+    A = te.placeholder((n, m), name="A")
+    func = function(A, te.compute((m, n), lambda i, j: A[j, i], name="C"))
+    check_same_bits(func, [numbers(rows, columns), numbers(columns, rows)], may_refuse=True)
+
+
+def test_an_operand_read_both_ways_is_left_to_another_rule():
+    A = te.placeholder((40, 40), name="A")
+    func = function(A, te.compute((40, 40), lambda i, j: A[i, j] + A[j, i], name="C"))
+    check_same_bits(func, [numbers(40, 40), numbers(40, 40)], may_refuse=True)
+
+
+def test_reasons():
+    told = planned(turned(1024, 1024), AVX512).explain()
+    assert "tiles of 16 × 16 in registers: v_j walks over neighbours of the result, v_i over those of A" in told
+    assert "blocks of 4 × 4 tiles: cache lines are used up by neighbouring tiles" in told and "for threads" in told
+    assert "tiles of 4 × 4 in registers" in planned(turned(1024, 1024), NEON).explain()
+    # Rows that start anywhere in a cache line: half a line meets two lines half as often.
+    assert "tiles of 8 × 8 in registers" in planned(turned(1009, 1013), AVX512).explain()
+
+
+@pytest.mark.parametrize("name", [name for name in TRANSPOSES if name.endswith(("_float32", "_int8", "_float64"))])
+def test_intrinsics_do_what_they_say(name):
+    check_intrinsic(name)
