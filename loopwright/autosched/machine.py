@@ -7,7 +7,7 @@ many bytes each level of memory brings to a core in one, and what it costs to ha
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from math import ceil
 
 from loopwright.runtime import num_threads
@@ -42,7 +42,14 @@ class Machine:
 
     def lanes(self, dtype: str) -> int:
         """How many numbers of `dtype` a vector holds."""
-        return self.cpu.native_vector_lanes(dtype)
+        found = self._lanes.get(dtype)
+        if found is None:
+            found = self._lanes[dtype] = self.cpu.native_vector_lanes(dtype)
+        return found
+
+    @cached_property
+    def _lanes(self) -> dict[str, int]:
+        return {}  # asked for thousands of times when tiles are chosen
 
     @property
     def registers(self) -> int:
@@ -88,6 +95,7 @@ class Machine:
         return max(1, min(self.cores, int(cycles // self.fork_cycles)))
 
 
+@cache
 def bytes_of(dtype: str) -> int:
     """The size of one number in memory."""
     return max(1, DataType(dtype).element.bits // 8)

@@ -25,7 +25,11 @@ from loopwright.schedule.node_graph import is_graph, read_map, read_value, write
 
 _SPREAD: Final = ("Split", "Fuse", "Reorder", "Merge")  # the items of their last input stand one by one
 _AS_INPUTS: Final[Mapping[str, tuple[str, ...]]] = {"Annotate": ("ann_val",)}  # settings that stand with the inputs
-_OURS: Final[Mapping[str, Mapping[str, Any]]] = {"Split": {"tail": "guard"}, "RollingBuffer": {"size": None}}
+_OURS: Final[Mapping[str, Mapping[str, Any]]] = {
+    "Split": {"tail": "guard"},
+    "RollingBuffer": {"size": None},
+    "Prefetch": {"levels": 0},
+}
 
 _SIDES: Final = ("read", "write")
 _WITH_SIDE: Final = ("TransformLayout", "ReIndex", "SetAxisSeparator")  # their buffer is read or written

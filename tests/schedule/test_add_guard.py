@@ -135,3 +135,28 @@ def test_what_is_refused():
     refused(sch, BadStepArgument, "the root block has no guard", "add_guard", "root", "lambda: 1 < 2")
     other = tir.Schedule(guarded)
     refused(other, BadStepArgument, "there is no condition 5", "remove_guard", "B", 5)
+
+
+@T.prim_func
+def two_writers(A: T.Buffer((5,), "int32"), C: T.Buffer((10,), "int32")):
+    B = T.alloc_buffer((10,), "int32")
+    for i in range(5):
+        with T.block("even"):
+            vi = T.axis.spatial(5, i)
+            B[vi * 2] = A[vi] + 1
+    for i in range(5):
+        with T.block("odd"):
+            vi = T.axis.spatial(5, i)
+            B[vi * 2 + 1] = A[vi] * 3
+    for i in range(10):
+        with T.block("C"):
+            vi = T.axis.spatial(10, i)
+            C[vi] = B[vi] * 2
+
+
+def test_a_flow_that_isl_loses_half_of():
+    sch = tir.Schedule(two_writers)
+    sch.unroll_and_jam(sch.get_loops("odd")[0], 2)
+    sch.unroll_and_jam(sch.get_loops("odd")[0], 4)
+    why = r"iteration \(vi=8\) of C reads B\[8\], but iteration \(vi=4\) of even no longer writes it"
+    refused(sch, WouldChangeValues, why, "add_guard", "even", "lambda v0: v0 != 4")

@@ -6,7 +6,7 @@ import pytest
 
 from loopwright import tir
 from loopwright.ir import ForKind
-from loopwright.schedule.errors import BadStepArgument, NotProved, NotSupported, WouldChangeValues, WouldRace
+from loopwright.schedule.errors import BadStepArgument, NotSupported, WouldChangeValues, WouldRace
 from loopwright.schedule.loop_kinds import ThreadExtentsDiffer
 from loopwright.script import from_source
 from loopwright.script import tir as T

@@ -35,6 +35,30 @@ def test_the_address_is_that_of_a_later_iteration():
     check(sch, before, expected)
 
 
+def test_iterations_of_a_loop_further_out_and_what_is_only_written():
+    @T.prim_func
+    def before(A: T.Buffer((4, 8)), C: T.Buffer((4, 8))):
+        for i, j in T.grid(4, 8):
+            with T.block("C"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                C[vi, vj] = A[vi, vj] * T.float32(2)
+
+    sch = tir.Schedule(before)
+    j = sch.get_loops("C")[1]
+    sch.prefetch("C", j, "C", distance=2, levels=1)
+    sch.prefetch("C", j, "A", distance=3)
+    text = sch.mod["main"].script()
+    assert 'T.call_intrin("void", "tir.prefetch", T.address_of(C[i + 2, j]), 1, 3, 1)' in text
+    assert 'T.call_intrin("void", "tir.prefetch", T.address_of(A[i, j + 3]), 0, 3, 1)' in text
+    again = tir.Schedule(before)
+    data = sch.trace.as_json()
+    tir.Trace.apply_json_to_schedule(data, again)
+    tir.assert_structural_equal(again.mod, sch.mod)
+    levels = [step[2] for step in data[0] if step[0] == "Prefetch"]
+    assert [len(settings) for settings in levels] == [3, 2]  # the usual 0 is left out, as in traces of before
+    check(sch, before)
+
+
 def test_addresses_past_the_end_do_no_harm_and_later_steps_are_still_proved():
     before = matmul(4, 3, 16)
     sch = tir.Schedule(before)
@@ -55,6 +79,8 @@ def test_wrong_arguments_are_refused():
     k = sch.get_loops("C")[2]
     refused(sch, NoSuchBuffer, r"touches no buffer 'X'", "prefetch", "C", k, "X")
     refused(sch, BadStepArgument, r"distance is -1", "prefetch", "C", k, "A", distance=-1)
+    refused(sch, BadStepArgument, r"levels is 3, and 2 loops are around k", "prefetch", "C", k, "A", levels=3)
+    refused(sch, BadStepArgument, r"levels is -1", "prefetch", "C", k, "A", levels=-1)
 
 
 @T.prim_func

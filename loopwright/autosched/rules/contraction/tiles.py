@@ -74,7 +74,7 @@ def choose_tiles(size: Size, machine: Machine) -> Tiles:
         _costed(size, machine, threads, mr, vectors, packs, down, across)
         for mr, vectors in _register_tiles(size, machine)
         for packs in _packings(size, vectors * machine.lanes(size.dtype))
-        for down, across in _tasks(size, machine, threads, mr, vectors)
+        for down, across in dict.fromkeys(_tasks(size, machine, threads, mr, vectors))
     )
     return min(found, key=lambda tiles: (tiles.cycles, -tiles.mr * tiles.vectors))
 
