@@ -78,13 +78,18 @@ def chunk_of(rows: int, pieces: int) -> int | None:
     (64, 128, 52, None, 252)
     """
     count = CHUNKS
-    while count > 1 and (rows < count * ROWS_OF_A_CHUNK or (count >= 2 * pieces and rows < count * MANY_ROWS)):
+    while count > 1:
+        least = ROWS_OF_A_CHUNK if count < 2 * pieces else MANY_ROWS
+        if count <= 4 * pieces and rows >= count * least:
+            break
         count //= 2
     return rounded_up(-(-rows // count), ROWS_TOGETHER) if count > 1 else None
 
 
 def strip_of(columns: int | None, others: int, threads: int, least: int, most: int) -> int | None:
-    """How wide strips of `columns` are, of which there are `others` more: all threads get equally many; None for one.
+    """How wide strips are, so that all threads get equally many; None where all `columns` are one strip.
+
+    There are `others` times as many pieces as strips: other results, and chunks of rows.
 
     >>> strip_of(1000, 16, 16, 512, 6144), strip_of(100000, 1, 16, 512, 6144), strip_of(None, 1, 16, 512, 6144)
     (None, 3125, 6144)
@@ -115,7 +120,7 @@ def column_nest(sch: Schedule, plan: ColumnPlan, machine: Machine, decision: Dec
     if plan.chunk is not None:
         chunks, row = sch.split(row, [None, plan.chunk])
         partial = sch.rfactor(chunks, 0)
-        _combine(sch, block, plan, machine)
+        _combine(sch, block, plan, machine, decision)
         sch.reorder(chunks, along, *reduce, row)
         outer.append(chunks)
         decision.chose(
@@ -145,17 +150,18 @@ def _one(sch: Schedule, loops: Sequence[LoopRV]) -> LoopRV:
     return sch.fuse(*loops) if len(loops) > 1 else loops[0]
 
 
-def _combine(sch: Schedule, block: BlockRV, plan: ColumnPlan, machine: Machine) -> None:
+def _combine(sch: Schedule, block: BlockRV, plan: ColumnPlan, machine: Machine, decision: Decision) -> None:
     """The sums of chunks are added chunk by chunk, in vectors; by several cores where there is much to add."""
     *_, along, chunks = sch.get_loops(block)
     extent = sch.get(chunks).extent
     columns = plan.facts.extent(plan.columns)
     strips: list[LoopRV] = []
-    if columns is not None and isinstance(extent, IntImm):
-        read = columns * (int(extent.value) + 1) * bytes_of(plan.facts.dtype)
+    threads = 1
+    if columns is not None and isinstance(extent, IntImm) and size_of(plan.outer) == 1:
+        read = columns * int(extent.value) * bytes_of(plan.facts.dtype)
         threads = machine.threads_for(read / machine.l3_bytes_per_cycle)  # other cores wrote them
         strip = rounded_up(-(-columns // threads), plan.width)
-        if threads > 1 and strip < columns and size_of(plan.outer) == 1:
+        if threads > 1 and strip < columns:
             outer, along = sch.split(along, [None, strip])
             strips = [outer]
     vectors, lanes = sch.split(along, [None, plan.width])
@@ -163,3 +169,4 @@ def _combine(sch: Schedule, block: BlockRV, plan: ColumnPlan, machine: Machine) 
     sch.vectorize(lanes)
     if strips:
         sch.parallel(strips[0])
+        decision.chose("chunks combined in parallel", f"adding them up is worth {threads} cores")

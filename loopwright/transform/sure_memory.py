@@ -19,7 +19,8 @@ class SureMemory:
 
     def add(self, node: Allocate) -> None:
         """Take note of memory; variables are defined once, so it need not be forgotten."""
-        if len(node.extents) == 1 and isinstance(node.extents[0], IntImm):
+        is_there = isinstance(node.condition, IntImm) and bool(node.condition.value)
+        if is_there and len(node.extents) == 1 and isinstance(node.extents[0], IntImm):
             self._sizes[node.buffer_var] = (node.dtype, int(node.extents[0].value))
 
     def holds(self, load: BufferLoad) -> bool:

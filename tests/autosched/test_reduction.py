@@ -141,7 +141,7 @@ def test_columns_keep_all_cores_busy() -> None:
     assert pieces(1000, 1000) == [16]  # chunks of rows; few enough for one core to combine
     assert pieces(4096, 4096) == [32, 4]  # more chunks, which several cores combine
     assert pieces(64, 100000) == [32]  # strips of columns: two for each core
-    assert pieces(8, 6000, 300, axes=(1,)) == [32]  # four chunks of each of eight
+    assert pieces(8, 6000, 300, axes=(1,)) == [64]  # eight chunks of each of eight
     assert pieces(30, 30) == []
     odd = te.comm_reducer(lambda x, y: x * 0.5 + y, lambda dtype: tir.const(0, dtype), name="odd")
     assert pieces(1000, 1000, combine=odd) == [8]  # may not be divided: narrow strips are better than idle cores

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import permutations
 
 import pytest
@@ -85,6 +86,40 @@ def test_reasons():
     assert "tiles of 4 × 4 in registers" in planned(turned(1024, 1024), NEON).explain()
     # Rows that start anywhere in a cache line: half a line meets two lines half as often.
     assert "tiles of 8 × 8 in registers" in planned(turned(1009, 1013), AVX512).explain()
+
+
+def test_what_is_far_away_is_asked_for_ahead():
+    large, small = planned(turned(1024, 1024), AVX512), planned(turned(64, 64), AVX512)
+    assert "rows of the result asked for a cache line ahead" in large.explain()
+    assert "T.prefetch" not in small.mod["main"].script() and "asked for" not in small.explain()
+    # One tile on, where a tile is as wide as a line, for writing (1); two where it is half as wide.
+    assert "distance=1, levels=1" in str(large.trace)
+    assert "distance=2, levels=1" in str(planned(turned(1000, 3000), AVX512).trace)
+
+
+@pytest.mark.parametrize(
+    "rows, columns, block",
+    [
+        (1024, 1024, "4 × 4"),
+        (1000, 3000, "8 × 16"),  # rows start anywhere in a line: wide blocks share fewer lines, the last is not whole
+        (3000, 1000, "8 × 15"),  # 375 tiles are 25 times 15
+        (24, 1000, "8 × 3"),  # no more than there are
+    ],
+)
+def test_blocks(rows, columns, block):
+    assert f"blocks of {block} tiles" in planned(turned(rows, columns), AVX512).explain()
+
+
+@pytest.mark.parametrize("rows, columns", [(1000, 300), (301, 1009), (523, 541)])
+def test_blocks_that_are_not_whole(rows, columns):
+    check_same_bits(turned(rows, columns), [numbers(rows, columns), numbers(columns, rows)])
+
+
+@pytest.mark.parametrize("rows, columns", [(512, 512), (1024, 1024), (4096, 4096), (1000, 3000), (1023, 1025)])
+def test_sixteen_cores_get_several_pieces_each(rows, columns):
+    told = planned(turned(rows, columns), "llvm -mtriple=x86_64-linux-gnu -mcpu=sapphirerapids -num-cores=16").explain()
+    pieces = re.search(r"(\d+) pieces for threads", told)
+    assert pieces is not None and int(pieces[1]) >= 48
 
 
 @pytest.mark.parametrize("name", [name for name in TRANSPOSES if name.endswith(("_float32", "_int8", "_float64"))])

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 import loopwright as lw
-from loopwright import ir
+from loopwright import ir, te
 from loopwright.evaluator import evaluate
 from loopwright.ir import intrinsics
 from loopwright.runtime.errors import LoopwrightError
+from loopwright.schedule import Schedule
 from loopwright.script import ir as I
 from loopwright.script import tir as T
 from tests.agreement import assert_agreement, bits, is_nan
@@ -192,6 +193,25 @@ def test_extrema_with_nan_and_signed_zero(dtype):
     least, most = least.astype("float64"), most.astype("float64")
     assert np.isnan(least[:3]).all() and np.isnan(most[:3]).all()
     assert np.signbit(least[3:]).all() and not np.signbit(most[3:]).any()
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_extrema_of_vectors_are_those_of_single_numbers(dtype):
+    top, least = float(np.finfo(dtype).max), float(np.finfo(dtype).smallest_subnormal)
+    numbers = np.array([0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, -np.nan, top, -top, least, -least], dtype)
+    a, b = np.repeat(numbers, len(numbers)), np.tile(numbers, len(numbers))
+    A, B = te.placeholder(a.shape, dtype, name="A"), te.placeholder(a.shape, dtype, name="B")
+    for combine, of_numbers in ((intrinsics.maximum, np.maximum), (intrinsics.minimum, np.minimum)):
+        func = te.create_prim_func([A, B, te.compute(a.shape, lambda i: combine(A[i], B[i]), name="C")])  # noqa: B023
+        sch = Schedule(func)
+        sch.vectorize(sch.get_loops("C")[0])
+        one, many = np.zeros_like(a), np.zeros_like(a)
+        lw.build(func)(a, b, one)
+        lw.build(sch.mod)(a, b, many)
+        known = ~(np.isnan(a) | np.isnan(b))
+        assert np.array_equal(~np.isnan(one), known) and np.array_equal(~np.isnan(many), known)
+        assert one[known].tobytes() == many[known].tobytes()
+        assert np.array_equal(many[known], of_numbers(a, b)[known])
 
 
 @pytest.mark.parametrize("dtype", FLOATS)

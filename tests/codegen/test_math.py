@@ -9,9 +9,12 @@ import pytest
 
 from loopwright import ir
 from loopwright.codegen.math import expand, has_body
-from loopwright.codegen.math.table import BODIES
+from loopwright.codegen.math.avx512 import has_avx512
+from loopwright.codegen.math.table import BODIES, BODIES_AVX512
 from loopwright.ir import intrinsics
 from loopwright.runtime.dtype import DataType
+from loopwright.target import Target
+from loopwright.target.cpu import describe
 from tools.sweep_math import EXACT, STATED, all_patterns, function, kernel, ulp_errors
 
 INF, NAN = float("inf"), float("nan")
@@ -22,8 +25,11 @@ EDGES = np.array(
         0.25,
         0.5,
         2**-0.5,
+        0.75,
         1,
+        1.125,
         2**0.5,
+        1.5,
         2,
         np.pi / 2,
         np.pi,
@@ -119,7 +125,55 @@ def test_sin_of_huge_arguments(x):
 def test_intrinsics_use_the_bodies():
     x = np.linspace(-5, 5, 1000, dtype=np.float32)
     called = kernel(intrinsics.exp, ["float32"], "float32", lanes=8)(x)
-    np.testing.assert_array_equal(called, function("exp", "float32", lanes=8)(x))
+    np.testing.assert_array_equal(called, kernel(BODIES["exp", "float32"], ["float32"], "float32", lanes=8)(x))
+
+
+@pytest.mark.parametrize("name", [name for name, _ in BODIES_AVX512])
+@pytest.mark.parametrize("lanes", [4, 8, 16, 64])
+def test_bodies_for_avx512_give_the_bits_of_plain_arithmetic(name, lanes):
+    if not has_avx512(DataType(f"float32x{lanes}"), describe(Target("llvm"))):
+        pytest.skip("this CPU has no AVX-512")
+    x = sample(step=30011)
+    plain = kernel(BODIES[name, "float32"], ["float32"], "float32", lanes)(x)
+    native = kernel(BODIES_AVX512[name, "float32"], ["float32"], "float32", lanes)(x)
+    nan = np.isnan(plain)
+    np.testing.assert_array_equal(native[nan], plain[nan])
+    np.testing.assert_array_equal(np.signbit(native[nan]), np.signbit(plain[nan]))
+    np.testing.assert_array_equal(native[~nan].view(np.uint32), plain[~nan].view(np.uint32))
+
+
+@pytest.mark.parametrize(
+    "cpu, lanes, chosen",
+    [
+        ("sapphirerapids", 16, True),
+        ("sapphirerapids", 64, True),
+        ("sapphirerapids", 8, True),
+        ("sapphirerapids", 1, False),
+        ("sapphirerapids", 48, False),
+        ("knl", 16, True),
+        ("knl", 8, False),  # no instructions of AVX-512 for short vectors
+        ("haswell", 8, False),
+    ],
+)
+def test_bodies_for_avx512_are_chosen_by_features_and_lanes(cpu, lanes, chosen):
+    x = ir.Var("x", DataType("float32").with_lanes(lanes))
+    target = describe(Target(f"llvm -mtriple=x86_64-linux-gnu -mcpu={cpu}"))
+    assert ("avx512" in str(expand("log", [x], x.dtype, x.dtype, target))) is chosen
+    assert "avx512" not in str(expand("log", [x], x.dtype, x.dtype))
+    assert "avx512" not in str(expand("erf", [x], x.dtype, x.dtype, target))
+
+
+def test_vectors_longer_than_a_target_wants_are_left_to_plain_arithmetic():
+    x = ir.Var("x", "float32x16")
+    target = describe(Target("llvm -mtriple=x86_64-linux-gnu -mcpu=sapphirerapids -vector-width=256"))
+    assert "avx512" not in str(expand("log", [x], x.dtype, x.dtype, target))
+
+
+def test_results_stay_within_the_range_of_the_function():
+    x = sample(step=10007)
+    for name in ("erf", "tanh", "sigmoid"):
+        y = function(name, "float32")(x)
+        assert np.all(np.abs(y[~np.isnan(x)]) <= 1), name
 
 
 def test_bodies_are_plain_arithmetic():

@@ -113,6 +113,56 @@ def test_guarded_loads_stay_guarded():
     check(vectorize_loops, before, after)
 
 
+def test_a_choice_between_cells_of_own_memory_needs_no_guard():
+    @T.prim_func
+    def before(A: T.Buffer((8,)), B: T.Buffer((8,))):
+        X = T.allocate((8,), "float32", "local")
+        x = T.Buffer((8,), data=X, scope="local")
+        for o in range(2):
+            for i in T.vectorized(4):
+                x[o * 4 + i] = A[o * 4 + i]
+        for o in range(2):
+            for i in T.vectorized(4):
+                B[o * 4 + i] = T.if_then_else(A[o * 4 + i] < T.float32(0), x[o * 4 + i], x[7 - i])
+
+    @T.prim_func
+    def after(A: T.Buffer((8,)), B: T.Buffer((8,))):
+        X = T.allocate((8,), "float32", "local")
+        x = T.Buffer((8,), data=X, scope="local")
+        for o in range(2):
+            x[o * 4 : o * 4 + 4] = A[o * 4 : o * 4 + 4]
+        for o in range(2):
+            B[o * 4 : o * 4 + 4] = T.Select(
+                A[o * 4 : o * 4 + 4] < T.Broadcast(T.float32(0), 4), x[o * 4 : o * 4 + 4], x[T.Ramp(7, -1, 4)]
+            )
+
+    check(vectorize_loops, before, after)
+
+
+def test_a_load_that_may_leave_own_memory_stays_guarded():
+    @T.prim_func
+    def before(A: T.Buffer((8,)), B: T.Buffer((8,))):
+        X = T.allocate((7,), "float32", "local")
+        x = T.Buffer((7,), data=X, scope="local")
+        for i in range(7):
+            x[i] = A[i]
+        for o in range(2):
+            for i in T.vectorized(4):
+                B[o * 4 + i] = T.if_then_else(o * 4 + i < 7, x[o * 4 + i], T.float32(0))
+
+    @T.prim_func
+    def after(A: T.Buffer((8,)), B: T.Buffer((8,))):
+        X = T.allocate((7,), "float32", "local")
+        x = T.Buffer((7,), data=X, scope="local")
+        for i in range(7):
+            x[i] = A[i]
+        for o in range(2):
+            for i in T.unroll(4):
+                B[o * 4 + i] = T.if_then_else(o * 4 + i < 7, x[o * 4 + i], T.float32(0))
+
+    check(vectorize_loops, before, after)
+
+
 def test_a_reduction_runs_in_order():
     @T.prim_func
     def before(A: T.Buffer((4,)), B: T.Buffer((1,))):

@@ -8,19 +8,21 @@
 
 A square tile of the operand is read by rows and transposed in registers (`transpose_16x16_float32` and the like), and
 the block works on what came out, by rows of the result. Tiles are done in square blocks, so that every cache line is
-used up before it is needed for something else. What fills no tile is done element by element.
+used up before it is needed for something else; inside a block they follow the rows of the result. A line must be owned
+before any of it is written, and rows of the result lie so far apart that no hardware sees them come: each row of a tile
+asks for the line that the row comes to next. What fills no tile is done element by element.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import log2
+from math import ceil, log2, sqrt
 from typing import Final, NamedTuple
 
 from loopwright.autosched.chunks import share_out
 from loopwright.autosched.decision import Decision
 from loopwright.autosched.facts import Access, BlockFacts
-from loopwright.autosched.machine import Machine
+from loopwright.autosched.machine import Machine, bytes_of
 from loopwright.autosched.nest_cost import common_lanes, nest_cost
 from loopwright.autosched.own_uses import own_uses
 from loopwright.autosched.program import Entry, Program
@@ -29,8 +31,8 @@ from loopwright.ir import Var
 from loopwright.schedule import LoopRV, Schedule
 from loopwright.transform.tensor_intrinsics import built_in_names
 
-_BLOCK: Final = 4  # tiles each way, done together
 _SIZES: Final = (2, 4, 8, 16)
+_SHARE: Final = 2 / 3  # of the first cache, that a block takes: the rest is for lines that come and go
 _BY_ELEMENT: Final = 2.0  # cycles that an element outside the tiles takes
 
 
@@ -111,11 +113,9 @@ class Transpose:
             sch.tensorize(sch.get_loops(stage)[operand.along - operand.across - 1], operand.intrinsic(size))
         sch.vectorize(column)
         sch.unroll(row)
-        import os
-        if D := int(os.environ.get("TD", "2")):
-            sch.prefetch(facts.name, row, facts.writes[0].buffer.name, distance=D, levels=1)
+        _ask_ahead(sch, facts, row, size, streams, machine, decision)
         counts = [None if axis.extent is None else axis.extent // size for axis in (across, along)]
-        around = _blocked(sch, rows, columns, counts, decision)
+        around = _blocked(sch, rows, columns, counts, _block(facts, turn, streams, machine, size), decision)
         share_out(sch, [*outer, *around], size * size, cost, machine, decision)
 
 
@@ -169,8 +169,6 @@ def _tile(facts: BlockFacts, turn: _Turn, streams: Streams, machine: Machine, la
     if not _is_aligned(facts, turn, streams, machine):
         widest = max(stream.itemsize for stream in streams.all)
         most = max(4, min(most, machine.line // 2 // widest))
-    import os
-    if "TT" in os.environ: return int(os.environ["TT"])
     allowed = [size for size in sizes if size <= most] or sizes[:1]
 
     def cost(size: int) -> float:
@@ -199,29 +197,53 @@ def _cut(sch: Schedule, loop: LoopRV, extent: int | None, size: int) -> tuple[Lo
     return tiles, inside
 
 
+def _ask_ahead(
+    sch: Schedule, facts: BlockFacts, row: LoopRV, size: int, streams: Streams, machine: Machine, decision: Decision
+) -> None:
+    """Each row of a tile asks for the next cache line of its row of the result, unless all is near already."""
+    touched = streams.bytes_touched()
+    if touched is not None and touched <= machine.l2 // 2:
+        return
+    store = streams.stores[0]
+    tiles = ceil(machine.line / (size * store.itemsize))
+    sch.prefetch(facts.name, row, store.buffer.name, distance=tiles, levels=1)
+    decision.chose(
+        "rows of the result asked for a cache line ahead", "they lie too far apart for hardware to see them come"
+    )
+
+
+def _block(facts: BlockFacts, turn: _Turn, streams: Streams, machine: Machine, size: int) -> tuple[int, int]:
+    """How many tiles high and wide a block is, so that it is in the first cache, in the result and in every operand."""
+    bytes_each = streams.stores[0].itemsize + sum(bytes_of(str(op.access.buffer.dtype)) for op in turn.operands)
+    most = sqrt(machine.l1 * _SHARE / bytes_each) / size
+    high = 1 << int(log2(max(1.0, most)))
+    # Rows that start anywhere in a cache line share one with the next block at either end: longer rows share fewer.
+    # Tiles of a block then have lines of the operands in common; those of the result are done with once they are full.
+    return high, high if _is_aligned(facts, turn, streams, machine) else 2 * high
+
+
 def _blocked(
-    sch: Schedule, rows: LoopRV, columns: LoopRV, counts: Sequence[int | None], decision: Decision
+    sch: Schedule,
+    rows: LoopRV,
+    columns: LoopRV,
+    counts: Sequence[int | None],
+    block: tuple[int, int],
+    decision: Decision,
 ) -> list[LoopRV]:
-    """Tiles in blocks that are about square; the loops, outermost first."""
-    import os
-    high, wide = (1 if count is None else _divisor(count, int(os.environ.get("TB", "4,8").split(",")[k])) for k, count in enumerate(counts))
-    if high == wide == 1 and min(count or 0 for count in counts) > _BLOCK:
-        high = _BLOCK  # no number divides either way: the last block is not whole, at the price of more code
+    """Tiles in blocks of about that many, high and wide; the loops, outermost first."""
+    high, wide = (1 if count is None else _near(count, most) for count, most in zip(counts, block, strict=True))
     if high == wide == 1:
         return [rows, columns]
     some_rows, row = sch.split(rows, [None, high])
     some_columns, column = sch.split(columns, [None, wide])
-    if os.environ.get("TO") == "1":
-        sch.reorder(some_columns, some_rows, row, column)
-        return [some_columns, some_rows]
     sch.reorder(some_rows, some_columns, row, column)
     decision.chose(f"blocks of {high} × {wide} tiles", "cache lines are used up by neighbouring tiles")
     return [some_rows, some_columns]
 
 
-def _divisor(count: int, near_to: int) -> int:
-    import os
-    near = [size for size in range(1, 2 * near_to + 1) if count % size == 0]
-    best = min(near, key=lambda size: abs(log2(size / near_to)), default=1)
-    if best * 2 < near_to and count > near_to and os.environ.get("TG") == "1": best = near_to
-    return best
+def _near(count: int, block: int) -> int:
+    """About `block` tiles: a number that leaves no block unfinished, where one is near enough."""
+    if count <= block:
+        return count
+    near = [size for size in range(ceil(0.75 * block), int(1.5 * block) + 1) if count % size == 0]
+    return min(near, key=lambda size: abs(log2(size / block)), default=block)
