@@ -115,6 +115,13 @@ def test_blocks_that_are_not_whole(rows, columns):
     check_same_bits(turned(rows, columns), [numbers(rows, columns), numbers(columns, rows)])
 
 
+def test_batches_with_left_overs_are_shared_out():
+    A = te.placeholder((3, 173, 301), name="A")
+    func = function(A, te.compute((3, 301, 173), lambda n, i, j: A[n, j, i], name="C"))
+    plan = check_same_bits(func, [numbers(3, 173, 301), numbers(3, 301, 173)], "llvm -num-cores=2")
+    assert "in registers" in plan.explain() and "pieces for threads" in plan.explain()
+
+
 @pytest.mark.parametrize("rows, columns", [(512, 512), (1024, 1024), (4096, 4096), (1000, 3000), (1023, 1025)])
 def test_sixteen_cores_get_several_pieces_each(rows, columns):
     told = planned(turned(rows, columns), "llvm -mtriple=x86_64-linux-gnu -mcpu=sapphirerapids -num-cores=16").explain()

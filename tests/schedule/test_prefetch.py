@@ -6,7 +6,9 @@ import numpy as np
 
 import loopwright as lw
 from loopwright import tir
+from loopwright.ir import assert_structural_equal
 from loopwright.ir.verifier import verify
+from loopwright.schedule import Trace
 from loopwright.schedule.buffers import NoSuchBuffer
 from loopwright.schedule.errors import BadStepArgument
 from loopwright.script import tir as T
@@ -52,8 +54,8 @@ def test_iterations_of_a_loop_further_out_and_what_is_only_written():
     assert 'T.call_intrin("void", "tir.prefetch", T.address_of(A[i, j + 3]), 0, 3, 1)' in text
     again = tir.Schedule(before)
     data = sch.trace.as_json()
-    tir.Trace.apply_json_to_schedule(data, again)
-    tir.assert_structural_equal(again.mod, sch.mod)
+    Trace.apply_json_to_schedule(data, again)
+    assert_structural_equal(again.mod, sch.mod)
     levels = [step[2] for step in data[0] if step[0] == "Prefetch"]
     assert [len(settings) for settings in levels] == [3, 2]  # the usual 0 is left out, as in traces of before
     check(sch, before)

@@ -107,6 +107,8 @@ class Transpose:
         columns, column = _cut(sch, column, along.extent, size)
         if along.extent is None or along.extent % size:
             sch.fission(rows)
+        if outer and cost.is_known and machine.threads_for(cost.cycles) > 1:
+            _set_apart(sch, outer[0], cost.elements, facts, turn, size, machine)
         sch.reorder(row, column)
         for operand in turn.operands:
             stage = sch.stage(facts.name, columns, operand.access.buffer.name, "local", layout=operand.layout)
@@ -172,10 +174,7 @@ def _tile(facts: BlockFacts, turn: _Turn, streams: Streams, machine: Machine, la
     allowed = [size for size in sizes if size <= most] or sizes[:1]
 
     def cost(size: int) -> float:
-        inside = 1.0
-        for position in (turn.along, turn.across):
-            extent = facts.axes[position].extent
-            inside *= extent // size * size / extent if extent else 1.0
+        inside = _inside(facts, turn, size)
         return inside * (log2(size) + 2) / size + (1 - inside) * _BY_ELEMENT
 
     return min(allowed, key=cost)
@@ -195,6 +194,27 @@ def _cut(sch: Schedule, loop: LoopRV, extent: int | None, size: int) -> tuple[Lo
     tail = "guard" if extent is not None and extent % size == 0 else "peel"
     tiles, inside = sch.split(loop, [None, size], tail=tail)[:2]
     return tiles, inside
+
+
+def _set_apart(
+    sch: Schedule, outermost: LoopRV, elements: int, facts: BlockFacts, turn: _Turn, size: int, machine: Machine
+) -> None:
+    """What fills no tile leaves the loops around the tiles, so that these are one nest to be shared out; so is it."""
+    share = _inside(facts, turn, size)
+    if share == 1:
+        return
+    rest = sch.fission(outermost)[1]
+    if machine.threads_for((1 - share) * elements * _BY_ELEMENT) > 1:
+        sch.parallel(rest)
+
+
+def _inside(facts: BlockFacts, turn: _Turn, size: int) -> float:
+    """The share of the elements that is in whole tiles."""
+    inside = 1.0
+    for position in (turn.along, turn.across):
+        extent = facts.axes[position].extent
+        inside *= extent // size * size / extent if extent else 1.0
+    return inside
 
 
 def _ask_ahead(
