@@ -159,7 +159,7 @@ def build(
 
 
 def _build_module(module: IRModule, target: Target, autosched: bool) -> Any:
-    """The module compiled for `target`: found in the cache, or scheduled, checked, lowered, compiled, and kept there."""
+    """The module compiled for `target`: found in the cache, or scheduled, checked, lowered, compiled and kept."""
     if target.kind == "c" or not cache_is_on():  # C is compiled when it is first called, by another compiler
         return _compiled(module, target, autosched)
     from loopwright.codegen.build_key import build_key

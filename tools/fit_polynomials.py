@@ -29,6 +29,7 @@ class Fit:
     high: mpf
     degree: int
     dtype: str = "float32"
+    stepwise: bool = False  # round one coefficient after the other, and let the higher ones make up for it
 
 
 def grid(low: mpf, high: mpf, count: int) -> list[mpf]:
@@ -87,8 +88,17 @@ def fit(what: Fit) -> tuple[list[float], mpf]:
     points = grid(what.low, what.high, 40 * (what.degree + 2))
     goal, weight = [what.goal(t) for t in points], [abs(what.weight(t)) for t in points]
     number = np.dtype(what.dtype).type
-    coefficients, _ = remez(points, goal, weight, what.degree)
-    rounded = [float(number(float(c))) for c in coefficients]
+    rounded: list[float] = []
+    if what.stepwise:
+        for step in range(what.degree + 1):
+            lower = [mpf(c) for c in rounded]
+            rest = [(g - horner(lower, t)) / t**step for t, g in zip(points, goal)]
+            heavier = [w * abs(t) ** step for t, w in zip(points, weight)]
+            coefficients, _ = remez(points, rest, heavier, what.degree - step)
+            rounded.append(float(number(float(coefficients[0]))))
+    else:
+        coefficients, _ = remez(points, goal, weight, what.degree)
+        rounded = [float(number(float(c))) for c in coefficients]
     exact = [mpf(c) for c in rounded]
     return rounded, max(w * abs(horner(exact, t) - g) for t, g, w in zip(points, goal, weight))
 
@@ -107,6 +117,9 @@ def root(g: Function) -> Function:
 def _fits() -> list[Fit]:
     def exp_tail(r: mpf) -> mpf:
         return (expm1(r) - r) / r**2
+
+    def half_expm1_tail(r: mpf) -> mpf:  # (e^(2r) - 1) / 2 = r + r² (1 + r P(r))
+        return ((expm1(2 * r) / 2 - r) / r**2 - 1) / r
 
     def log_tail(f: mpf) -> mpf:
         return (log1p(f) - f + f**2 / 2) / f**3
@@ -137,19 +150,32 @@ def _fits() -> list[Fit]:
     def erfc_scale(u: mpf) -> mpf:
         return exp(-((1 / u - 1) ** 2))
 
+    def fourth_root(x: mpf) -> mpf:  # of 1 - erf x
+        return sqrt(sqrt(erfc(x)))
+
     s_high = (LOG_HIGH / (2 + LOG_HIGH)) ** 2 * mpf("1.01")
-    middle = mpf("2.4375")  # erf there is a float32 to within 2^-29
+    boundary = mpf("1.125")
     return [
         Fit("exp", exp_tail, lambda r: r**2 / exp(r), -HALF_LN2, HALF_LN2, 4),
         Fit("expm1", exp_tail, lambda r: r**2 / expm1(r), -HALF_LN2, HALF_LN2, 5),
         Fit("exp2", lambda r: expm1(r * log(2)) / r, lambda r: r, -mpf("0.501"), mpf("0.501"), 5),
-        Fit("log", log_tail, lambda f: f**3 / log1p(f), LOG_LOW, LOG_HIGH, 8),
+        Fit("tanh", half_expm1_tail, lambda r: 2 * r**3 / expm1(2 * r), -HALF_LN2 / 2, HALF_LN2 / 2, 3),
+        Fit("log", log_tail, lambda f: f**3 / log1p(f), mpf("-0.2502"), mpf("0.5002"), 7),
+        Fit("log2", log_tail, lambda f: f**3 / log1p(f), LOG_LOW, LOG_HIGH, 8),
         Fit("sin", root(sin_tail), root(lambda x: x**3 / sin(x)), TINY, QUARTER**2, 2),
         Fit("cos", root(cos_tail), root(lambda x: x**4 / cos(x)), TINY, QUARTER**2, 2),
         Fit("asin", root(asin_tail), root(lambda x: x**3 / asin(x)), TINY, mpf("0.2501"), 4),
         Fit("atan", root(atan_tail), root(lambda x: x**3 / atan(x)), TINY, mpf(1), 8),
-        Fit("erf_near", root(erf_tail), root(lambda x: x**3 / erf(x)), TINY, mpf(1), 5),
-        Fit("erf_far", lambda t: erf(t + middle), lambda t: mpf(1), 1 - middle, mpf(4) - middle, 15),
+        Fit(
+            "erf_near",
+            root(lambda x: erf(x) / x - 1),
+            root(lambda x: x / erf(x)),
+            TINY,
+            boundary**2,
+            6,
+            stepwise=True,
+        ),
+        Fit("erf_far", fourth_root, lambda x: 4 * fourth_root(x) ** 3, boundary, mpf(4), 7, stepwise=True),
         Fit("pow_log2", lambda f: log1p(f) / log(2) / f, lambda f: f, LOG_LOW, LOG_HIGH, 13, "float64"),
         Fit("exp_float64", exp_tail, lambda r: r**2 / expm1(r), -HALF_LN2, HALF_LN2, 10, "float64"),
         Fit("erf_near_float64", root(erf_tail), root(lambda x: x**3 / erf(x)), TINY, mpf(1), 10, "float64"),

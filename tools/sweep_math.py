@@ -17,8 +17,10 @@ import numpy as np
 
 from loopwright import ir
 from loopwright.build import build
-from loopwright.codegen.math.table import BODIES
+from loopwright.codegen.math import expand
 from loopwright.runtime.dtype import DataType
+from loopwright.target import Target
+from loopwright.target.cpu import describe
 
 CHUNK: Final = 1 << 16
 
@@ -112,9 +114,14 @@ def kernel(
 
 
 def function(name: str, dtype: str, lanes: int = 16) -> Callable[..., np.ndarray]:
-    """The function called `name` on arrays."""
+    """The function called `name` on arrays: the body that code generation takes for this CPU and lane count."""
     count = 2 if name in ("atan2", "pow") else 1
-    return kernel(BODIES[name, dtype], [dtype] * count, dtype, lanes)
+    cpu, element = describe(Target("llvm")), DataType(dtype)
+
+    def body(*args: ir.Expr) -> ir.Expr:
+        return expand(name, args, element.with_lanes(lanes), element.with_lanes(lanes), cpu)
+
+    return kernel(body, [dtype] * count, dtype, lanes)
 
 
 def ulp_errors(result: np.ndarray, exact: np.ndarray) -> np.ndarray:

@@ -70,7 +70,7 @@ BODIES: Final[dict[tuple[str, str], Callable[..., ir.Expr]]] = {
     ("encode", "e5m2_float8"): low_precision.encode_e5m2,
 }
 
-# Bodies for vectors of AVX-512, of the same bits as those above; only that a signaling NaN may stay one there.
+# Bodies for vectors of AVX-512. They give the same bits as those above, except that they make signaling NaNs quiet.
 BODIES_AVX512: Final[dict[tuple[str, str], Callable[..., ir.Expr]]] = {
     ("exp", "float32"): exp.exp_float32_avx512,
     ("exp2", "float32"): exp.exp2_float32_avx512,
