@@ -28,8 +28,8 @@ _HOMES = {
 _NAMES = {name: module for module, names in _HOMES.items() for name in names.split()}
 _MODULES = {
     name: f"loopwright.{name}"
-    for name in "analysis arith autosched contrib driver error evaluator ir nd runtime script support target te testing "
-    "tir transform".split()
+    for name in "analysis arith autosched contrib driver error evaluator ir nd runtime script support target te "
+    "testing tir transform".split()
 }
 _MODULES["instrument"] = "loopwright.ir.instrument"
 # Names that users of a full stack look for, and that are not here yet.
