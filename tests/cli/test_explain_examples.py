@@ -38,6 +38,7 @@ RANGES = {
     "LW07": ("transform", "build"),
     "LW08": ("analysis", "evaluator"),
     "LW09": ("arith",),
+    "LW10": ("autosched",),
 }
 
 # The page of a class that only stands for its subclasses says which of them its example raises.
