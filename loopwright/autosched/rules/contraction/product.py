@@ -107,7 +107,8 @@ def product_of(facts: BlockFacts) -> Product | None:
     row = rows[-1] if rows else None
     outer = tuple(axis for axis in facts.spatial if axis is not row and axis is not column)
     reduce = sorted(facts.reduce, key=lambda axis: row_side.stride(axis.var) == 1)
-    return Product(facts, row_side, column_side, outer, row, column, tuple(reduce))
+    found = Product(facts, row_side, column_side, outer, row, column, tuple(reduce))
+    return None if found.column_dimension is None else found  # else it cannot be packed, nor padded
 
 
 def _operand(facts: BlockFacts, side: Expr) -> Access | None:
