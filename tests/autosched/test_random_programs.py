@@ -1,4 +1,4 @@
-"""Whatever it is given, autosched gives a proved program that computes the same: random products and random programs."""
+"""Whatever it is given, autosched gives a proved program that computes the same: random products, random programs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SIZES = (1, 2, 3, 4, 5, 7, 8, 15, 16, 17, 33, 64, 65)
 
 
 def random_product(seed: int) -> PrimFunc:
-    """A sum of products of two int32 tensors, of any ranks and layouts, perhaps shifted, strided, and with work around."""
+    """A sum of products of two int32 tensors, of any ranks and layouts, perhaps shifted, strided, with work around."""
     rng = random.Random(seed)
     extents = {name: rng.choice(SIZES) for name in "bijklm"}
     rows, columns = rng.sample("ij", rng.randint(1, 2)), rng.sample("lm", rng.randint(1, 2))
@@ -44,7 +44,8 @@ def random_product(seed: int) -> PrimFunc:
     def cell(*at: te.Var) -> te.PrimExpr:
         values = {**dict(zip(result, at, strict=True)), **k}
         index = {name: value * scale[name] + shift[name] for name, value in values.items()}
-        return te.sum(inner[[index[axis] for axis in left]] * other[[index[axis] for axis in right]], axis=list(k.values()))
+        factors = inner[[index[axis] for axis in left]] * other[[index[axis] for axis in right]]
+        return te.sum(factors, axis=list(k.values()))
 
     c = te.compute([extents[axis] for axis in result], cell, name="C")
     d = te.compute(c.shape, lambda *at: te.max(c[at], 0) + 1, name="D") if rng.random() < 0.4 else c
