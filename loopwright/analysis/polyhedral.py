@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from loopwright.analysis.affine import AllOf, Condition, Eq, Form, Ge, Part
 from loopwright.arith.isl import BudgetExceeded, budget
 from loopwright.ir import SizeVar, Var
+from loopwright.runtime.dtype import INT32
 
 if TYPE_CHECKING:
     from loopwright.analysis.accesses import Program
@@ -136,7 +137,10 @@ class Polyhedra:
             pending = [item for item in pending if item not in related]
             found += [self.condition(item, {}) for item in related]
             grown = bool(related)
-        return found + [f"{name} >= 0" for var, name in self.parameters.items() if isinstance(var, SizeVar)]
+        for var, name in self.parameters.items():
+            found += [f"{name} >= 0"] if isinstance(var, SizeVar) else []
+            found += [f"{name} < {2**31}"] if var.dtype is INT32 else []  # a size that its type cannot hold is none
+        return found
 
     def _first(self, points: Any, dims: Sequence[str], certain: bool) -> dict[str, int] | None:
         import islpy as isl

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from loopwright import tir
+from loopwright import te, tir
 from loopwright.schedule.buffers import NoSuchBuffer
 from loopwright.schedule.primitives.cache_read import NotAConsumer
 from loopwright.schedule.primitives.cache_write import SeveralWriters
@@ -114,3 +114,14 @@ def test_consumers_outside_the_block_around_are_refused():
     sch = tir.Schedule(nested)
     problem = r"block 'D' is not in block 'rows', where the new buffer would live(.|\n)*in block 'rows', C is read"
     refused(sch, NotAConsumer, problem, "cache_write", "C", 0, "local", consumer_blocks=["D"])
+
+
+def test_a_size_is_no_larger_than_its_type_holds():
+    n = te.var("n")
+    A, B = te.placeholder((n, 8), name="A"), te.placeholder((8, 4), name="B")
+    k = te.reduce_axis((0, 8), name="k")
+    C = te.compute((n, 4), lambda i, j: te.sum(A[i, k] * B[k, j], axis=k), name="C")
+    D = te.compute((n, 4), lambda i, j: C[i, j] + 1.0, name="D")
+    sch = tir.Schedule(te.create_prim_func([A, B, D]))
+    sch.cache_write("C", 0, "global")
+    assert sch.is_proved
