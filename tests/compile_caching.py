@@ -11,8 +11,10 @@ from pathlib import Path
 import pytest
 
 from loopwright.codegen import compile_cache
+from loopwright.ir.op import Op
 from loopwright.runtime import artifact_store, thread_pool
 from loopwright.runtime.artifact_store import ArtifactStore
+from loopwright.runtime.dtype import CUSTOM_CODES
 
 
 def switch_on(monkeypatch: pytest.MonkeyPatch, folder: Path) -> ArtifactStore:
@@ -22,6 +24,10 @@ def switch_on(monkeypatch: pytest.MonkeyPatch, folder: Path) -> ArtifactStore:
     monkeypatch.setenv("LOOPWRIGHT_CACHE_DIR", str(folder))
     monkeypatch.setattr(artifact_store, "_warned", set())
     monkeypatch.setattr(artifact_store, "_opened", {})
+    # What other tests registered would keep every program from having a key.
+    monkeypatch.setattr(Op, "attributes", {})
+    for name in list(CUSTOM_CODES):
+        monkeypatch.delitem(CUSTOM_CODES, name)
     compile_cache.forget()
     return ArtifactStore(folder / "compiled")
 

@@ -56,7 +56,7 @@ def build_key(module: IRModule, target: Target, intrinsic: Intrinsic, rules: str
     `rules` says how the module is scheduled first, if it is.
     """
     context = PassContext.current()
-    if context.instruments or Op.attributes or CUSTOM_CODES:
+    if context.instruments or any(Op.attributes.values()) or CUSTOM_CODES:
         return None
     try:
         program = _program_text(module, intrinsic)
