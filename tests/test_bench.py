@@ -14,6 +14,7 @@ import pytest
 from benchmarks.bench import bars, c_loops, cli, doubts, machine, verify
 from benchmarks.bench.case import Bounded, Case, CLoop, Numpy, Problem, Torch, aligned, uniform
 from benchmarks.bench.cases import FAMILIES, cases_of
+from benchmarks.bench.cli import _without_folders
 from benchmarks.bench.compile_times import groups
 from benchmarks.bench.measure import Effort, Samples, _order, measure
 from benchmarks.bench.peers import Missing, Peers
@@ -434,3 +435,8 @@ def test_references_hold_for_numpy_in_float64_bounds(family):
 
 def test_results_are_kept_in_the_repository():
     assert cli.RESULTS == Path(__file__).resolve().parent.parent / "benchmarks" / "results"
+
+
+def test_a_record_names_files_without_their_folders():
+    given = ["--quick", "--json", "/home/someone/out/a.json", "--json=/home/someone/b.json", "--only", "256³"]
+    assert _without_folders(given) == ["--quick", "--json", "a.json", "--json=b.json", "--only", "256³"]

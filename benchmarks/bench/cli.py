@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -49,10 +50,19 @@ def main(arguments: list[str] | None = None) -> int:
     )
     record = run(options, lambda text: print(f"{perf_counter() - start:7.1f} s  {text}", file=sys.stderr, flush=True))
     record["settings"]["seconds"] = round(perf_counter() - start, 1)
-    record["settings"]["command"] = " ".join(["python -m benchmarks.bench", *given])
+    record["settings"]["command"] = " ".join(["python -m benchmarks.bench", *_without_folders(given)])
     show(record, console)
     _write(record, chosen.json, chosen.quick, console)
     return 0 if all([row["status"] == "ok" for row in [*record["rows"], *record["compile"]]]) else 1
+
+
+def _without_folders(given: Sequence[str]) -> list[str]:
+    """The arguments, files by their names alone: a record says how to run it again, not where it was run."""
+    return [option + mark + value.rsplit("/", 1)[-1] for option, mark, value in map(_parted, given)]
+
+
+def _parted(argument: str) -> tuple[str, str, str]:
+    return argument.partition("=") if argument.startswith("--") and "=" in argument else ("", "", argument)
 
 
 def _write(record: dict[str, Any], path: Path | None, quick: bool, console: Console) -> None:

@@ -139,7 +139,9 @@ def _check_order(method: str, view: View) -> None:
             last = None if block is None else next((k for k in range(block, len(tags)) if _is_thread(tags[k])), None)
             if _is_thread(tag) and block is not None and last is not None:
                 names = [f"loop {bound[k].loop_var.name} over {tags[k]}" for k in (last, block, first)]
-                raise NotSupported(method, f"{names[0]} is in {names[1]}, and that in {names[2]}", bound[block])
+                problem = f"{names[0]} is in {names[1]}, and that in {names[2]}"
+                hint = f"blocks hold threads: reorder, so that loop {bound[block].loop_var.name} is outermost"
+                raise NotSupported(method, problem, bound[block], hint)
 
 
 def _is_thread(tag: str) -> bool:
@@ -162,7 +164,8 @@ def _check_sums(method: str, view: View) -> None:
             other = next((item for item in bound if item is not loop and axis_of(item).tag == tag), None)
             if other is not None and _is_thread(tag) and _sums_over(loop, summed):
                 names = f"{realize.block.name_hint} sums over loop {loop.loop_var.name}, bound to {tag}"
-                raise NotSupported(method, f"{names} as loop {other.loop_var.name} is", loop)
+                hint = f"bind one of them to another axis, or leave loop {loop.loop_var.name} unbound"
+                raise NotSupported(method, f"{names} as loop {other.loop_var.name} is", loop, hint)
 
 
 def _sums_over(loop: For, values: Sequence[Expr]) -> bool:

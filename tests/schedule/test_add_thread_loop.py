@@ -100,7 +100,8 @@ def test_a_sum_over_threads_is_in_one_loop_over_them(position):
     loops = sch.get_loops("C")
     sch.bind(loops[2], "threadIdx.x")
     message = "C sums over loop l, bound to threadIdx.x as loop tx is"
-    refused(sch, NotSupported, message, "add_thread_loop", loops[position], "threadIdx.x", 4)
+    error = refused(sch, NotSupported, message, "add_thread_loop", loops[position], "threadIdx.x", 4)
+    assert error.hint == "bind one of them to another axis, or leave loop l unbound"
 
 
 @T.prim_func
@@ -132,4 +133,5 @@ def test_no_barriers_in_block_loops_inside_threads():
     sch.bind(i, "threadIdx.x")
     sch.add_thread_loop(l, "threadIdx.x", 1)
     message = "loop tx over threadIdx.x is in loop j over blockIdx.x, and that in loop i over threadIdx.x"
-    refused(sch, NotSupported, message, "bind", j, "blockIdx.x")
+    error = refused(sch, NotSupported, message, "bind", j, "blockIdx.x")
+    assert error.hint == "blocks hold threads: reorder, so that loop j is outermost"

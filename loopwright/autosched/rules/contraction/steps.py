@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from loopwright.autosched.facts import Access, const
-from loopwright.autosched.places import loop_of_axis, loops_below, vectors
 from loopwright.autosched.program import Entry, Program
+from loopwright.autosched.rules.contraction.places import loop_of_axis, loops_below, vectors
 from loopwright.autosched.rules.contraction.product import Product
 from loopwright.autosched.rules.contraction.tiles import PACKED_STRIPS, Tiles
 from loopwright.ir import Buffer

@@ -1,4 +1,4 @@
-"""Small questions and steps that several rules share."""
+"""Loops by where they are: those inside a place, the one that moves an axis; and a loop as vectors."""
 
 from __future__ import annotations
 
