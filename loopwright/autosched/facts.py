@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from operator import is_
 from typing import NamedTuple
 
 from loopwright.analysis.affine import Affine, Form
@@ -148,6 +149,14 @@ class BlockFacts:
     @property
     def dtype(self) -> str:
         return str(self.write.buffer.dtype)
+
+    @property
+    def writes_in_order(self) -> bool:
+        """Whether the data axes are the indices of the result, one by one; those of one element may be written as 0."""
+        sizes = self.write.buffer.shape
+        indices = [index for index, size in zip(self.write.indices, sizes, strict=True) if const(size) != 1]
+        axes = [axis.var for axis in self.spatial if axis.extent != 1]
+        return len(indices) == len(axes) and all(map(is_, indices, axes))
 
     @cached_property
     def combined(self) -> Combined | None:

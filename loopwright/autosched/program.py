@@ -34,12 +34,19 @@ class Entry:
 class Program:
     """A version of a function, as the rules see it."""
 
-    def __init__(self, sch: Schedule, func_name: str) -> None:
+    def __init__(self, sch: Schedule, func_name: str, winograd: int = 0) -> None:
+        self.winograd = winograd  # the largest tile of winograd that the caller allows; 0 for none
+        self.func_name = func_name
         view = sch.view(func_name)
+        self.func_name = func_name
         self.entries = [Entry(realize, facts_of(view, realize)) for realize in innermost_blocks(view)]
         self.parameters = set(view.function.buffer_map.values())
         top = top_of(view.function)
         self.constants = set(top.constants()) if top is not None else set()  # the memory of constants
+
+    def after(self, sch: Schedule) -> Program:
+        """The same function as it is now, after steps that made new blocks."""
+        return Program(sch, self.func_name, self.winograd)
 
     def is_output(self, buffer: Buffer) -> bool:
         """Whether the caller sees what is written there."""

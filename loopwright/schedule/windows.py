@@ -11,9 +11,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
+from loopwright.analysis.queries import undefined_vars
 from loopwright.analysis.reduction_init import conjuncts
-from loopwright.arith import Analyzer, IntervalSet, detect_iter_map, interval_of, inverse_affine_iter_map
+from loopwright.arith import (
+    Analyzer,
+    IntervalSet,
+    detect_iter_map,
+    interval_of,
+    inverse_affine_iter_map,
+    linear_coefficients,
+)
 from loopwright.arith.iter_map import NotInvertible
 from loopwright.ir import (
     LT,
@@ -43,6 +52,8 @@ from loopwright.schedule.buffers import is_leaf
 from loopwright.schedule.handles import block_key
 from loopwright.schedule.regions import facts_under
 from loopwright.schedule.view import Path, View
+
+FAR: Final = 2**30  # a bound beyond it is that of the type, not of the program
 
 
 @dataclass(frozen=True)
@@ -209,7 +220,7 @@ def _part(facts: Analyzer, part: IntervalSet | None, extent: Expr) -> tuple[Expr
         return whole
     low, size = facts.simplify(part.min_value), facts.simplify(part.max_value - part.min_value + 1)
     greatest = size.value if isinstance(size, IntImm) else facts.const_int_bound(size).max_value
-    if not 1 <= greatest < 2**31 or (isinstance(extent, IntImm) and greatest >= extent.value):
+    if not 1 <= greatest < FAR or (isinstance(extent, IntImm) and greatest >= extent.value):
         return whole
     return low.astype(extent.dtype), const(greatest, extent.dtype)
 
@@ -263,7 +274,30 @@ def loops_from_axes(view: View, realize: BlockRealize) -> dict[Var, Expr]:
                 continue
             for var, value in inverse.items():
                 known.setdefault(var, value)
+    for axis, value in axes.items():
+        for var, digit in _digits(axis, value).items():
+            known.setdefault(var, digit)
     return {var: value for var, value in known.items() if _returns(facts, axes, var, value)}
+
+
+def _digits(axis: Var, value: Expr) -> dict[Var, Expr]:
+    """The loops in `y * 196 + p * 16 + l` as digits of the axis, if each runs less far than the step of the one before.
+
+    A map of loops to axes wants them to leave no gap; here 12 steps of 16 may be followed by one of 196.
+    """
+    variables = undefined_vars(value)
+    linear = linear_coefficients(value, variables)
+    if linear is None or len(variables) < 2:
+        return {}
+    steps = [int(step.value) if isinstance(step, IntImm) else 0 for step in linear[0]]
+    if min(steps) < 1:
+        return {}
+    found: dict[Var, Expr] = {}
+    rest: Expr = axis - linear[1]
+    for step, var in sorted(zip(steps, variables, strict=True), key=lambda pair: -pair[0]):
+        found[var] = rest // step
+        rest = rest % step
+    return found
 
 
 def _returns(facts: Analyzer, axes: Mapping[Var, Expr], var: Var, value: Expr) -> bool:

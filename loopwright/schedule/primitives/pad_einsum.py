@@ -6,10 +6,12 @@
                                                               with T.block("C"): C_pad[vi, vj] = C_pad[vi, vj] + A_pad…
                                                           C[v0, v1] = C_pad[v0, v1]
 
-Here `pad_einsum("C", [32, 32, 32])`: each axis grows to a multiple. Reason: the copies hold the operands and zeros, are
-made right before the nest, and are used by it alone; what it computes for padded data axes is not copied back; and each
-update for a padded reduction axis adds a product of zeros, which changes no sum that starts at a constant other than
--0.0. (That every factor of a floating-point product is zero there is required: infinity times zero is no number.)
+Here `pad_einsum("C", [32, 32, 32])`: each axis grows to a multiple, also one whose size is known only when the program
+runs: `n` becomes `(n + 31) // 32 * 32`. Reason: the copies hold the operands and zeros, are made right before the nest,
+and are used by it alone; what it computes for padded data axes is not copied back; and each update for a padded
+reduction axis adds a product of zeros, which changes no sum that starts at a constant other than -0.0. An axis that is
+not padded may be part of an index: X[y + dy]. (That every factor of a floating-point product is zero there is required:
+infinity times zero is no number.)
 """
 
 from __future__ import annotations
@@ -44,6 +46,7 @@ from loopwright.ir import (
     seq,
     structural_equal,
     substitute,
+    uses_var,
 )
 from loopwright.ir.intrinsics import if_then_else
 from loopwright.schedule.bindings import TRUE, is_true
@@ -58,7 +61,7 @@ from loopwright.schedule.view import View
 
 
 class NotEinsum(ScheduleError):
-    """pad_einsum needs a block whose every access is indexed by single axes, alone in a nest of one loop an axis.
+    """pad_einsum needs a block alone in a nest of one loop an axis, in which padded axes are indices by themselves.
 
     Where a reduction axis is padded, the block must also be a sum of products: only zeros added to a sum are known to
     change nothing.
@@ -97,11 +100,13 @@ def pad_einsum(view: View, block: BlockRealize, padding: Sequence[int]) -> Step:
         problem = f"padding is {wanted}, and block {block.block.name_hint!r} has {len(axes)} axes"
         raise BadStepArgument("pad_einsum", problem, block, "give a number of at least 1 for each axis")
     sizes = {axis.var: _size(block, axis) for axis in axes}
-    grown = {axis.var: -(-sizes[axis.var] // size) * size for axis, size in zip(axes, wanted, strict=True)}
-    if grown == sizes:
+    grown = {axis.var: _grown(sizes[axis.var], size) for axis, size in zip(axes, wanted, strict=True)}
+    padded = {var for var, size in grown.items() if size is not sizes[var]}
+    if not padded:
         return Step(view.function, Proof.ORDER_KEPT, at=block)
-    _check_store(block, store, sizes)
-    reduced = [axis.var for axis in axes if axis.iter_type == IterType.CommReduce and grown[axis.var] > sizes[axis.var]]
+    _check_indices(block, padded)
+    _check_store(block, store, sizes, padded)
+    reduced = [axis.var for axis in axes if axis.iter_type == IterType.CommReduce and axis.var in padded]
     if reduced:
         _check_sum(block, store, reduced)
     else:
@@ -117,7 +122,7 @@ def pad_einsum(view: View, block: BlockRealize, padding: Sequence[int]) -> Step:
     nest: Stmt = swapped.with_(block=swapped.block.with_(iter_vars=wider))
     loops = view.loops_of(block_key(block.block))
     for axis, loop in zip(reversed(axes), reversed(loops), strict=True):
-        nest = loop.with_(extent=const(grown[axis.var], loop.extent.dtype), body=nest)
+        nest = loop.with_(extent=grown[axis.var], body=nest)
     edits = Edits()
     edits.replaced[top] = seq([*before, nest, *after])
     edits.allocated[view.scope_of(view.block_path(block_key(block.block)))] = [item.new for item in operands]
@@ -133,26 +138,34 @@ def _the_store(view: View, realize: BlockRealize) -> BufferStore:
     own = [store.buffer, *[load.buffer for load in _loads(block)]]
     for buffer in own:
         check_plain_use("pad_einsum", realize, buffer)
-    for indices in [store.indices, *[load.indices for load in _loads(block)]]:
-        for index in indices:
-            if not isinstance(index, IntImm) and not (isinstance(index, Var) and index in axes):
-                raise NotEinsum(realize, f"uses the index {index}, which is no single axis")
+    for index in store.indices:
+        if not isinstance(index, IntImm) and not (isinstance(index, Var) and index in axes):
+            raise NotEinsum(realize, f"uses the index {index}, which is no single axis")
     for load in _loads(block):
         if load.buffer.data is store.buffer.data and not all(map(structural_equal, load.indices, store.indices)):
             raise NotEinsum(realize, f"reads {store.buffer.name} elsewhere than where it writes")
     return store
 
 
-def _check_store(realize: BlockRealize, store: BufferStore, sizes: dict[Var, int]) -> None:
+def _check_indices(realize: BlockRealize, padded: set[Var]) -> None:
+    """A padded axis is an index by itself; others may be part of one, as the window of a convolution is."""
+    for load in _loads(realize.block):
+        for index in load.indices:
+            if not isinstance(index, Var) and uses_var(index, padded.__contains__):
+                raise NotEinsum(realize, f"uses the index {index}, which is no single axis")
+
+
+def _check_store(realize: BlockRealize, store: BufferStore, sizes: dict[Var, Expr], padded: set[Var]) -> None:
     """The block writes all of its buffer, each cell for one value of its data axes, and reads it only to sum up."""
     name = store.buffer.name
     for index, extent in zip(store.indices, store.buffer.shape, strict=True):
-        size = sizes[index] if isinstance(index, Var) else 1
-        if not isinstance(extent, IntImm) or extent.value != size:
+        size = sizes[index] if isinstance(index, Var) else const(1, extent.dtype)
+        if not _is_same(extent, size):
             raise NotEinsum(realize, f"does not write all of {name}")
     used = [index for index in store.indices if isinstance(index, Var)]
     data = [axis.var for axis in realize.block.iter_vars if axis.iter_type != IterType.CommReduce]
-    if len(set(used)) < len(used) or set(used) != set(data):
+    single = {var for var in data if _is_same(sizes[var], const(1)) and var not in padded}  # may be written as 0
+    if len(set(used)) < len(used) or set(used) | single != set(data):
         raise NotEinsum(realize, f"writes {name} at other indices than its data axes, each once")
     if realize.block.init is None and any([load.buffer is store.buffer for load in _loads(realize.block)]):
         raise NotEinsum(realize, f"goes on from what {name} holds already")
@@ -171,11 +184,25 @@ def _loads(block: Block) -> list[BufferLoad]:
     return found
 
 
-def _size(realize: BlockRealize, axis: IterVar) -> int:
+def _size(realize: BlockRealize, axis: IterVar) -> Expr:
     dom = axis.dom
-    if dom is None or not isinstance(dom.extent, IntImm) or not isinstance(dom.min, IntImm) or dom.min.value:
-        raise NotEinsum(realize, f"has an axis {axis.var.name} that does not run from 0 to a constant")
-    return dom.extent.value
+    if dom is None or not isinstance(dom.min, IntImm) or dom.min.value:
+        raise NotEinsum(realize, f"has an axis {axis.var.name} that does not start at 0")
+    return dom.extent
+
+
+def _grown(size: Expr, step: int) -> Expr:
+    """The next multiple of `step`; `size` itself where it is one."""
+    if isinstance(size, IntImm):
+        whole = -(-size.value // step) * step
+        return size if whole == size.value else const(whole, size.dtype)
+    return size if step == 1 else (size + (step - 1)) // step * step
+
+
+def _is_same(one: Expr, other: Expr) -> bool:
+    if isinstance(one, IntImm) and isinstance(other, IntImm):
+        return one.value == other.value
+    return structural_equal(one, other)
 
 
 def _check_sum(realize: BlockRealize, store: BufferStore, reduced: Sequence[Var]) -> None:
@@ -231,28 +258,33 @@ def _own_nest(view: View, realize: BlockRealize) -> Stmt:
 
 
 def _operands(
-    view: View, realize: BlockRealize, store: BufferStore, sizes: dict[Var, int], grown: dict[Var, int]
+    view: View, realize: BlockRealize, store: BufferStore, sizes: dict[Var, Expr], grown: dict[Var, Expr]
 ) -> list[_Padded]:
     """The buffers with a padded dimension."""
-    needed: dict[Buffer, list[int]] = {}
+    needed: dict[Buffer, list[Expr]] = {}
     for buffer, indices in [(store.buffer, store.indices), *[(x.buffer, x.indices) for x in _loads(realize.block)]]:
-        if not all(isinstance(extent, IntImm) for extent in buffer.shape):
-            raise NotEinsum(realize, f"touches {buffer.name}, whose shape is not constant")
-        shape = needed.setdefault(buffer, [extent.value for extent in buffer.shape if isinstance(extent, IntImm)])
+        shape = needed.setdefault(buffer, list(buffer.shape))
         for position, index in enumerate(indices):
-            if isinstance(index, Var) and grown[index] > sizes[index]:
-                shape[position] = max(shape[position], grown[index])
+            if not isinstance(index, Var) or grown[index] is sizes[index]:
+                continue
+            now, wanted = shape[position], grown[index]
+            if isinstance(now, IntImm) and isinstance(wanted, IntImm):
+                shape[position] = wanted if wanted.value > now.value else now
+            elif _is_same(now, sizes[index]) or _is_same(now, wanted):
+                shape[position] = wanted
+            else:
+                problem = f"touches {buffer.name}, of size {now} where axis {index.name} has {sizes[index]}"
+                raise NotEinsum(realize, problem)
     found = []
-    for buffer, sizes_of in needed.items():
-        if sizes_of != [extent.value for extent in buffer.shape if isinstance(extent, IntImm)]:
+    for buffer, wider in needed.items():
+        if not all(map(_is_same, wider, buffer.shape)):
             name = view.fresh_block_name(f"{buffer.name}_pad")
-            new = fresh_buffer(name, [const(size) for size in sizes_of], buffer, "global")
-            found.append(_Padded(buffer, new))
+            found.append(_Padded(buffer, fresh_buffer(name, wider, buffer, "global")))
     return found
 
 
 def _copy_in(item: _Padded) -> Stmt:
-    axes = [Var(f"v{k}") for k in range(item.new.ndim)]
+    axes = _axes(item.new)
     inside = [
         var < extent
         for var, extent, whole in zip(axes, item.old.shape, item.new.shape, strict=True)
@@ -263,25 +295,29 @@ def _copy_in(item: _Padded) -> Stmt:
 
 
 def _copy_out(view: View, item: _Padded) -> Stmt:
-    axes = [Var(f"v{k}") for k in range(item.old.ndim)]
+    axes = _axes(item.old)
     store = BufferStore(item.old, BufferLoad(item.new, tuple(axes)), axes)
     return _nest(item.new.name, axes, item.old.shape, store, item.new)
 
 
+def _axes(buffer: Buffer) -> list[Var]:
+    return [Var(f"v{k}", extent.dtype) for k, extent in enumerate(buffer.shape)]
+
+
 def _nest(name: str, axes: Sequence[Var], shape: Sequence[Expr], store: BufferStore, source: Buffer) -> Stmt:
-    point = tuple([Range.from_min_extent(axis, const(1)) for axis in axes])
+    point = tuple([Range.from_min_extent(axis, const(1, axis.dtype)) for axis in axes])
     iter_vars = [
-        IterVar(Range.from_min_extent(const(0), extent), axis, IterType.DataPar)
+        IterVar(Range.from_min_extent(const(0, axis.dtype), extent), axis, IterType.DataPar)
         for axis, extent in zip(axes, shape, strict=True)
     ]
     block = Block(tuple(iter_vars), (BufferRegion(source, point),), (BufferRegion(store.buffer, point),), name, store)
-    loops = [Var(f"ax{k}") for k in range(len(axes))]
+    loops = [Var(f"ax{k}", axis.dtype) for k, axis in enumerate(axes)]
     nest: Stmt = BlockRealize(tuple(loops), TRUE, block)
     for var, extent in zip(reversed(loops), reversed(shape), strict=True):
-        nest = For(var, const(0), extent, ForKind.SERIAL, nest)
+        nest = For(var, const(0, var.dtype), extent, ForKind.SERIAL, nest)
     return nest
 
 
-def _widened(axis: IterVar, size: int) -> IterVar:
+def _widened(axis: IterVar, size: Expr) -> IterVar:
     assert axis.dom is not None
-    return axis.with_(dom=Range.from_min_extent(axis.dom.min, const(size, axis.dom.extent.dtype)))
+    return axis.with_(dom=Range.from_min_extent(axis.dom.min, size))

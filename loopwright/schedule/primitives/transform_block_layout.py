@@ -16,7 +16,11 @@ from collections.abc import Sequence
 from loopwright.arith import Analyzer, detect_iter_map, inverse_affine_iter_map, linear_coefficients
 from loopwright.arith.iter_map import NotInvertible
 from loopwright.ir import (
+    Block,
     BlockRealize,
+    BufferLoad,
+    BufferRegion,
+    BufferStore,
     Expr,
     For,
     ForKind,
@@ -24,6 +28,7 @@ from loopwright.ir import (
     IterType,
     IterVar,
     Range,
+    Rewriter,
     Stmt,
     Var,
     const,
@@ -92,14 +97,11 @@ def transform_block_layout(view: View, block: BlockRealize, index_map: str) -> S
 
     values = dict(zip([axis.var for axis in old], old_values(axes), strict=True))
     at_loops = dict(zip([axis.var for axis in old], old_values(loops), strict=True))
-    made = substitute(block.block, values).with_(
-        iter_vars=tuple(
-            [
-                IterVar(Range.from_min_extent(const(0, var.dtype), extent), var, kind)
-                for var, extent, kind in zip(axes, shape, kinds, strict=True)
-            ]
-        )
-    )
+    iter_vars = [
+        IterVar(Range.from_min_extent(const(0, var.dtype), extent), var, kind)
+        for var, extent, kind in zip(axes, shape, kinds, strict=True)
+    ]
+    made = _PlainIndices(iter_vars).block(substitute(block.block, values)).with_(iter_vars=tuple(iter_vars))
     bounds = [
         condition
         for axis, size in zip(old, sizes, strict=True)
@@ -126,6 +128,34 @@ def transform_block_layout(view: View, block: BlockRealize, index_map: str) -> S
         at=block,
         moved={key: new_key},
     )
+
+
+class _PlainIndices(Rewriter):
+    """Writes `B[v // 8 * 8 + v % 8]` as `B[v]`: two axes become one, and often so do two indices."""
+
+    def __init__(self, axes: Sequence[IterVar]) -> None:
+        self.facts = Analyzer()
+        for axis in axes:
+            if axis.dom is not None and not (isinstance(axis.dom.extent, IntImm) and axis.dom.extent.value == 1):
+                self.facts.bind(axis.var, axis.dom)  # an axis of a single value stays an index: it says which one it is
+
+    def block(self, block: Block) -> Block:
+        init = None if block.init is None else self.visit(block.init)
+        reads, writes = (tuple([self._region(region) for region in part]) for part in (block.reads, block.writes))
+        return block.with_(body=self.visit(block.body), init=init, reads=reads, writes=writes)
+
+    def _region(self, region: BufferRegion) -> BufferRegion:
+        box = [Range.from_min_extent(self.facts.simplify(side.min), side.extent) for side in region.region]
+        return region.with_(region=tuple(box))
+
+    def visit_BufferLoad(self, load: BufferLoad) -> Expr:
+        return load.with_(indices=self._indices(load.indices))
+
+    def visit_BufferStore(self, store: BufferStore) -> Stmt:
+        return store.with_(value=self.visit(store.value), indices=self._indices(store.indices))
+
+    def _indices(self, indices: Sequence[Expr]) -> tuple[Expr, ...]:
+        return tuple([self.facts.simplify(self.visit(index)) for index in indices])
 
 
 def _own_nest(view: View, realize: BlockRealize, path: Path) -> int:
@@ -178,6 +208,8 @@ def _inverse(
     single = {var: const(0) for var, size in zip(mapping.inputs, sizes, strict=True) if size == 1}
     back = {axis: top - axis for axis, top in turned.items()}
     inverse = {var: substitute(value, back) for var, value in {**single, **inverse}.items()}
+    # An axis that stays is itself, also one of a single value: not 0.
+    inverse |= {var: axis for axis, var in zip(axes, mapping.results, strict=True) if isinstance(var, Var)}
     if not all(var in inverse for var in mapping.inputs):
         raise NotOneToOne(realize, mapping, "has no inverse that can be written down")
     return inverse

@@ -14,8 +14,9 @@ from loopwright.autosched.machine import Machine, bytes_of
 from loopwright.autosched.program import Entry, Program
 from loopwright.autosched.rules.contraction.around import epilogue_length, prologue_length
 from loopwright.autosched.rules.contraction.product import Product, product_of
-from loopwright.autosched.rules.contraction.steps import schedule_product
-from loopwright.autosched.rules.contraction.tiles import Size, Tiles, choose_tiles
+from loopwright.autosched.rules.contraction.steps import group_of, schedule_product
+from loopwright.autosched.rules.contraction.tiles import ALL_ROWS, Size, Tiles, choose_tiles, tiles_for_few_rows
+from loopwright.autosched.rules.contraction.versions import schedule_one_row, up_to_rows
 from loopwright.schedule import Schedule
 
 
@@ -23,6 +24,9 @@ class Contraction:
     """Takes a product with more than one row and column, and the element-wise blocks before and after it."""
 
     name = "packed product"
+
+    def __init__(self, reads_in_place: bool = False) -> None:
+        self.reads_in_place = reads_in_place  # the blocks before the product change no number and no place in memory
 
     def take(self, pending: Sequence[Entry], program: Program) -> int:
         before = prologue_length(pending, program)
@@ -38,26 +42,48 @@ class Contraction:
         product = _product(taken[before])
         assert product is not None
         product = _with_prepacked(product, program, machine)
-        facts = product.facts
-        copies = facts.extent(product.outer) or 0
-        pitch = 0 if before else product.pitch  # what is computed on the way is computed into panels
+        # What is computed on the way is computed into panels; other names for what lies there need no copy.
+        pitch = 0 if before and not self.reads_in_place else product.pitch
         size = Size(
             product.rows,
             product.columns,
             product.depth,
-            copies,
-            facts.dtype,
+            product.copies,
+            product.facts.dtype,
             pitch,
             product.packs_rows,
             product.prepacks_columns,
+            product.knows_rows,
+            product.knows_columns,
+            product.knows_depth,
         )
         tiles = choose_tiles(size, machine)
-        schedule_product(sch, product, taken[:before], taken[before + 1 :], program, tiles)
-        _explain(product, tiles, copies, machine, decision)
+        group = group_of(sch, product, taken[:before], taken[before + 1 :])
+        few = None
+        has_versions = not product.knows_rows and tiles.packs and not product.prepacks_columns and not before
+        if has_versions:
+            schedule_one_row(sch, up_to_rows(sch, product, group, 1), program, machine)
+            few = tiles_for_few_rows(size, machine, tiles)
+            if few is not None:
+                schedule_product(sch, product, up_to_rows(sch, product, group, few.mr), program, few)
+        schedule_product(sch, product, group, program, tiles)
+        _explain(product, tiles, machine, decision)
+        if has_versions:
+            _explain_versions(product, few, decision)
+
+
+def _explain_versions(product: Product, few: Tiles | None, decision: Decision) -> None:
+    name = product.column_operand.buffer.name
+    if few is not None:
+        decision.chose(
+            f"up to {few.mr} rows have tiles of {few.mr} × {few.nr}, which read {name} in place",
+            "copying it would take longer than the product; how many there are is known when the program runs",
+        )
+    decision.chose("a single row is summed up as reductions are", f"{name} is then read once, whatever its order")
 
 
 def _product(entry: Entry) -> Product | None:
-    return product_of(entry.facts) if entry.facts is not None else None
+    return product_of(entry.facts, of_any_size=True) if entry.facts is not None else None
 
 
 def _with_prepacked(product: Product, program: Program, machine: Machine) -> Product:
@@ -71,8 +97,8 @@ def _with_prepacked(product: Product, program: Program, machine: Machine) -> Pro
     return replace(product, prepacks_columns=columns, prepacks_rows=rows)
 
 
-def _explain(product: Product, tiles: Tiles, copies: int, machine: Machine, decision: Decision) -> None:
-    rows, columns, depth = product.rows, product.columns, product.depth
+def _explain(product: Product, tiles: Tiles, machine: Machine, decision: Decision) -> None:
+    rows, columns, depth, copies = product.rows, product.columns, product.depth, product.copies
     size = bytes_of(product.facts.dtype)
     used = tiles.mr * tiles.vectors
     decision.chose(
@@ -104,8 +130,10 @@ def _explain(product: Product, tiles: Tiles, copies: int, machine: Machine, deci
         decision.chose(f"{slabs} slabs of {tiles.slab}", f"all {depth} steps of the panels do not fit the second cache")
     tasks = -(-rows // (tiles.mr * tiles.task_rows)) * -(-columns // (tiles.nr * tiles.task_columns)) * copies
     if tiles.threads > 1:
+        high = f"{tiles.task_rows * tiles.mr}" if tiles.task_rows < ALL_ROWS else "all rows"
+        is_known = all(axis.extent is not None for axis in product.facts.axes)
         decision.chose(
-            f"{tasks} tasks of {tiles.task_rows * tiles.mr} × {tiles.task_columns * tiles.nr}",
+            f"{f'{tasks} ' if is_known else ''}tasks of {high} × {tiles.task_columns * tiles.nr}",
             f"dealt out to {tiles.threads} threads",
         )
     elif machine.cores > 1:

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from loopwright.autosched.facts import BlockFacts
+from loopwright.autosched.facts import Access, BlockFacts, const
 from loopwright.autosched.program import Entry, Program
 from loopwright.autosched.rules.contraction.product import product_of
+from loopwright.ir import Expr, structural_equal
 
 
 def prologue_length(pending: Sequence[Entry], program: Program) -> int:
@@ -19,7 +20,7 @@ def prologue_length(pending: Sequence[Entry], program: Program) -> int:
     for length, entry in enumerate(pending):
         if entry.facts is None:
             return 0
-        product = product_of(entry.facts)
+        product = product_of(entry.facts, of_any_size=True)
         if product is not None:
             operand = product.column_operand.buffer
             made = [before.facts.write.buffer for before in pending[:length] if before.facts is not None]
@@ -37,8 +38,7 @@ def _is_step_of_a_chain(entry: Entry, after: Sequence[Entry], program: Program) 
     buffer = facts.write.buffer
     if program.is_output(buffer) or len(program.writers(buffer)) != 1:
         return False
-    whole = list(facts.write.indices) == [axis.var for axis in facts.axes]
-    return whole and [reader.name for reader in program.readers(buffer)] == [after[0].name]
+    return facts.writes_in_order and [reader.name for reader in program.readers(buffer)] == [after[0].name]
 
 
 def epilogue_length(pending: Sequence[Entry], program: Program) -> int:
@@ -58,8 +58,14 @@ def _follows(entry: Entry, after: Entry, program: Program) -> bool:
         return False
     reads = [access for access in consumer.reads if access.buffer is buffer]
     return bool(reads) and all(
-        access.indices == consumer.write.indices and _is_cell_by_cell(producer, consumer) for access in reads
+        _is_cell_by_cell(producer, consumer) and _is_own_cell(access, consumer) for access in reads
     )
+
+
+def _is_own_cell(access: Access, consumer: BlockFacts) -> bool:
+    """Whether a read is of the cell that the block writes; an axis of one value may stand there as the number 0."""
+    pairs = zip(access.indices, consumer.axes, strict=True)
+    return all(index is axis.var or (axis.extent == 1 and const(index) == 0) for index, axis in pairs)
 
 
 def _is_cell_by_cell(producer: BlockFacts, consumer: BlockFacts) -> bool:
@@ -69,5 +75,11 @@ def _is_cell_by_cell(producer: BlockFacts, consumer: BlockFacts) -> bool:
     return (
         list(consumer.write.indices) == mine
         and list(producer.write.indices) == theirs
-        and [axis.extent for axis in consumer.axes] == [axis.extent for axis in producer.spatial]
+        and len(mine) == len(theirs)
+        and all(map(structural_equal, _extents(consumer), _extents(producer)))
     )
+
+
+def _extents(facts: BlockFacts) -> list[Expr]:
+    """How far the spatial axes run."""
+    return [loop.extent for axis, loop in zip(facts.axes, facts.loops, strict=True) if not axis.is_reduce]

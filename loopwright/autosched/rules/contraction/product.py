@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from loopwright.autosched.contiguous import size_of
 from loopwright.autosched.facts import Access, Axis, BlockFacts, loads_of
 from loopwright.ir import BufferLoad, Cast, Expr, Mul
 
@@ -31,16 +32,35 @@ class Product:
 
     @property
     def rows(self) -> int:
-        return 1 if self.row is None else self.row.extent or 0
+        """How many rows there are; a guess where that is known only when the program runs."""
+        return 1 if self.row is None else size_of([self.row])
 
     @property
     def columns(self) -> int:
-        return self.column.extent or 0
+        """How many columns there are; a guess where that is known only when the program runs."""
+        return size_of([self.column])
 
     @property
     def depth(self) -> int:
-        """How many products are summed for one cell."""
-        return self.facts.extent(self.reduce) or 0
+        """How many products are summed for one cell; a guess where that is known only when the program runs."""
+        return size_of(self.reduce)
+
+    @property
+    def copies(self) -> int:
+        """How many such products there are: of each batch, and of each further row and column."""
+        return size_of(self.outer)
+
+    @property
+    def knows_rows(self) -> bool:
+        return self.row is None or self.row.extent is not None
+
+    @property
+    def knows_columns(self) -> bool:
+        return self.column.extent is not None
+
+    @property
+    def knows_depth(self) -> bool:
+        return all(axis.extent is not None for axis in self.reduce)
 
     @property
     def pitch(self) -> int:
@@ -81,15 +101,15 @@ def _own_dimension(access: Access, axis: Axis) -> int | None:
     return moved[0] if form is not None and form.terms == {axis.var: 1} and form.const == 0 else None
 
 
-def product_of(facts: BlockFacts) -> Product | None:
-    """The block as a product, or None when it is none, or a size is unknown."""
+def product_of(facts: BlockFacts, of_any_size: bool = False) -> Product | None:
+    """The block as a product, or None when it is none; or when a size is unknown, unless it may be of any size."""
     combined = facts.combined
+    if not of_any_size and any(axis.extent is None for axis in facts.axes):
+        return None
     if combined is None or combined.op != "sum" or not isinstance(combined.value, Mul):
         return None
     first, second = _operand(facts, combined.value.a), _operand(facts, combined.value.b)
     if first is None or second is None or not facts.write.is_affine:
-        return None
-    if any(axis.extent is None for axis in facts.axes):
         return None
     column = next((axis for axis in reversed(facts.spatial) if facts.write.stride(axis.var) == 1), None)
     if column is None:
@@ -106,7 +126,7 @@ def product_of(facts: BlockFacts) -> Product | None:
     rows = [axis for axis in facts.spatial if row_side.uses(axis.var) and not column_side.uses(axis.var)]
     row = rows[-1] if rows else None
     outer = tuple(axis for axis in facts.spatial if axis is not row and axis is not column)
-    reduce = sorted(facts.reduce, key=lambda axis: row_side.stride(axis.var) == 1)
+    reduce = sorted(facts.reduce, key=lambda axis: (axis.extent != 1, row_side.stride(axis.var) == 1))
     found = Product(facts, row_side, column_side, outer, row, column, tuple(reduce))
     return None if found.column_dimension is None else found  # else it cannot be packed, nor padded
 

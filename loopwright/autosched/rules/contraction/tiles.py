@@ -9,12 +9,14 @@
                         mr × nr multiply-adds
 
 A candidate is a choice of all sizes; its cost is what the slowest core computes, loads and packs. The smallest wins.
+Where the number of rows is known only when the program runs, it is taken to be large; a product of few rows has tiles
+of its own, where copying B would cost more than all the rest (`tiles_for_few_rows`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from math import ceil
 from typing import NamedTuple
 
@@ -29,7 +31,14 @@ SHARED_LOAD = 0.2  # a load that goes on beside the multiply-adds, but is in the
 SPARE_REGISTERS = 3  # a number of A spread over a vector, and two for the next ones to come early
 SKIPPED_LINE, SKIPPED_PAGE = 1.0, 2.0  # a cache line of B that the one before does not announce; on another page
 PAGE = 4096
+HEIGHTS = (1, 8, 64)  # numbers of rows that a product of unknown height should be good at, beside many
+NEARLY = 1.06  # what that may cost where there are many
+FEW_ROWS = 8  # up to here, a product of unknown height reads B in place, if that costs less
+MOST_CASES = 8  # rows of a tile of which the last may have any number: each is a kernel, which takes compiling
 PACKED_STRIPS = 8  # of A, copied together: whole lines of it are read at a time
+
+
+ALL_ROWS = 1 << 30  # tiles of rows in a task that has all of them, however many
 
 
 @dataclass(frozen=True)
@@ -47,6 +56,7 @@ class Tiles:
     threads: int
     turns: int  # tasks that a thread gets
     cycles: float
+    panels_first: bool = False  # a panel of B, read in place, stays in the first cache while all strips of A pass by
 
     @property
     def nr(self) -> int:
@@ -64,19 +74,71 @@ class Size(NamedTuple):
     pitch: int  # elements from one row of B to the next; 0 when its rows do not lie along memory
     packs_rows: bool = False  # A does not run along the reduction: a strip of it is copied so that it does
     is_prepacked: bool = False  # B is a constant: it lies in panels when the call begins
+    knows_rows: bool = True  # else `rows` is a guess
+    knows_columns: bool = True
+    knows_depth: bool = True
 
 
 def choose_tiles(size: Size, machine: Machine) -> Tiles:
     """The tiles that cost least."""
-    work = size.rows * size.columns * size.depth * size.copies / (machine.fma_per_cycle * machine.lanes(size.dtype))
-    threads = machine.threads_for(work)
-    found = (
+    threads = machine.threads_for(_work(size, machine))
+    found = [
         _costed(size, machine, threads, mr, vectors, packs, down, across)
         for mr, vectors in _register_tiles(size, machine)
         for packs in _packings(size, vectors * machine.lanes(size.dtype))
         for down, across in dict.fromkeys(_tasks(size, machine, threads, mr, vectors))
-    )
+    ]
+    if not size.knows_rows and size.is_prepacked:
+        found = _good_for_few_rows(size, machine, found)
     return min(found, key=lambda tiles: (tiles.cycles, -tiles.mr * tiles.vectors))
+
+
+def tiles_for_few_rows(size: Size, machine: Machine, otherwise: Tiles) -> Tiles | None:
+    """Tiles that read B in place, one tile high: for a product of unknown height that has few rows after all.
+
+    None when copying B costs less than that even then, or when B has to be copied.
+    """
+    few = size._replace(rows=FEW_ROWS)
+    lanes = machine.lanes(size.dtype)
+    threads = machine.threads_for(_work(few, machine))
+    found = [
+        _costed(few, machine, threads, FEW_ROWS, vectors, False, 1, across)
+        for vectors in range(1, 7)
+        if FEW_ROWS * vectors + vectors + SPARE_REGISTERS <= machine.registers
+        and False in _packings(size, vectors * lanes)
+        for _, across in dict.fromkeys(_tasks(few, machine, threads, FEW_ROWS, vectors))
+    ]
+    best = min(found, key=lambda tiles: tiles.cycles, default=None)
+    down = ceil(FEW_ROWS / otherwise.mr)
+    packed = _costed(
+        few, machine, threads, otherwise.mr, otherwise.vectors, otherwise.packs, down, otherwise.task_columns
+    )
+    return None if best is None or packed.cycles <= best.cycles else replace(best, task_rows=ALL_ROWS)
+
+
+def _work(size: Size, machine: Machine) -> float:
+    """Cycles of one core, all of it multiply-adds."""
+    return size.rows * size.columns * size.depth * size.copies / (machine.fma_per_cycle * machine.lanes(size.dtype))
+
+
+def _good_for_few_rows(size: Size, machine: Machine, found: Sequence[Tiles]) -> list[Tiles]:
+    """Of the tiles that are about the best for many rows, those that are least behind the best for fewer."""
+    enough = NEARLY * min(tiles.cycles for tiles in found)
+    kinds = dict.fromkeys((tiles.mr, tiles.vectors, tiles.packs) for tiles in found if tiles.cycles <= enough)
+    behind = dict.fromkeys(kinds, 1.0)
+    for rows in HEIGHTS:
+        at = size._replace(rows=rows)
+        costs = {
+            kind: min(
+                _costed(at, machine, 1, *kind, down, across).cycles
+                for down, across in _tasks(at, machine, 1, kind[0], kind[1])
+            )
+            for kind in kinds
+        }
+        for kind, cost in costs.items():
+            behind[kind] *= cost / min(costs.values())
+    best = min(behind, key=lambda kind: (behind[kind], -kind[0] * kind[1]))
+    return [tiles for tiles in found if (tiles.mr, tiles.vectors, tiles.packs) == best]
 
 
 def _register_tiles(size: Size, machine: Machine) -> list[tuple[int, int]]:
@@ -84,7 +146,7 @@ def _register_tiles(size: Size, machine: Machine) -> list[tuple[int, int]]:
     lanes = machine.lanes(size.dtype)
     rates: dict[tuple[int, int], float] = {}
     for vectors in range(1, min(6, ceil(size.columns / lanes)) + 1):
-        for mr in range(1, min(size.rows, 16) + 1):
+        for mr in range(1, min(size.rows, 16 if size.knows_rows else MOST_CASES) + 1):
             if mr * vectors + vectors + SPARE_REGISTERS <= machine.registers:
                 whole = rounded_up(size.rows, mr) * rounded_up(size.columns, vectors * lanes)
                 useful = size.rows * size.columns / whole
@@ -102,7 +164,8 @@ def _step(machine: Machine, mr: int, vectors: int) -> float:
 
 def _packings(size: Size, nr: int) -> tuple[bool, ...]:
     """Whether to copy B: at an edge that is no whole panel, or when B lies the other way, there is no other way."""
-    return (True,) if size.is_prepacked or size.columns % nr or not size.pitch else (True, False)
+    must = size.is_prepacked or not size.knows_columns or size.columns % nr or not size.pitch
+    return (True,) if must else (True, False)
 
 
 def _skip(size: Size, nr: int) -> float:
@@ -141,14 +204,17 @@ def _costed(
     nr = vectors * lanes
     tall, wide = ceil(size.rows / mr), ceil(size.columns / nr)
     # Panels of B stay in half of the second cache while all rows of the task pass by.
-    slabs = max(1, ceil(size.depth * nr * across * width / (machine.l2 // 2))) if down > 1 else 1
+    stays = not packs and not size.packs_rows and size.depth * nr * width <= machine.l1 * 3 // 4 and down > 1
+    slabs = max(1, ceil(size.depth * nr * across * width / (machine.l2 // 2))) if down > 1 and size.knows_depth else 1
+    slabs = 1 if stays else slabs
     slab = ceil(size.depth / slabs)
     step = _step(machine, mr, vectors)
     if slab * nr * width > machine.l1 // 2:
         step = max(step, nr * width / machine.l2_bytes_per_cycle)
     if not packs:
-        step += nr * width / machine.line * _skip(size, nr)
-        step = max(step, nr * width / machine.bytes_per_cycle(size.depth * size.columns * width))
+        first = step + nr * width / machine.line * _skip(size, nr)
+        first = max(first, nr * width / machine.bytes_per_cycle(size.depth * size.columns * width))
+        step = step + (first - step) / down if stays else first  # one strip brings the panel, the others find it
     tile = size.depth * step + slabs * (TILE_OVERHEAD + 2 * mr * vectors * (1 if slabs == 1 else 2))
     task = down * across * tile
     if packs and not size.is_prepacked:
@@ -164,5 +230,7 @@ def _costed(
         whole = task * turns * (1 + LATE / turns) + machine.fork_cycles
     if size.rows % mr:
         whole *= EDGE  # a tile of its own at the edge, which takes compiling too
-    unroll = next((count for count in (2, 3, 5) if slab % count == 0), 2) if slab > 8 else 1
-    return Tiles(mr, vectors, lanes, slab, down, across, unroll, packs, threads, turns, whole)
+    if threads == 1 and not size.knows_rows:
+        down = ALL_ROWS
+    unroll = next((count for count in (2, 3, 5) if slab % count == 0), 2) if slab > 8 and size.knows_depth else 1
+    return Tiles(mr, vectors, lanes, slab, down, across, unroll, packs, threads, turns, whole, stays)

@@ -1,0 +1,261 @@
+"""The schedule of a direct convolution: ordinary steps, in the order a person would write them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from loopwright.autosched.program import Entry
+from loopwright.autosched.rules.contraction.places import loops_below, vectors
+from loopwright.autosched.rules.convolution.tiles import Tiles
+from loopwright.autosched.rules.convolution.window import Window, extent
+from loopwright.ir import For, IntImm
+from loopwright.schedule import BlockRV, LoopRV, Schedule
+from loopwright.transform.tensor_intrinsics import built_in_names
+
+
+def schedule_window(
+    sch: Schedule,
+    window: Window,
+    padding: Entry | None,
+    epilogue: Sequence[Entry],
+    tiles: Tiles,
+    prepacks: bool,
+    renamed: Sequence[str],
+) -> None:
+    """Pack the weights, tile, keep the sums in registers, and pad and finish band by band."""
+    block = sch.get_block(window.facts.name)
+    packing, out = _copies(sch, block, window, tiles)
+    for name in renamed:
+        sch.compute_inline(sch.get_block(name))
+    last = _last(sch, out, epilogue)
+    registers = turning = None
+    if window.writes_channels_last:
+        sch.set_scope(block, 0, "local")  # sums go to where they belong from their registers
+    else:
+        registers, turning = _channels_apart(sch, block, last, window, tiles)
+    image = None
+    if padding is not None:
+        image = sch.get_block(padding.name)
+    elif tiles.copies_image:
+        operand = [region.buffer for region in sch.get(block).reads].index(window.image.buffer)
+        image = sch.cache_read(block, operand, "global", [block])
+    if image is not None:
+        sch.transform_layout(image, ("write", 0), _lines(window))
+
+    nest = _tile(sch, block, window, tiles)
+    if image is not None:
+        sch.compute_at(image, nest.task)
+        sch.sink_alloc(image, sch.get(image).writes[0].buffer.name)
+        vectors(sch, sch.get_loops(image)[-1], tiles.lanes)
+    _finish(sch, block, registers, turning, last, nest, tiles, window)
+    sch.unroll(nest.pixel)
+    vectors(sch, nest.channel, tiles.lanes, unrolled=True)
+    if not prepacks:
+        _share_packing(sch, packing, tiles)
+    if tiles.threads > 1:
+        tasks = sch.fuse(*nest.shared)
+        sch.parallel(tasks)
+        if tiles.turns > 1:
+            sch.annotate(tasks, "parallel_dynamic", 1)  # a core that is late leaves its tasks to the others
+
+
+def _copies(sch: Schedule, block: BlockRV, window: Window, tiles: Tiles) -> tuple[BlockRV, BlockRV]:
+    """The blocks that copy the weights into panels of channels, and the sums to where they belong."""
+    operand = [region.buffer for region in sch.get(block).reads].index(window.weights.buffer)
+    if window.channels % tiles.nr:
+        sch.pad_einsum(block, [tiles.nr if axis is window.channel else 1 for axis in window.facts.axes])
+        padded = sch.get(block).reads[operand].buffer
+        packing = next(made for made in sch.get_producers(block) if sch.get(made).writes[0].buffer is padded)
+        out = sch.get_consumers(block)[0]
+    else:
+        packing = sch.cache_read(block, operand, "global", [block])
+        out = sch.cache_write(block, 0, "global")
+    names = [f"d{k}" for k in range(len(window.weights.indices))]
+    own = names[window.channel_dimension]
+    inner = [names[k] for k in window.weight_reduce_dimensions]
+    others = [name for name in names if name != own and name not in inner]
+    order = [*others, f"{own} // {tiles.nr}", *inner, f"{own} % {tiles.nr}"]
+    sch.transform_layout(packing, ("write", 0), f"lambda {', '.join(names)}: ({', '.join(order)})")
+    return packing, out
+
+
+def _last(sch: Schedule, out: BlockRV, epilogue: Sequence[Entry]) -> BlockRV:
+    """The block that writes the result, all other work on the sums in it."""
+    after = [out, *[sch.get_block(entry.name) for entry in epilogue]]
+    for step in after[:-1]:
+        sch.compute_inline(step)
+    return after[-1]
+
+
+def _channels_apart(
+    sch: Schedule, block: BlockRV, last: BlockRV, window: Window, tiles: Tiles
+) -> tuple[BlockRV, BlockRV | None]:
+    """Pixels are neighbours in the result: sums wait in a panel, channels next to each other, to be turned.
+
+    Where the last panel is padded, it is turned whole, also channels that are copied no further: so it waits once more.
+    """
+    order = list(window.facts.write.indices)
+    names = [f"d{k}" for k in range(len(order))]
+    pixels = [names[order.index(axis.var)] for axis in window.pixels]
+    channel = names[order.index(window.channel.var)]
+    others = [name for name in names if name != channel and name not in pixels]
+    pixel = folded(pixels, [extent(axis) for axis in window.pixels])
+    head = ", ".join(names)
+    registers = sch.cache_write(block, 0, "local")
+    turning = sch.cache_write(registers, 0, "global") if window.channels % tiles.nr else None
+    by_pixel, by_channel = f"({', '.join([*others, pixel, channel])})", f"({', '.join([*others, channel, pixel])})"
+    unfolded = f"lambda {head}: ({', '.join([*others, *pixels, channel])})"
+    sch.transform_layout(block, ("write", 0), unfolded)
+    sch.transform_layout(registers, ("write", 0), f"lambda {head}: {by_pixel}")
+    sch.transform_block_layout(registers, unfolded)
+    if turning is not None:
+        sch.transform_layout(turning, ("write", 0), f"lambda {head}: {by_channel}")
+        sch.transform_block_layout(turning, f"lambda {head}: {by_channel}")
+    sch.transform_block_layout(last, f"lambda {head}: {by_channel}")
+    return registers, turning
+
+
+def folded(names: Sequence[str], extents: Sequence[int]) -> str:
+    """The number of a pixel in its image: y * 56 + x."""
+    text = names[0]
+    for name, size in zip(names[1:], extents[1:], strict=True):
+        text = f"({text}) * {size} + {name}"
+    return text
+
+
+def _lines(window: Window) -> str:
+    """The layout of a copied image: lines of one channel after those of another, so that a step stays near."""
+    names = [f"d{k}" for k in range(len(window.image.indices))]
+    line = window.image_dimension(window.row)
+    assert line is not None
+    channels = [
+        dimension
+        for dimension in (window.image_dimension(axis) for axis in window.reduce)
+        if dimension is not None and dimension not in [window.image_dimension(axis) for axis in window.pixels]
+    ]
+    rest = [name for k, name in enumerate(names) if k != line and k not in channels]
+    return f"lambda {', '.join(names)}: ({', '.join([*rest, *[names[k] for k in channels], names[line]])})"
+
+
+class _Nest:
+    """The loops of the tiled convolution, by what they do."""
+
+    def __init__(
+        self, shared: list[LoopRV], task: LoopRV, panel: LoopRV, tile: LoopRV, pixel: LoopRV, channel: LoopRV
+    ) -> None:
+        self.shared = shared  # those whose iterations threads share out among them
+        self.task = task
+        self.panel = panel
+        self.tile = tile
+        self.pixel = pixel
+        self.channel = channel
+
+
+def _tile(sch: Schedule, block: BlockRV, window: Window, tiles: Tiles) -> _Nest:
+    loops = dict(zip([axis.var for axis in window.facts.axes], sch.get_loops(block), strict=True))
+    panels, channel = sch.split(loops[window.channel.var], [None, tiles.nr])
+    channel_task, panel = sch.split(panels, [None, tiles.panels])
+    tile, pixel = sch.split(loops[window.row.var], [None, tiles.mr])
+    lines = [loops[axis.var] for axis in window.pixels[:-1]]
+    inner = []
+    if lines:
+        lines[-1], line = sch.split(lines[-1], [None, tiles.band])
+        inner.append(line)
+    shared = [*[loops[axis.var] for axis in window.around], *lines, channel_task]
+    reduce = [loops[axis.var] for axis in window.reduce]
+    sch.reorder(*shared, panel, *inner, tile, *reduce, pixel, channel)
+    return _Nest(shared, channel_task, panel, tile, pixel, channel)
+
+
+def _finish(
+    sch: Schedule,
+    block: BlockRV,
+    registers: BlockRV | None,
+    turning: BlockRV | None,
+    last: BlockRV,
+    nest: _Nest,
+    tiles: Tiles,
+    window: Window,
+) -> None:
+    """Bring the sums out of the registers, and do the element-wise work on them."""
+    sums = sch.get(block).writes[0].buffer.name
+    if registers is None:
+        _to_memory(sch, last, nest, tiles)
+        sch.sink_alloc(block, sums)
+        return
+    # First all lines of a band, so that the next step sees them whole.
+    steps = [step for step in (registers, turning, last) if step is not None]
+    for step in steps:
+        sch.reverse_compute_at(step, nest.panel)
+    for step in steps[:-1]:
+        sch.sink_alloc(step, sch.get(step).writes[0].buffer.name)
+    panel = sch.get(registers).writes[0].buffer.name
+    _to_memory(sch, registers, nest, tiles)
+    sch.sink_alloc(block, sums)
+    size = tiles.lanes
+    intrinsic = f"transpose_{size}x{size}_{window.facts.dtype}"
+    loops = loops_below(sch, last, nest.panel)
+    if len(loops) < 2 or _extent(sch, loops[-1]) < size or intrinsic not in built_in_names():
+        return  # what fills no tile goes element by element
+    if turning is None:
+        _turn_and_finish(sch, last, panel, nest, size, intrinsic)
+    else:
+        _turn(sch, turning, nest, size, intrinsic)
+        vectors(sch, loops[-1], size)
+
+
+def _to_memory(sch: Schedule, copy: BlockRV, nest: _Nest, tiles: Tiles) -> None:
+    """Store a tile, vector by vector."""
+    sch.reverse_compute_at(copy, nest.tile)
+    *rows, columns = loops_below(sch, copy, nest.tile)
+    for row in rows:
+        sch.unroll(row)
+    vectors(sch, columns, tiles.lanes, unrolled=True)
+
+
+def _turn_and_finish(sch: Schedule, last: BlockRV, panel: str, nest: _Nest, size: int, intrinsic: str) -> None:
+    """The last work, on tiles of the panel turned in registers; what fills no tile goes element by element."""
+    *_, channel, pixel = loops_below(sch, last, nest.panel)
+    pixels, pixel, channel = _squares(sch, pixel, channel, size)
+    rank = len(sch.get(last).iter_vars)
+    stage = sch.stage(last, pixels, panel, "local", layout=_swapped(rank))
+    sch.tensorize(sch.get_loops(stage)[-2], intrinsic)
+    sch.vectorize(pixel)
+    sch.unroll(channel)
+
+
+def _turn(sch: Schedule, turning: BlockRV, nest: _Nest, size: int, intrinsic: str) -> None:
+    """The copy of a panel that turns it, tile by tile."""
+    *_, channel, pixel = loops_below(sch, turning, nest.panel)
+    _, pixel, channel = _squares(sch, pixel, channel, size)
+    sch.reorder(pixel, channel)
+    sch.tensorize(pixel, intrinsic)
+
+
+def _squares(sch: Schedule, pixel: LoopRV, channel: LoopRV, size: int) -> tuple[LoopRV, LoopRV, LoopRV]:
+    """The two loops in squares: that over squares of pixels, and in a square those over pixels and channels."""
+    is_whole = _extent(sch, pixel) % size == 0
+    pixels, pixel = sch.split(pixel, [None, size], tail="guard" if is_whole else "peel")[:2]
+    channels, channel = sch.split(channel, [None, size])
+    if not is_whole:
+        sch.fission(channels)
+    sch.reorder(pixels, channel, pixel)
+    return pixels, pixel, channel
+
+
+def _swapped(rank: int) -> str:
+    """lambda n, p, o: (n, o, p)."""
+    names = [f"d{k}" for k in range(rank)]
+    return f"lambda {', '.join(names)}: ({', '.join([*names[:-2], names[-1], names[-2]])})"
+
+
+def _extent(sch: Schedule, loop: LoopRV) -> int:
+    node = sch.get(loop)
+    assert isinstance(node, For) and isinstance(node.extent, IntImm)
+    return int(node.extent.value)
+
+
+def _share_packing(sch: Schedule, packing: BlockRV, tiles: Tiles) -> None:
+    """Weights that come with the call are packed by all threads."""
+    if tiles.threads > 1:
+        sch.parallel(sch.get_loops(packing)[0])

@@ -1,0 +1,158 @@
+"""Tiles: the sizes of a direct convolution, chosen by counting cycles.
+
+parallel for images, bands, channel tasks:      a band: `band` lines of the result
+    copy the lines of the image                 with its padding; lines of one channel after those of another
+    for panels:                                 `nr` channels, whose weights stay in the second cache
+        for lines, tiles:                       `mr` pixels × `nr` channels are summed in registers
+            for c, dy, dx:
+                mr × nr multiply-adds
+        turn the panel's pixels into lines      where channels are not neighbours in the result
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import ceil
+
+from loopwright.autosched.machine import Machine, bytes_of
+from loopwright.autosched.rules.contraction.tiles import PAGE, SKIPPED_LINE, SKIPPED_PAGE
+from loopwright.autosched.rules.convolution.window import Window, extent
+
+# Cycles, found out on the machines we have; only their proportions matter.
+TILE_OVERHEAD = 40  # start the pipeline of multiply-adds, drain it, leave the loops
+COPY = 0.25  # an element of the image, into the band
+TURN = 0.35  # a sum turned in registers and stored
+STORE = 0.12
+SHARED_LOAD = 0.2  # a load that goes on beside the multiply-adds, but is in their way now and then
+SPARE_REGISTERS = 2  # a number of the image spread over a vector, and one to come early
+PASSING = 0.5  # of the time it takes to bring data nearer: the rest goes on beside the multiply-adds
+EDGE = 1.02
+LATE = 0.05
+
+
+@dataclass(frozen=True)
+class Tiles:
+    """The sizes that were chosen, and what they should cost in cycles of one core."""
+
+    mr: int
+    vectors: int
+    lanes: int
+    band: int  # lines of the result that are done together
+    panels: int  # of channels, in one task
+    copies_image: bool  # lines are copied, so that steps of the reduction lie near each other
+    threads: int
+    turns: int
+    cycles: float
+
+    @property
+    def nr(self) -> int:
+        return self.vectors * self.lanes
+
+
+def choose_tiles(window: Window, machine: Machine, pads: bool) -> Tiles:
+    """The tiles that cost least. A padded image is copied in any case."""
+    lanes = machine.lanes(window.facts.dtype)
+    work = window.copies * window.depth * _pixels(window) * window.channels / (machine.fma_per_cycle * lanes)
+    threads = machine.threads_for(work)
+    found = (
+        _costed(window, machine, copies, lanes, threads, mr, vectors, band, panels)
+        for mr, vectors in _register_tiles(window, machine, lanes)
+        for band in _bands(window)
+        for panels in _divisors(ceil(window.channels / (vectors * lanes)))
+        for copies in ((True,) if pads else (True, False))
+    )
+    return min(found, key=lambda tiles: (tiles.cycles, -tiles.mr * tiles.vectors))
+
+
+def _pixels(window: Window) -> int:
+    total = 1
+    for axis in window.pixels:
+        total *= extent(axis)
+    return total
+
+
+def _register_tiles(window: Window, machine: Machine, lanes: int) -> Iterator[tuple[int, int]]:
+    most = extent(window.row)
+    for vectors in range(1, min(6, ceil(window.channels / lanes)) + 1):
+        for mr in range(1, min(most, 30) + 1):
+            if mr * vectors + vectors + SPARE_REGISTERS <= machine.registers:
+                # Only the smallest of those that make as many tiles: the others leave the last one shorter.
+                if mr == 1 or ceil(most / mr) < ceil(most / (mr - 1)):
+                    yield mr, vectors
+
+
+def _bands(window: Window) -> list[int]:
+    """Lines that may be done together: all bands have as many."""
+    return _divisors(extent(window.pixels[-2])) if len(window.pixels) > 1 else [1]
+
+
+def _divisors(count: int) -> list[int]:
+    return [size for size in range(1, count + 1) if count % size == 0]
+
+
+def _step(machine: Machine, mr: int, vectors: int) -> float:
+    """Cycles of one step of the reduction on a tile, its operands in the first cache."""
+    loads = mr + vectors
+    units = max(mr * vectors / machine.fma_per_cycle, loads / machine.loads_per_cycle, float(machine.fma_latency))
+    return units + loads * SHARED_LOAD
+
+
+def _skipped(window: Window, machine: Machine, mr: int, width: int) -> float:
+    """What a step costs that reads the image in place, where the next number of a pixel lies elsewhere."""
+    jump = abs(window.image.stride(window.reduce[0].var) or 0) * width
+    if jump < machine.line:
+        return 0.0
+    lines = ceil(window.span(window.row, mr) * width / machine.line)
+    return lines * (SKIPPED_LINE if jump < PAGE else SKIPPED_PAGE)
+
+
+def _image(window: Window, band: int) -> int:
+    """How many numbers of the image a band of lines is made of."""
+    count = window.image_channels * window.span(window.row, extent(window.row))
+    for axis in window.pixels[:-2]:
+        count *= window.span(axis, 1)
+    return count * window.span(window.pixels[-2], band) if len(window.pixels) > 1 else count
+
+
+def _costed(
+    window: Window,
+    machine: Machine,
+    copies: bool,
+    lanes: int,
+    threads: int,
+    mr: int,
+    vectors: int,
+    band: int,
+    panels: int,
+) -> Tiles:
+    width = bytes_of(window.facts.dtype)
+    nr = vectors * lanes
+    line = extent(window.row)
+    step = _step(machine, mr, vectors)
+    weights = window.depth * nr * width
+    if weights > machine.l1 // 2:
+        step = max(step, nr * width / machine.bytes_per_cycle(weights))
+    if not copies:
+        step += _skipped(window, machine, mr, width)
+    tile = window.depth * step + TILE_OVERHEAD
+    image = _image(window, band) * width
+    sums = band * line * nr * width
+    # Each panel reads the lines of the image once from where they are, and its sums come back to be turned.
+    passing = image / machine.bytes_per_cycle(image) + sums / machine.bytes_per_cycle(sums)
+    out = band * line * nr * (STORE if window.writes_channels_last else TURN)
+    task = panels * (band * ceil(line / mr) * tile + out + PASSING * passing)
+    if copies:
+        task += image / width * COPY
+    others = _pixels(window) // (line * band)
+    tasks = window.copies * others * (ceil(window.channels / nr) // panels)
+    # Weights come from further away once for each task, those of all channels in it.
+    task += PASSING * weights * panels / machine.l3_bytes_per_cycle
+    turns = ceil(tasks / threads)
+    if threads == 1:
+        whole = task * tasks
+    else:
+        whole = task * turns * (1 + LATE / turns) + machine.fork_cycles
+    if line % mr:
+        whole *= EDGE  # a tile of its own at the edge, which takes compiling too
+    return Tiles(mr, vectors, lanes, band, panels, copies, threads, turns, whole)

@@ -1,0 +1,188 @@
+"""Window: a block that sums products of an image and weights over a window, and which of its axes plays which part.
+
+Y[n, o, y, x] += X[n, c, 2*y + dy, 2*x + dx] * W[o, c, dy, dx]
+
+channel o (W, Y)         vectors run along it, whatever the layout of Y
+pixels y, x (X, Y)       the last one is tiled: each of its numbers is spread over a vector of channels
+around n (X, Y)          images of a batch, and groups: loops around everything
+reduce c, dy, dx (X, W)  channels of the image first, then the window
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from loopwright.autosched.facts import Access, Axis, BlockFacts, const, loads_of
+from loopwright.ir import BufferLoad, Cast, Expr, Mul
+
+
+@dataclass(frozen=True)
+class Window:
+    """The parts of a convolution. All sizes are known."""
+
+    facts: BlockFacts
+    image: Access
+    weights: Access
+    channel: Axis
+    around: tuple[Axis, ...]
+    pixels: tuple[Axis, ...]
+    reduce: tuple[Axis, ...]
+
+    @property
+    def channels(self) -> int:
+        return extent(self.channel)
+
+    @property
+    def depth(self) -> int:
+        """How many products are summed for one cell."""
+        return prod(extent(axis) for axis in self.reduce)
+
+    @property
+    def copies(self) -> int:
+        return prod(extent(axis) for axis in self.around)
+
+    @property
+    def row(self) -> Axis:
+        """The pixels of one line, which is tiled."""
+        return self.pixels[-1]
+
+    @property
+    def writes_channels_last(self) -> bool:
+        return self.facts.write.stride(self.channel.var) == 1
+
+    @property
+    def channel_dimension(self) -> int:
+        """The dimension of the weights that is the channel."""
+        return next(
+            k for k, form in enumerate(self.weights.forms) if form is not None and self.channel.var in form.terms
+        )
+
+    @property
+    def weight_reduce_dimensions(self) -> list[int]:
+        """The dimensions of the weights in the order of the reduction."""
+        return [
+            next(k for k, form in enumerate(self.weights.forms) if form is not None and axis.var in form.terms)
+            for axis in self.reduce
+        ]
+
+    def image_dimension(self, axis: Axis) -> int | None:
+        """The dimension of the image that an axis moves in; None when it does not move one alone."""
+        moved = [k for k, form in enumerate(self.image.forms) if form is not None and axis.var in form.variables()]
+        return moved[0] if len(moved) == 1 else None
+
+    def span(self, axis: Axis, count: int) -> int:
+        """How many neighbours of the image along `axis` are read for `count` pixels of the result."""
+        dimension = self.image_dimension(axis)
+        form = self.image.forms[dimension] if dimension is not None else None
+        assert form is not None
+        window = sum(abs(form.terms[own.var]) * (extent(own) - 1) for own in self.reduce if own.var in form.terms)
+        return abs(form.terms[axis.var]) * (count - 1) + window + 1
+
+    @property
+    def image_channels(self) -> int:
+        """How many numbers of the image are summed for each place of the window."""
+        own = [axis for axis in self.reduce if self._is_alone(axis)]
+        return prod(extent(axis) for axis in own)
+
+    def _is_alone(self, axis: Axis) -> bool:
+        dimension = self.image_dimension(axis)
+        form = self.image.forms[dimension] if dimension is not None else None
+        return form is not None and form.terms == {axis.var: 1}
+
+
+def extent(axis: Axis) -> int:
+    assert axis.extent is not None
+    return axis.extent
+
+
+def window_of(facts: BlockFacts) -> Window | None:
+    """The block as a convolution, or None when it is none, or none that is done by vectors of channels."""
+    combined = facts.combined
+    if combined is None or combined.op != "sum" or not isinstance(combined.value, Mul):
+        return None
+    first, second = _operand(facts, combined.value.a), _operand(facts, combined.value.b)
+    if first is None or second is None or first.buffer is second.buffer:
+        return None
+    if any(axis.extent is None or axis.extent == 0 for axis in facts.axes) or not _is_plain_write(facts):
+        return None
+    for image, weights in ((first, second), (second, first)):
+        found = _window(facts, image, weights)
+        if found is not None:
+            return found
+    return None
+
+
+def _is_plain_write(facts: BlockFacts) -> bool:
+    """Whether each index of the result is an axis of its own; an axis of a single value may be written as 0."""
+    used = [id(index) for index in facts.write.indices if const(index) is None]
+    needed = {id(axis.var) for axis in facts.spatial if axis.extent != 1}
+    return len(set(used)) == len(used) and needed <= set(used) <= {id(axis.var) for axis in facts.spatial}
+
+
+def _operand(facts: BlockFacts, side: Expr) -> Access | None:
+    """The one load that a factor is, perhaps cast to another type."""
+    while isinstance(side, Cast):
+        side = side.value
+    if not isinstance(side, BufferLoad) or loads_of(side) != [side]:
+        return None
+    for access in facts.reads:
+        if access.buffer is side.buffer and access.indices == tuple(side.indices) and access.is_affine:
+            return access
+    return None
+
+
+def _window(facts: BlockFacts, image: Access, weights: Access) -> Window | None:
+    channels = [axis for axis in facts.spatial if weights.uses(axis.var) and not image.uses(axis.var)]
+    if len(channels) != 1 or not _has_own_dimensions(weights, [*facts.reduce, channels[0]]):
+        return None
+    if not all(image.uses(axis.var) for axis in facts.reduce):
+        return None
+    spatial = [axis for axis in facts.spatial if axis is not channels[0]]
+    pixels = tuple(axis for axis in spatial if _is_pixel(axis, image, weights))
+    around = tuple(axis for axis in spatial if axis not in pixels)
+    moves = [_moved(image, axis) for axis in pixels]
+    if not pixels or any(len(dimensions) != 1 for dimensions in moves):
+        return None
+    if len({dimensions[0] for dimensions in moves}) != len(pixels):
+        return None
+    if not all(any(index is axis.var for index in facts.write.indices) for axis in (*pixels, channels[0])):
+        return None
+    windows = [axis for axis in facts.reduce if _in_window(image, axis, pixels)]
+    strided = [axis for axis in pixels if image.steps(axis.var)[_moved(image, axis)[0]] != 1]
+    if not windows and not strided and len(pixels) < 2:
+        return None  # a product of matrices
+    inside = sorted(facts.reduce, key=lambda axis: _in_window(image, axis, pixels))
+    return Window(facts, image, weights, channels[0], around, pixels, tuple(inside))
+
+
+def _is_pixel(axis: Axis, image: Access, weights: Access) -> bool:
+    """Whether the axis moves the image, in a dimension where it is not the batch: there are windows or strides in it.
+
+    An axis that is the first dimension alone is a batch; one after it is a line or a column of the image.
+    """
+    if weights.uses(axis.var) or not image.uses(axis.var):
+        return False
+    dimensions = _moved(image, axis)
+    form = image.forms[dimensions[0]]
+    return not (dimensions == [0] and form is not None and form.terms == {axis.var: 1} and len(image.forms) > 2)
+
+
+def _moved(access: Access, axis: Axis) -> list[int]:
+    return [k for k, form in enumerate(access.forms) if form is None or axis.var in form.variables()]
+
+
+def _in_window(image: Access, axis: Axis, pixels: tuple[Axis, ...]) -> int:
+    """0 for a channel of the image, 1 for an axis of the window."""
+    own = {dimension for pixel in pixels for dimension in _moved(image, pixel)}
+    return int(any(dimension in own for dimension in _moved(image, axis)))
+
+
+def _has_own_dimensions(access: Access, axes: list[Axis]) -> bool:
+    """Whether each of the axes is one dimension of the access, and the only thing in it."""
+    for axis in axes:
+        moved = _moved(access, axis)
+        form = access.forms[moved[0]] if len(moved) == 1 else None
+        if form is None or form.terms != {axis.var: 1} or form.const != 0:
+            return False
+    return True

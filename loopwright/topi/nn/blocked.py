@@ -1,0 +1,139 @@
+"""Convolutions in blocked layouts: channels in blocks of a vector's width, innermost.
+
+    data (N, C // i, H, W, i), weight (O // o, C // i, rows, columns, i, o)  →  (N, O // o, H', W', o)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from loopwright import te
+from loopwright.ir import Expr, IterVar
+from loopwright.te.tags import default_tag
+from loopwright.topi.errors import InvalidShapeError
+from loopwright.topi.nn.padding import get_pad_tuple_generic, pad_unless_zero
+from loopwright.topi.sizes import check_rank, check_same, each, known, places, simplify, tap_places
+
+
+def conv2d_NCHWc(
+    data: te.Tensor,
+    kernel: te.Tensor,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    layout: str = "NCHWc",
+    out_layout: str = "NCHWc",
+    out_dtype: Any = None,
+) -> te.Tensor:
+    """The convolution in blocks; a weight with fewer input channels than the data means groups."""
+    op = "conv2d_NCHWc"
+    check_rank(op, "weight", kernel, "OIHWio", 6)
+    out_chunks, chunks, rows, columns, block, out_block = kernel.shape
+    window = _window(op, data, (out_chunks, chunks, rows, columns, block, out_block), stride, padding, dilation)
+    padded, taps = window.padded, window.taps
+    dtype = out_dtype or data.dtype
+    outer, inner = te.reduce_axis((0, chunks), name="ic_outer"), te.reduce_axis((0, block), name="ic_inner")
+    first = _first_chunk(op, data, out_chunks, chunks)
+
+    def element(n: Expr, oc_chunk: Expr, oh: Expr, ow: Expr, oc_block: Expr) -> Expr:
+        y, x = tap_places((oh, ow), window.strides, window.taps, window.dilations)
+        value = padded(n, first(oc_chunk) + outer.var, y, x, inner.var).astype(dtype)
+        weight = kernel(oc_chunk, outer.var, taps[0].var, taps[1].var, inner.var, oc_block).astype(dtype)
+        total: Expr = te.sum(value * weight, axis=[outer, *taps, inner])
+        return total
+
+    out: te.Tensor = te.compute(window.shape, element, name=op, tag=default_tag(op))
+    return out
+
+
+def conv2d_NCHWc_int8(
+    data: te.Tensor,
+    kernel: te.Tensor,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    layout: str = "NCHWc",
+    out_layout: str = "NCHWc",
+    out_dtype: Any = "int32",
+    n_elems: int = 4,
+) -> te.Tensor:
+    """The same with `n_elems` input channels innermost in the weight, as dot-product instructions take them.
+
+    The weight has the shape (O // o, C // i, rows, columns, i // n_elems, o, n_elems).
+    """
+    op = "conv2d_NCHWc_int8"
+    check_rank(op, "weight", kernel, "OIHWioi", 7)
+    out_chunks, chunks, rows, columns, parts, out_block, elems = kernel.shape
+    check_same(op, "n_elems differs", ("the weight", elems), ("n_elems", n_elems))
+    block = simplify(parts * elems)
+    window = _window(op, data, (out_chunks, chunks, rows, columns, block, out_block), stride, padding, dilation)
+    padded, taps = window.padded, window.taps
+    dtype = out_dtype or data.dtype
+    outer = te.reduce_axis((0, chunks), name="ic_outer")
+    inner = [te.reduce_axis((0, parts), name="ic_f_inner"), te.reduce_axis((0, elems), name="ic_s_inner")]
+    first = _first_chunk(op, data, out_chunks, chunks)
+
+    def element(n: Expr, oc_chunk: Expr, oh: Expr, ow: Expr, oc_block: Expr) -> Expr:
+        y, x = tap_places((oh, ow), window.strides, window.taps, window.dilations)
+        part, elem = inner[0].var, inner[1].var
+        value = padded(n, first(oc_chunk) + outer.var, y, x, part * elems + elem).astype(dtype)
+        weight = kernel(oc_chunk, outer.var, taps[0].var, taps[1].var, part, oc_block, elem).astype(dtype)
+        total: Expr = te.sum(value * weight, axis=[outer, *taps, *inner])
+        return total
+
+    out: te.Tensor = te.compute(window.shape, element, name=op, tag=default_tag(op))
+    return out
+
+
+def unpack_NCHWc_to_nchw(packed_out: te.Tensor, out_dtype: Any) -> te.Tensor:
+    """Blocked data in NCHW."""
+    check_rank("unpack_NCHWc_to_nchw", "data", packed_out, "NCHWc", 5)
+    batch, chunks, height, width, block = packed_out.shape
+    out: te.Tensor = te.compute(
+        (batch, simplify(chunks * block), height, width),
+        lambda n, c, h, w: packed_out(n, c // block, h, w, c % block).astype(out_dtype),
+        name="output_unpack",
+        tag=default_tag("injective,unpack_nchwc"),
+    )
+    return out
+
+
+class _Window(NamedTuple):
+    """What moves over the data: the shape of the result, the padded data, and the axes of the window."""
+
+    shape: tuple[Expr, ...]
+    padded: te.Tensor
+    taps: list[IterVar]
+    strides: list[int]
+    dilations: list[int]
+
+
+def _window(op: str, data: te.Tensor, kernel: Sequence[Expr], stride: Any, padding: Any, dilation: Any) -> _Window:
+    check_rank(op, "data", data, "NCHWc", 5)
+    batch, _, height, width, data_block = data.shape
+    out_chunks, _, *sizes, block, out_block = kernel
+    check_same(op, "blocks of input channels differ", ("the data", data_block), ("the weight", block))
+    strides, dilations = each(op, "stride", stride, 2), each(op, "dilation", dilation, 2)
+    dilated = [simplify((size - 1) * step + 1) for size, step in zip(sizes, dilations, strict=True)]
+    before, after = get_pad_tuple_generic(padding, dilated)
+    pads = [low + high for low, high in zip(before, after, strict=True)]
+    places_of = zip((height, width), sizes, strides, dilations, pads, strict=True)
+    rows, columns = [places(op, *numbers) for numbers in places_of]
+    padded = pad_unless_zero(data, [0, 0, *before, 0], [0, 0, *after, 0])
+    taps = [te.reduce_axis((0, size), name=name) for size, name in zip(sizes, ("kh", "kw"), strict=True)]
+    return _Window((batch, out_chunks, rows, columns, out_block), padded, taps, strides, dilations)
+
+
+def _first_chunk(op: str, data: te.Tensor, out_chunks: Expr, chunks: Expr) -> Any:
+    """The first chunk of input channels of an output chunk: 0 without groups."""
+    have, own, features = known(data.shape[1]), known(chunks), known(out_chunks)
+    if have is None or own is None or features is None:
+        check_same(op, "input channels differ", ("the data", data.shape[1]), ("the weight", chunks))
+        return lambda chunk: 0
+    if own == have:
+        return lambda chunk: 0
+    if own == 0 or have % own or features % (have // own):
+        raise InvalidShapeError(op, f"input channels differ: {have} blocks in the data, {own} in the weight")
+    per_group = features // (have // own)
+    return lambda chunk: chunk // per_group * own

@@ -1,0 +1,236 @@
+"""Convolutions of any number of dimensions, in any order of the axes; grouped or not.
+
+    out[n, f, y, x] = Σ over c, i, j of data[n, c, y·stride + i·dilation, x·stride + j·dilation] · weight[f, c, i, j]
+
+`conv` is the general one, the others are its names for particular layouts. A zero padding adds no stage; any other is
+the stage `pad_temp`. With groups, the channels are so many convolutions side by side, and the weight's input channels
+are those of one group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from loopwright import te
+from loopwright.ir import Expr
+from loopwright.te.tags import default_tag
+from loopwright.topi.errors import BadWindow, InvalidShapeError, UnsupportedLayout
+from loopwright.topi.nn.padding import get_pad_tuple_generic, pad_unless_zero
+from loopwright.topi.sizes import check_rank, check_same, each, known, places, simplify, tap_place
+
+_SPATIAL: Final = ("DHW", "HW", "W")
+# The names of a stage's axes: batch, feature, depth, row, column; and those of the window.
+_AXES: Final = {"N": "nn", "C": "ff", "D": "zz", "H": "yy", "W": "xx"}
+_WINDOW: Final = {"D": "rz", "H": "ry", "W": "rx"}
+
+
+def conv(
+    inp: te.Tensor,
+    filt: te.Tensor,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    groups: int,
+    data_layout: str,
+    kernel_layout: str = "",
+    out_dtype: Any = None,
+    auto_scheduler_rewritten_layout: str | None = None,
+    meta_schedule_original_shape: Any = None,
+    auto_scheduler_should_rewrite_layout: bool = False,
+) -> te.Tensor:
+    """The convolution of `inp` by `filt`; `data_layout` orders N, C and D, H, W, and is that of the result too.
+
+    `kernel_layout` orders O, I and D, H, W; by default O and I lead where C stands before the spatial axes, and follow
+    otherwise. The last three arguments are there for scripts that give them; the layout of `filt` is never rewritten.
+    """
+    spatial = _spatial_of("conv", data_layout)
+    op = f"{'group_' if groups != 1 else ''}conv{len(spatial)}d_{data_layout.lower()}"
+    if not kernel_layout:
+        channels_first = data_layout.index("C") < data_layout.index(spatial[0])
+        kernel_layout = "OI" + spatial if channels_first else spatial + "IO"
+    if sorted(kernel_layout) != sorted("OI" + spatial):
+        raise UnsupportedLayout(op, kernel_layout, f"order the letters O, I, {', '.join(spatial)}")
+    check_rank(op, "data", inp, data_layout, len(data_layout))
+    check_rank(op, "weight", filt, kernel_layout, len(kernel_layout))
+    sizes = dict(zip(data_layout, inp.shape, strict=True))
+    kernel = dict(zip(kernel_layout, filt.shape, strict=True))
+    per_group = _check_groups(op, groups, sizes["C"], kernel)
+
+    strides = dict(zip(spatial, each(op, "stride", stride, len(spatial)), strict=True))
+    dilations = dict(zip(spatial, each(op, "dilation", dilation, len(spatial)), strict=True))
+    window = [simplify((kernel[axis] - 1) * dilations[axis] + 1) for axis in spatial]
+    before, after = get_pad_tuple_generic(padding, window)
+    low, high = dict(zip(spatial, before, strict=True)), dict(zip(spatial, after, strict=True))
+    shape: list[Any] = []
+    for axis in data_layout:
+        if axis in spatial:
+            pads = low[axis] + high[axis]
+            shape.append(places(op, sizes[axis], kernel[axis], strides[axis], dilations[axis], pads))
+        else:
+            shape.append(sizes["N"] if axis == "N" else kernel["O"])
+    padded = pad_unless_zero(inp, [low.get(a, 0) for a in data_layout], [high.get(a, 0) for a in data_layout])
+
+    dtype = out_dtype or inp.dtype
+    channel = te.reduce_axis((0, sizes["C"] if groups == 1 else kernel["I"]), name="rc")
+    taps = {axis: te.reduce_axis((0, kernel[axis]), name=_WINDOW[axis]) for axis in spatial}
+
+    def element(*indices: Expr) -> Expr:
+        at = dict(zip(data_layout, indices, strict=True))
+        read: dict[str, Any] = {
+            axis: tap_place(at[axis], strides[axis], taps[axis], dilations[axis]) for axis in spatial
+        }
+        read["N"] = at["N"]
+        read["C"] = channel.var if groups == 1 else at["C"] // per_group * kernel["I"] + channel.var
+        weight: dict[str, Any] = {"O": at["C"], "I": channel.var, **{axis: taps[axis].var for axis in spatial}}
+        x = padded(*[read[axis] for axis in data_layout]).astype(dtype)
+        w = filt(*[weight[axis] for axis in kernel_layout]).astype(dtype)
+        total: Expr = te.sum(x * w, axis=[channel, *taps.values()])
+        return total
+
+    out: te.Tensor = te.compute(
+        shape, element, name=op, tag=default_tag(op), varargs_names=[_AXES[axis] for axis in data_layout]
+    )
+    return out
+
+
+def _spatial_of(op: str, layout: Any) -> str:
+    """The spatial letters of a layout of N, C and one to three of them."""
+    if isinstance(layout, str):
+        for spatial in _SPATIAL:
+            if sorted(layout) == sorted("NC" + spatial) and [a for a in layout if a in spatial] == list(spatial):
+                return spatial
+    raise UnsupportedLayout(op, layout, 'layouts of data look like "NCHW", "NHWC", "HWCN", "NCW" or "NDHWC"')
+
+
+def _check_groups(op: str, groups: Any, channels: Expr, kernel: dict[str, Expr]) -> Expr:
+    """How many output channels a group has; refuses channels that do not fit."""
+    if isinstance(groups, bool) or not isinstance(groups, int) or groups < 1:
+        raise BadWindow(op, f"groups is {groups!r}", "there is at least 1 group", groups=groups)
+    for what, size in (("input", channels), ("output", kernel["O"])):
+        number = known(size)
+        if number is not None and number % groups:
+            raise InvalidShapeError(
+                op, f"{number} {what} channels are not divisible into {groups} groups", None, groups=groups
+            )
+    hint = f"the weight has the input channels of one of the {groups} groups" if groups != 1 else None
+    check_same(op, "input channels differ", ("the data", channels), ("the weight", kernel["I"] * groups), hint)
+    return simplify(kernel["O"] // groups)
+
+
+def conv2d(
+    input: te.Tensor,
+    filter: te.Tensor,
+    strides: Any,
+    padding: Any,
+    dilation: Any,
+    data_layout: str = "NCHW",
+    kernel_layout: str = "",
+    out_dtype: Any = None,
+) -> te.Tensor:
+    """The convolution of two spatial dimensions, whichever the layout."""
+    _check_layout("conv2d", data_layout, "HW")
+    return conv(input, filter, strides, padding, dilation, 1, data_layout, kernel_layout, out_dtype)
+
+
+def conv1d(
+    data: te.Tensor,
+    kernel: te.Tensor,
+    strides: Any = 1,
+    padding: Any = "VALID",
+    dilation: Any = 1,
+    groups: int = 1,
+    data_layout: str = "NCW",
+    kernel_layout: str = "",
+    out_dtype: Any = None,
+) -> te.Tensor:
+    """The convolution of one spatial dimension, whichever the layout."""
+    _check_layout("conv1d", data_layout, "W")
+    return conv(data, kernel, strides, padding, dilation, groups, data_layout, kernel_layout, out_dtype)
+
+
+def _check_layout(op: str, layout: Any, spatial: str) -> None:
+    if _spatial_of(op, layout) != spatial:
+        raise UnsupportedLayout(op, layout, f"order the letters N, C, {', '.join(spatial)}")
+
+
+def _named_1d(layout: str) -> Callable[..., te.Tensor]:
+    def named(
+        data: te.Tensor,
+        kernel: te.Tensor,
+        strides: Any = 1,
+        padding: Any = "VALID",
+        dilation: Any = 1,
+        out_dtype: Any = None,
+    ) -> te.Tensor:
+        return conv(data, kernel, strides, padding, dilation, 1, layout, "", out_dtype)
+
+    return _called(named, f"conv1d_{layout.lower()}", layout, "OIW" if layout == "NCW" else "WIO")
+
+
+def _named_grouped_1d(layout: str) -> Callable[..., te.Tensor]:
+    def named(
+        data: te.Tensor,
+        kernel: te.Tensor,
+        strides: Any = 1,
+        padding: Any = "VALID",
+        dilation: Any = 1,
+        groups: int = 1,
+        out_dtype: Any = None,
+    ) -> te.Tensor:
+        return conv(data, kernel, strides, padding, dilation, groups, layout, "", out_dtype)
+
+    return _called(named, f"group_conv1d_{layout.lower()}", layout, "OIW" if layout == "NCW" else "WIO")
+
+
+def _named_2d(layout: str, kernel_layout: str) -> Callable[..., te.Tensor]:
+    def named(
+        Input: te.Tensor, Filter: te.Tensor, stride: Any, padding: Any, dilation: Any, out_dtype: Any = None
+    ) -> te.Tensor:
+        return conv(Input, Filter, stride, padding, dilation, 1, layout, kernel_layout, out_dtype)
+
+    return _called(named, f"conv2d_{layout.lower()}", layout, kernel_layout)
+
+
+def _named_grouped_2d(layout: str, kernel_layout: str) -> Callable[..., te.Tensor]:
+    def named(
+        Input: te.Tensor,
+        Filter: te.Tensor,
+        stride: Any,
+        padding: Any,
+        dilation: Any,
+        groups: int,
+        out_dtype: Any = None,
+    ) -> te.Tensor:
+        return conv(Input, Filter, stride, padding, dilation, groups, layout, kernel_layout, out_dtype)
+
+    return _called(named, f"group_conv2d_{layout.lower()}", layout, kernel_layout)
+
+
+def _named_3d(layout: str, kernel_layout: str) -> Callable[..., te.Tensor]:
+    def named(
+        Input: te.Tensor,
+        Filter: te.Tensor,
+        stride: Any,
+        padding: Any,
+        dilation: Any,
+        groups: int = 1,
+        out_dtype: Any = None,
+    ) -> te.Tensor:
+        return conv(Input, Filter, stride, padding, dilation, groups, layout, kernel_layout, out_dtype)
+
+    return _called(named, f"conv3d_{layout.lower()}", layout, kernel_layout)
+
+
+def _called(function: Callable[..., te.Tensor], name: str, layout: str, kernel_layout: str) -> Callable[..., te.Tensor]:
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"`conv` of data in {layout} by a weight in {kernel_layout}."
+    return function
+
+
+conv1d_ncw, conv1d_nwc = _named_1d("NCW"), _named_1d("NWC")
+group_conv1d_ncw, group_conv1d_nwc = _named_grouped_1d("NCW"), _named_grouped_1d("NWC")
+conv2d_nchw, conv2d_nhwc = _named_2d("NCHW", "OIHW"), _named_2d("NHWC", "HWIO")
+conv2d_hwcn = _named_2d("HWCN", "HWIO")
+group_conv2d_nchw, group_conv2d_nhwc = _named_grouped_2d("NCHW", "OIHW"), _named_grouped_2d("NHWC", "HWIO")
+conv3d_ncdhw, conv3d_ndhwc = _named_3d("NCDHW", "OIDHW"), _named_3d("NDHWC", "DHWIO")

@@ -1,0 +1,158 @@
+"""Depthwise convolutions: each channel by windows of its own, without a sum over channels.
+
+    out[n, c·m + k, y, x] = Σ over i, j of data[n, c, y·stride + i, x·stride + j] · weight[c, k, i, j]
+
+The multiplier m says how many output channels come from each input channel.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from loopwright import te
+from loopwright.ir import Expr
+from loopwright.te.tags import default_tag
+from loopwright.topi.errors import UnsupportedLayout
+from loopwright.topi.nn.padding import get_pad_tuple_generic, pad_unless_zero
+from loopwright.topi.sizes import check_rank, check_same, each, known, places, simplify, tap_places
+
+
+def depthwise_conv2d_nchw(
+    Input: te.Tensor, Filter: te.Tensor, stride: Any, padding: Any, dilation: Any, out_dtype: Any = None
+) -> te.Tensor:
+    """Of data in NCHW by a weight of shape (channels, multiplier, rows, columns)."""
+    op = "depthwise_conv2d_nchw"
+    check_rank(op, "data", Input, "NCHW", 4)
+    check_rank(op, "weight", Filter, "OIHW", 4)
+    batch, channels, height, width = Input.shape
+    filter_channels, multiplier, *kernel = Filter.shape
+    check_same(op, "channels differ", ("the data", channels), ("the weight", filter_channels))
+    strides, dilations = each(op, "stride", stride, 2), each(op, "dilation", dilation, 2)
+    before, after = _pads(padding, kernel, dilations)
+    rows, columns = _places(op, (height, width), kernel, strides, dilations, before, after)
+    padded = pad_unless_zero(Input, [0, 0, *before], [0, 0, *after])
+    dtype = out_dtype or Input.dtype
+    taps = [te.reduce_axis((0, size), name=name) for size, name in zip(kernel, ("di", "dj"), strict=True)]
+
+    def element(b: Expr, c: Expr, i: Expr, j: Expr) -> Expr:
+        y, x = tap_places((i, j), strides, taps, dilations)
+        own, which = _split_channel(c, multiplier)
+        value: Expr = te.sum(
+            padded(b, own, y, x).astype(dtype) * Filter(own, which, taps[0].var, taps[1].var).astype(dtype), axis=taps
+        )
+        return value
+
+    shape = (batch, simplify(channels * multiplier), rows, columns)
+    out: te.Tensor = te.compute(shape, element, name="DepthwiseConv2d", tag=default_tag(op))
+    return out
+
+
+def depthwise_conv2d_nhwc(
+    Input: te.Tensor,
+    Filter: te.Tensor,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    kernel_layout: str = "HWOI",
+    out_dtype: Any = None,
+) -> te.Tensor:
+    """Of data in NHWC by a weight in HWOI (rows, columns, channels, multiplier) or HWIO (the last two exchanged)."""
+    op = "depthwise_conv2d_nhwc"
+    if kernel_layout not in ("HWOI", "HWIO"):
+        raise UnsupportedLayout(op, kernel_layout, "the layouts of the weight are HWOI and HWIO")
+    check_rank(op, "data", Input, "NHWC", 4)
+    check_rank(op, "weight", Filter, kernel_layout, 4)
+    batch, height, width, channels = Input.shape
+    *kernel, filter_channels, multiplier = Filter.shape
+    if kernel_layout == "HWIO":
+        filter_channels, multiplier = multiplier, filter_channels
+    check_same(op, "channels differ", ("the data", channels), ("the weight", filter_channels))
+    strides, dilations = each(op, "stride", stride, 2), each(op, "dilation", dilation, 2)
+    before, after = _pads(padding, kernel, dilations)
+    rows, columns = _places(op, (height, width), kernel, strides, dilations, before, after)
+    padded = pad_unless_zero(Input, [0, *before, 0], [0, *after, 0])
+    dtype = out_dtype or Input.dtype
+    taps = [te.reduce_axis((0, size), name=name) for size, name in zip(kernel, ("di", "dj"), strict=True)]
+
+    def element(b: Expr, i: Expr, j: Expr, c: Expr) -> Expr:
+        y, x = tap_places((i, j), strides, taps, dilations)
+        own, which = _split_channel(c, multiplier)
+        last = (own, which) if kernel_layout == "HWOI" else (which, own)
+        weight = Filter(taps[0].var, taps[1].var, *last).astype(dtype)
+        value: Expr = te.sum(padded(b, y, x, own).astype(dtype) * weight, axis=taps)
+        return value
+
+    shape = (batch, rows, columns, simplify(channels * multiplier))
+    out: te.Tensor = te.compute(shape, element, name="DepthwiseConv2d", tag=default_tag(op))
+    return out
+
+
+def depthwise_conv2d_NCHWc(
+    Input: te.Tensor,
+    Filter: te.Tensor,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    layout: str = "NCHWc",
+    out_layout: str = "NCHWc",
+    out_dtype: Any = None,
+) -> te.Tensor:
+    """Of blocked data (N, C // b, H, W, b) by a weight (O // o, 1, rows, columns, 1, o); the result has blocks of o."""
+    op = "depthwise_conv2d_NCHWc"
+    check_rank(op, "data", Input, "NCHWc", 5)
+    check_rank(op, "weight", Filter, "OIHWio", 6)
+    batch, chunks, height, width, block = Input.shape
+    out_chunks, one, *kernel, inner_one, out_block = Filter.shape
+    check_same(op, "a depthwise weight has no input channels", ("the weight", one * inner_one), ("one channel", 1))
+    channels, features = known(chunks * block), known(out_chunks * out_block)
+    multiplier = 1
+    if channels and features is not None:
+        multiplier = features // channels
+    check_same(
+        op,
+        "output channels are a multiple of the input channels",
+        ("the weight", out_chunks * out_block),
+        ("the data", chunks * block * multiplier),
+    )
+    strides, dilations = each(op, "stride", stride, 2), each(op, "dilation", dilation, 2)
+    before, after = _pads(padding, kernel, dilations)
+    rows, columns = _places(op, (height, width), kernel, strides, dilations, before, after)
+    padded = pad_unless_zero(Input, [0, 0, *before, 0], [0, 0, *after, 0])
+    dtype = out_dtype or Input.dtype
+    taps = [te.reduce_axis((0, size), name=name) for size, name in zip(kernel, ("kh", "kw"), strict=True)]
+    same_blocks = multiplier == 1 and known(block - out_block) == 0
+
+    def element(b: Expr, oco: Expr, i: Expr, j: Expr, oci: Expr) -> Expr:
+        y, x = tap_places((i, j), strides, taps, dilations)
+        channel = (oco * out_block + oci) // multiplier
+        chunk, part = (oco, oci) if same_blocks else (channel // block, channel % block)
+        weight = Filter(oco, 0, taps[0].var, taps[1].var, 0, oci).astype(dtype)
+        value: Expr = te.sum(padded(b, chunk, y, x, part).astype(dtype) * weight, axis=taps)
+        return value
+
+    shape = (batch, out_chunks, rows, columns, out_block)
+    out: te.Tensor = te.compute(shape, element, name="DepthwiseConv2d", tag=default_tag(op))
+    return out
+
+
+def _pads(padding: Any, kernel: list[Expr], dilations: list[int]) -> tuple[list[Any], list[Any]]:
+    sizes = zip(kernel, dilations, strict=True)
+    return get_pad_tuple_generic(padding, [simplify((size - 1) * step + 1) for size, step in sizes])
+
+
+def _places(
+    op: str,
+    sizes: tuple[Expr, ...],
+    kernel: list[Expr],
+    strides: list[int],
+    dilations: list[int],
+    before: list[Any],
+    after: list[Any],
+) -> list[Expr]:
+    numbers = zip(sizes, kernel, strides, dilations, before, after, strict=True)
+    return [places(op, size, k, stride, step, low + high) for size, k, stride, step, low, high in numbers]
+
+
+def _split_channel(channel: Expr, multiplier: Expr) -> tuple[Any, Any]:
+    """The input channel of an output channel, and which of its windows it is."""
+    return (channel, 0) if known(multiplier) == 1 else (channel // multiplier, channel % multiplier)

@@ -1,0 +1,36 @@
+"""dilate: put cells between those of a tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from loopwright import te
+from loopwright.ir import Expr, as_expr, const
+from loopwright.ir.intrinsics import all as all_of
+from loopwright.ir.intrinsics import if_then_else
+from loopwright.te.tags import default_tag
+from loopwright.topi import tag
+from loopwright.topi.sizes import each, is_zero, simplify
+
+
+def dilate(
+    data: te.Tensor, strides: Sequence[Any], dilation_value: Any = 0.0, name: str = "DilatedInput"
+) -> te.Tensor:
+    """`data` with its neighbours `strides` cells apart, `dilation_value` between them."""
+    steps = each(name, "strides", strides, data.ndim)
+    sizes = zip(data.shape, steps, strict=True)
+    shape = [size if is_zero(size) else simplify((size - 1) * step + 1) for size, step in sizes]
+    if isinstance(dilation_value, Expr):
+        between = as_expr(dilation_value).astype(data.dtype)
+    else:
+        between = const(dilation_value, data.dtype)
+
+    def cell(*indices: Expr) -> Expr:
+        on = [(index % step).equal(0) for index, step in zip(indices, steps, strict=True) if step != 1]
+        places = [index // step if step != 1 else index for index, step in zip(indices, steps, strict=True)]
+        read: Expr = data(*places)
+        return if_then_else(all_of(*on), read, between) if on else read
+
+    dilated: te.Tensor = te.compute(shape, cell, name=name, tag=default_tag(f"{tag.INJECTIVE},dilate"))
+    return dilated

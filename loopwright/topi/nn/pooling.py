@@ -1,0 +1,214 @@
+"""Pooling: the greatest value or the mean of each window.
+
+    out[n, c, y, x] = max over i, j of data[n, c, y·stride + i·dilation - top, x·stride + j·dilation - left]
+
+The spatial axes are found by their letters, so that blocked channels (NCHW16c) work as well. Windows reach past the
+data by the padding; a mean counts those cells, or not (`count_include_pad`). With `ceil_mode` the last window may
+reach further still; no mean counts the cells that it finds there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any, Final
+
+from loopwright import te
+from loopwright.arith.layout import layout as parse_layout
+from loopwright.ir import Expr, as_expr
+from loopwright.ir.intrinsics import maximum, min_value, minimum
+from loopwright.te.tags import default_tag
+from loopwright.topi import tag
+from loopwright.topi.errors import BadPadding, BadWindow, UnsupportedLayout
+from loopwright.topi.nn.padding import get_pad_tuple_generic, pad_unless_zero
+from loopwright.topi.sizes import check_rank, each, places, simplify, tap_place
+
+_TAPS: Final = {"D": "rz", "H": "ry", "W": "rx"}
+
+
+def pool1d(
+    data: te.Tensor,
+    kernel: Any,
+    stride: Any,
+    dilation: Any,
+    padding: Any,
+    pool_type: str,
+    ceil_mode: bool = False,
+    layout: str = "NCW",
+    count_include_pad: bool = True,
+) -> te.Tensor:
+    """Pooling along W; `pool_type` is "max" or "avg", `padding` (left, right)."""
+    return _pool(
+        "pool1d", "W", data, kernel, stride, dilation, padding, pool_type, ceil_mode, layout, count_include_pad
+    )
+
+
+def pool2d(
+    data: te.Tensor,
+    kernel: Any,
+    stride: Any,
+    dilation: Any,
+    padding: Any,
+    pool_type: str,
+    ceil_mode: bool = False,
+    layout: str = "NCHW",
+    count_include_pad: bool = True,
+) -> te.Tensor:
+    """Pooling along H and W; `padding` is (top, left, bottom, right)."""
+    return _pool(
+        "pool2d", "HW", data, kernel, stride, dilation, padding, pool_type, ceil_mode, layout, count_include_pad
+    )
+
+
+def pool3d(
+    data: te.Tensor,
+    kernel: Any,
+    stride: Any,
+    dilation: Any,
+    padding: Any,
+    pool_type: str,
+    ceil_mode: bool = False,
+    layout: str = "NCDHW",
+    count_include_pad: bool = True,
+) -> te.Tensor:
+    """Pooling along D, H and W; `padding` is (front, top, left, back, bottom, right)."""
+    return _pool(
+        "pool3d", "DHW", data, kernel, stride, dilation, padding, pool_type, ceil_mode, layout, count_include_pad
+    )
+
+
+def _pool(
+    op: str,
+    spatial: str,
+    data: te.Tensor,
+    kernel: Any,
+    stride: Any,
+    dilation: Any,
+    padding: Any,
+    pool_type: str,
+    ceil_mode: bool,
+    layout: str,
+    count_include_pad: bool,
+) -> te.Tensor:
+    axes = _spatial_axes(op, layout, spatial, data)
+    _check_type(op, pool_type)
+    count = len(axes)
+    window = each(op, "kernel", kernel, count)
+    strides = each(op, "stride", stride, count)
+    dilations = each(op, "dilation", dilation, count)
+    if not isinstance(padding, Sequence) or isinstance(padding, str) or len(padding) != 2 * count:
+        raise BadPadding(op, f"padding {padding!r} is not {2 * count} numbers", "give all beginnings, then all ends")
+    before, after = get_pad_tuple_generic(padding, window)
+    # With ceil_mode a window may begin up to a stride before the end of the data.
+    beyond = [step - 1 if ceil_mode else 0 for step in strides]
+    low, high = [0] * data.ndim, [0] * data.ndim
+    shape = list(data.shape)
+    for axis, k, step, spread, first, last, more in zip(
+        axes, window, strides, dilations, before, after, beyond, strict=True
+    ):
+        low[axis], high[axis] = first, last + more
+        shape[axis] = places(op, data.shape[axis], k, step, spread, first + last + more)
+    taps = [te.reduce_axis((0, k), name=_TAPS[letter]) for k, letter in zip(window, spatial, strict=True)]
+
+    def reads(indices: Sequence[Expr]) -> list[Expr]:
+        at: list[Any] = list(indices)
+        for axis, tap, step, spread in zip(axes, taps, strides, dilations, strict=True):
+            at[axis] = tap_place(at[axis], step, tap, spread)
+        return at
+
+    if pool_type == "max":
+        padded = pad_unless_zero(data, low, high, min_value(data.dtype))
+        largest: te.Tensor = te.compute(
+            shape, lambda *at: te.max(padded(*reads(at)), axis=taps), name="pool_max", tag=default_tag("pool_max")
+        )
+        return largest
+
+    padded = pad_unless_zero(data, low, high)
+    total = te.compute(
+        shape, lambda *at: te.sum(padded(*reads(at)), axis=taps), name="pool_sum", tag=default_tag("pool_sum")
+    )
+
+    def counted(indices: Sequence[Expr]) -> Expr:
+        """How many taps of the window at `indices` a mean counts."""
+        if count_include_pad and not any(beyond):
+            return as_expr(prod(window))
+        number: Expr = as_expr(1)
+        for axis, k, step, spread, first, last in zip(axes, window, strides, dilations, before, after, strict=True):
+            start, size = indices[axis] * step, data.shape[axis]
+            if count_include_pad:
+                end, begin = simplify(size + first + last), as_expr(0)
+            else:
+                end, begin = simplify(size + first), maximum(as_expr(0), (first - start + spread - 1) // spread)
+            number = number * maximum(minimum(as_expr(k), (end - 1 - start) // spread + 1) - begin, 0)
+        return simplify(maximum(number, 1))
+
+    mean: te.Tensor = te.compute(
+        shape, lambda *at: _divide(total(*at), counted(at)), name="pool_avg", tag=default_tag(tag.ELEMWISE)
+    )
+    return mean
+
+
+def _divide(total: Expr, count: Expr) -> Expr:
+    """The mean, in the type of `total`; integers are divided in a type that holds `count`."""
+    if total.dtype.is_float or total.dtype.bits >= 32:
+        return te.div(total, count.astype(total.dtype))
+    return te.div(total.astype("int32"), count.astype("int32")).astype(total.dtype)
+
+
+def global_pool(data: te.Tensor, pool_type: str, layout: str = "NCHW") -> te.Tensor:
+    """The greatest value or the mean over all spatial axes, which stay with size 1."""
+    op = "global_pool"
+    spatial = "".join(letter for letter in "DHW" if letter in str(layout))
+    axes = _spatial_axes(op, layout, spatial, data)
+    _check_type(op, pool_type)
+    shape = [as_expr(1) if axis in axes else size for axis, size in enumerate(data.shape)]
+    taps = {
+        axis: te.reduce_axis((0, data.shape[axis]), name=_TAPS[letter])
+        for axis, letter in zip(axes, spatial, strict=True)
+    }
+
+    def reads(indices: Sequence[Expr]) -> list[Expr]:
+        return [taps[axis].var if axis in taps else index for axis, index in enumerate(indices)]
+
+    reduce = list(taps.values())
+    if pool_type == "max":
+        largest: te.Tensor = te.compute(
+            shape,
+            lambda *at: te.max(data(*reads(at)), axis=reduce),
+            name="adaptive_pool_max",
+            tag=default_tag("adaptive_pool_max"),
+        )
+        return largest
+    total = te.compute(
+        shape,
+        lambda *at: te.sum(data(*reads(at)), axis=reduce),
+        name="adaptive_pool_sum",
+        tag=default_tag("adaptive_pool_sum"),
+    )
+    cells = as_expr(1)
+    for axis in axes:
+        cells = cells * data.shape[axis]
+    mean: te.Tensor = te.compute(
+        shape,
+        lambda *at: _divide(total(*at), simplify(cells)),
+        name="adaptive_pool_avg",
+        tag=default_tag(tag.ELEMWISE),
+    )
+    return mean
+
+
+def _spatial_axes(op: str, layout: str, spatial: str, data: te.Tensor) -> list[int]:
+    """Where the spatial axes are; refuses layouts that lack one, or split one into parts."""
+    hint = f"the layout has {' and '.join(spatial) or 'spatial axes'} whole, as in NCW, NCHW, NHWC, NCDHW or NCHW16c"
+    if not isinstance(layout, str) or not spatial:
+        raise UnsupportedLayout(op, layout, hint)
+    parsed = parse_layout(layout)
+    if any(letter not in parsed or parsed.factor_of(letter) != -1 for letter in spatial):
+        raise UnsupportedLayout(op, layout, hint)
+    check_rank(op, "data", data, layout, len(parsed))
+    return [parsed.index_of(letter) for letter in spatial]
+
+
+def _check_type(op: str, pool_type: Any) -> None:
+    if pool_type not in ("max", "avg"):
+        raise BadWindow(op, f"pool_type is {pool_type!r}", 'it is "max" or "avg"')

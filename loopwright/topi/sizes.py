@@ -1,0 +1,106 @@
+"""Sizes: the numbers of a window (kernel, stride, dilation) as they may be given, and how many places it has."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from loopwright.arith import Analyzer
+from loopwright.ir import Expr, IntImm, IterVar, as_expr
+from loopwright.te import Tensor
+from loopwright.te.tensor import dim_text, shape_text
+from loopwright.topi.errors import BadWindow, InvalidShapeError
+
+
+def simplify(value: Any) -> Expr:
+    """`value` with its arithmetic done."""
+    return Analyzer().simplify(as_expr(value))
+
+
+def known(value: Any) -> int | None:
+    """The number that `value` is, or None when it is known only when the program runs."""
+    simple = simplify(value)
+    return int(simple.value) if isinstance(simple, IntImm) else None
+
+
+def is_zero(value: Any) -> bool:
+    """Whether `value` is known to be 0."""
+    return known(value) == 0
+
+
+def differ(one: Any, other: Any) -> bool:
+    """Whether two sizes are known, and not the same."""
+    difference = known(as_expr(one) - as_expr(other))
+    return difference is not None and difference != 0
+
+
+def each(op: str, what: str, given: Any, count: int, least: int = 1) -> list[int]:
+    """One number a dimension: `given` is one for all of them, or a sequence of `count`."""
+    values = list(given) if isinstance(given, Sequence) and not isinstance(given, str) else [given] * count
+    numbers = [_number(value) for value in values]
+    if len(values) != count:
+        raise BadWindow(op, f"{what} {given!r} has {len(values)} entries", f"give one number, or {count} of them")
+    if any(number is None for number in numbers):
+        raise BadWindow(op, f"{what} {given!r} is not made of integers", f"give one integer, or {count} of them")
+    found = [number for number in numbers if number is not None]
+    if any(number < least for number in found):
+        raise BadWindow(op, f"{what} {_told(found)} is less than {least}", f"{what} is at least {least}")
+    return found
+
+
+def _number(value: Any) -> int | None:
+    if isinstance(value, IntImm):
+        return int(value.value)
+    return None if isinstance(value, bool) or not hasattr(value, "__index__") else int(value)
+
+
+def _told(values: Sequence[int]) -> str:
+    return str(values[0]) if len(values) == 1 else str(tuple(values))
+
+
+def places(op: str, size: Expr, kernel: Any, stride: int, dilation: int, pads: Any) -> Expr:
+    """How many places a window has along a dimension of `size` with `pads` more cells around it."""
+    free = simplify(size + pads - (kernel - 1) * dilation - 1)
+    number = known(free)
+    if number is not None and number < 0:
+        window = known((kernel - 1) * dilation + 1)
+        raise BadWindow(
+            op,
+            f"a window of {window} does not fit into {known(size + pads)}, padding included",
+            "pad more, or take a smaller kernel or dilation",
+        )
+    return simplify(free // stride + 1)
+
+
+def check_rank(op: str, what: str, tensor: Tensor, layout: str, rank: int) -> None:
+    """Refuse a tensor that has not one dimension a letter of its layout."""
+    if not isinstance(tensor, Tensor):
+        raise InvalidShapeError(op, f"the {what} is {type(tensor).__name__} {tensor!r}, not a tensor", None)
+    if tensor.ndim != rank:
+        raise InvalidShapeError(
+            op,
+            f"{what} {tensor.name} has shape {shape_text(tensor.shape)}, of {tensor.ndim} dimensions, "
+            f"and layout {layout} has {rank}",
+            f"give a tensor of {rank} dimensions",
+            tensor=tensor.name,
+        )
+
+
+def check_same(op: str, what: str, one: tuple[str, Any], other: tuple[str, Any], hint: str | None = None) -> None:
+    """Refuse two sizes that must be one and are known to differ."""
+    if differ(one[1], other[1]):
+        sizes = [dim_text(simplify(size)) for _, size in (one, other)]
+        raise InvalidShapeError(op, f"{what}: {sizes[0]} in {one[0]}, {sizes[1]} in {other[0]}", hint)
+
+
+def tap_place(place: Expr, stride: int, tap: IterVar, dilation: int) -> Expr:
+    """Where along its dimension the data is read by a tap of the window at `place`."""
+    start = place if stride == 1 else place * stride
+    return start + (tap.var if dilation == 1 else tap.var * dilation)
+
+
+def tap_places(
+    at: Sequence[Expr], strides: Sequence[int], taps: Sequence[IterVar], dilations: Sequence[int]
+) -> list[Expr]:
+    """`tap_place` for each of several dimensions."""
+    return [tap_place(*numbers) for numbers in zip(at, strides, taps, dilations, strict=True)]
