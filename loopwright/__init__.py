@@ -29,11 +29,11 @@ _NAMES = {name: module for module, names in _HOMES.items() for name in names.spl
 _MODULES = {
     name: f"loopwright.{name}"
     for name in "analysis arith autosched contrib driver error evaluator ir nd runtime script support target te "
-    "testing tir transform".split()
+    "testing tir topi transform".split()
 }
 _MODULES["instrument"] = "loopwright.ir.instrument"
 # Names that users of a full stack look for, and that are not here yet.
-_TO_COME = "auto_scheduler autotvm micro meta_schedule relay relax rpc topi".split()
+_TO_COME = "auto_scheduler autotvm micro meta_schedule relay relax rpc".split()
 
 __all__ = [*_NAMES, *_MODULES]
 

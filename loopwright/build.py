@@ -141,48 +141,50 @@ def build(
     name: str = "main",
     binds: Any = None,
     autosched: bool = False,
+    winograd: bool | int = False,
 ) -> Any:
     """A runtime Module of native functions from a PrimFunc, an IRModule, te tensors, or `{target: IRModule}`.
 
     The module is callable (its entry function), holds each function by name, and shows its source with
     `get_source("ll")` and `get_source("asm")`, or, for target "c", `get_source("c")` and `get_source("h")`. Without
     `target`, the current target or else `llvm` for this machine. `autosched=True` schedules the program by rule first,
-    as `loopwright.autosched.apply` does. A program that was built before comes from the compile cache (docs/cache.md).
+    as `loopwright.autosched.apply` does; `winograd=True` then allows convolutions to be rounded otherwise
+    (docs/winograd.md). A program that was built before comes from the compile cache (docs/cache.md).
     """
     if target_host is not None:
         warnings.warn("target_host is deprecated: use Target(target, host=...)", DeprecationWarning, stacklevel=2)
     if isinstance(inputs, Mapping) and inputs and args is None and target is None:
-        return _build_each(inputs, autosched)
+        return _build_each(inputs, autosched, winograd)
     chosen = Target(target) if target is not None else Target.current(allow_none=True) or Target("llvm")
     require_buildable(chosen)
-    return _build_module(as_module(inputs, args, name, binds), chosen, autosched)
+    return _build_module(as_module(inputs, args, name, binds), chosen, autosched, winograd)
 
 
-def _build_module(module: IRModule, target: Target, autosched: bool) -> Any:
+def _build_module(module: IRModule, target: Target, autosched: bool, winograd: bool | int) -> Any:
     """The module compiled for `target`: found in the cache, or scheduled, checked, lowered, compiled and kept."""
     if target.kind == "c" or not cache_is_on():  # C is compiled when it is first called, by another compiler
-        return _compiled(module, target, autosched)
+        return _compiled(module, target, autosched, winograd)
     from loopwright.codegen.build_key import build_key
     from loopwright.codegen.compile_cache import find, keep
 
     start = perf_counter()
-    rules = _rules_text(target) if autosched else ""
+    rules = _rules_text(target, winograd) if autosched else ""
     key = build_key(module, target, _intrinsic, rules) if rules is not None else None
     named = perf_counter()
     if key is None:
-        return _compiled(module, target, autosched)
+        return _compiled(module, target, autosched, winograd)
     made = find(key, describe(target))
     if made is not None:
         _check_pass_names()
         made.timings = {"key": named - start, **made.timings}
         return made
-    made = _compiled(module, target, autosched)
+    made = _compiled(module, target, autosched, winograd)
     keep(key, made, str(target), sum(made.timings.values()))
     made.timings["key"] = named - start
     return made
 
 
-def _compiled(module: IRModule, target: Target, autosched: bool) -> Any:
+def _compiled(module: IRModule, target: Target, autosched: bool, winograd: bool | int) -> Any:
     """The module scheduled if so wanted, checked, lowered and compiled for `target`."""
     from loopwright.analysis import check_program
     from loopwright.transform import lower as run_pipeline
@@ -191,7 +193,7 @@ def _compiled(module: IRModule, target: Target, autosched: bool) -> Any:
     if autosched:
         from loopwright.autosched import apply
 
-        module = apply(module, target).mod
+        module = apply(module, target, winograd=winograd).mod
     start = perf_counter()
     verify(module)
     check_program(module)
@@ -204,14 +206,15 @@ def _compiled(module: IRModule, target: Target, autosched: bool) -> Any:
     return made
 
 
-def _rules_text(target: Target) -> str | None:
+def _rules_text(target: Target, winograd: bool | int) -> str | None:
     """What scheduling by rule depends on beside the program and the target; None where that has no text."""
     from loopwright.autosched import RULES, Machine
 
     rules = [type(rule) for rule in RULES]
     if not all(rule.__module__.startswith("loopwright.autosched.rules.") for rule in rules):
         return None  # a user's rule may change between two builds
-    return " ".join(["autosched", str(Machine.of(target).cores), *[rule.__qualname__ for rule in rules]])
+    names = [rule.__qualname__ for rule in rules]
+    return " ".join(["autosched", str(Machine.of(target).cores), f"winograd={winograd!r}", *names])
 
 
 def _intrinsic(name: str) -> tuple[PrimFunc, PrimFunc] | None:
@@ -231,11 +234,13 @@ def _check_pass_names() -> None:
         context.check_names(())
 
 
-def _build_each(programs: Mapping[Any, Any], autosched: bool) -> Any:
+def _build_each(programs: Mapping[Any, Any], autosched: bool, winograd: bool | int) -> Any:
     """The module of the first target, which imports those of the others; `programs` says what is built for each."""
     if not all([isinstance(program, (IRModule, PrimFunc)) for program in programs.values()]):
         raise NotBuildable(programs)
-    first, *others = [build(program, target=target, autosched=autosched) for target, program in programs.items()]
+    first, *others = [
+        build(program, target=target, autosched=autosched, winograd=winograd) for target, program in programs.items()
+    ]
     for module in others:
         first.import_module(module)
     return first

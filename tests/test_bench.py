@@ -13,7 +13,7 @@ import pytest
 
 from benchmarks.bench import bars, c_loops, cli, doubts, machine, verify
 from benchmarks.bench.case import Bounded, Case, CLoop, Numpy, Problem, Torch, aligned, uniform
-from benchmarks.bench.cases import FAMILIES, cases_of
+from benchmarks.bench.cases import FAMILIES, KERNELS, cases_of
 from benchmarks.bench.cli import _without_folders
 from benchmarks.bench.compile_times import groups
 from benchmarks.bench.measure import Effort, Samples, _order, measure
@@ -305,7 +305,7 @@ def test_a_run_writes_a_record_of_this_shape(tmp_path, capsys):
     made = json.loads(path.read_text(encoding="utf-8"))
     assert code == 0, made["rows"]
     assert set(made) == {
-        *"schema date machine settings roofline rows compile notes versions geomeans bars".split(),
+        *"schema date machine settings roofline rows compile notes versions geomeans networks bars".split(),
     }
     assert {"cpu", "arch", "cores", "caches", "memory_bytes"} <= set(made["machine"])
     assert {"python", "numpy", "loopwright"} <= set(made["versions"])
@@ -415,7 +415,7 @@ def test_the_shapes_we_promise_are_there():
     assert names == cubes | thin
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", KERNELS)
 def test_references_hold_for_numpy_in_float64_bounds(family):
     """The float64 reference and its bound agree with an independent evaluation: numpy's, on one boundary shape."""
     seen = set()

@@ -232,7 +232,7 @@ def test_what_is_to_come_is_said_to_be():
         _ = lw.relay
     with pytest.raises(AttributeError, match="has no attribute 'frobnicate'"):
         _ = lw.frobnicate
-    assert not hasattr(lw, "topi")
+    assert not hasattr(lw, "rpc")
 
 
 def test_the_package_lists_its_public_names_once():

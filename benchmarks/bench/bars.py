@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from benchmarks.bench.cases import LOW_PRECISION, NETWORKS
+from benchmarks.bench.networks import BEST, OURS_FLOAT32, allowing_winograd, ratio_to
 from benchmarks.bench.ratios import geomean
 
 Row = dict[str, Any]
@@ -60,8 +62,38 @@ def _kernels(rows: list[Row], roofline: dict[str, Any] | None, is_arm: bool) -> 
         _slow_numpy(family("reductions")),
         _each("functions, softmax, layer norm against torch", functions, "torch", 1.0),
     ]
+    bars += _networks(family(*NETWORKS, tag="bar")) + _low_precision(family(*LOW_PRECISION), is_arm)
     if is_arm:
         bars.append(_each("functions, softmax, layer norm against numpy", functions, "numpy", 2.0))
+    return bars
+
+
+def _networks(rows: list[Row]) -> list[Bar]:
+    return [
+        _mean("convolutions: geometric mean against ONNX Runtime", rows, "onnxruntime", 1.2),
+        _mean("convolutions: geometric mean against the best of three", rows, BEST, 1.0),
+        _mean("convolutions: geometric mean against the best of three", rows, BEST, 1.2, "aim"),
+        _mean(
+            "convolutions, winograd allowed: geometric mean against the best of three",
+            [allowing_winograd(row) for row in rows],
+            BEST,
+            1.2,
+            "aim",
+        ),
+    ]
+
+
+def _low_precision(rows: list[Row], is_arm: bool) -> list[Bar]:
+    def tagged(tag: str) -> list[Row]:
+        return [row for row in rows if tag in row.get("tags", ())]
+
+    bars = [
+        _mean("int8: geometric mean against our float32", tagged("int8"), OURS_FLOAT32, 2.5),
+        _mean("int8: geometric mean against ONNX Runtime's", tagged("int8"), "onnxruntime", 1.0),
+        _mean("bfloat16: geometric mean against torch's", tagged("bfloat16"), "torch", 1.0, "aim"),
+    ]
+    if is_arm:
+        bars.append(_mean("float16: geometric mean against our float32", tagged("float16"), OURS_FLOAT32, 1.6))
     return bars
 
 
@@ -70,12 +102,10 @@ def _bar(what: str, kind: str, threshold: float, value: float | None, below: Seq
     return {"what": what, "kind": kind, "threshold": threshold, "value": value, "passed": passed, "below": list(below)}
 
 
-def _ratios(rows: Sequence[Row], peer: str) -> dict[str, float]:
-    return {
-        row["name"]: row["ratios"][peer]["median"]
-        for row in rows
-        if peer in row.get("ratios", {}) and peer not in row.get("doubtful", {})
-    }
+def _ratios(rows: Sequence[Row], peer: str) -> dict[tuple[str, str], float]:
+    """By family and name: rows of several families may be called the same."""
+    found = {(row["family"], row["name"]): ratio_to(row, peer) for row in rows}
+    return {name: ratio for name, ratio in found.items() if ratio is not None}
 
 
 def _without_doubt(bar: Bar, rows: Sequence[Row], peer: str) -> Bar:
@@ -85,16 +115,16 @@ def _without_doubt(bar: Bar, rows: Sequence[Row], peer: str) -> Bar:
     return {**bar, "passed": passed, "below": [*bar["below"], *doubtful]}
 
 
-def _mean(what: str, rows: Sequence[Row], peer: str, threshold: float) -> Bar:
+def _mean(what: str, rows: Sequence[Row], peer: str, threshold: float, kind: str = "must") -> Bar:
     ratios = _ratios(rows, peer)
-    bar = _bar(what, "must", threshold, geomean(ratios.values()) if ratios else None)
+    bar = _bar(what, kind, threshold, geomean(ratios.values()) if ratios else None)
     return _without_doubt(bar, rows, peer)
 
 
 def _each(what: str, rows: Sequence[Row], peer: str, threshold: float, kind: str = "must") -> Bar:
     """The least ratio counts. A kernel that is wrong, or does not build, has failed the bar as well."""
     ratios = _ratios(rows, peer)
-    below = [f"{name} {ratio:.2f}" for name, ratio in ratios.items() if ratio < threshold]
+    below = [f"{name} {ratio:.2f}" for (_, name), ratio in ratios.items() if ratio < threshold]
     failed = [f"{row['name']} {row['status']}" for row in rows if row["status"] != "ok"]
     value = min(ratios.values()) if ratios else None
     bar = _bar(what, kind, threshold, value, [*below, *failed])

@@ -12,6 +12,10 @@ Array = np.ndarray
 Run = Callable[[], Any]
 
 
+class Missing(Exception):
+    """A peer that cannot run here; the text says why."""
+
+
 class Bounded(NamedTuple):
     """The exact value of one output in float64 (or in integers), and how far a correct kernel may be from it."""
 
@@ -32,6 +36,8 @@ class Torch:
     """A peer in torch, eager: `make(torch, inputs, outputs)` gives the call; tensors share the arrays' memory."""
 
     make: Callable[[Any, Sequence[Any], Sequence[Any]], Run]
+    apart: bool = False  # in a process of its own and in inference mode, where other pools take part (`apart.py`)
+    returns: bool = False  # whether the call returns its result, for want of `out=`
 
 
 @dataclass(frozen=True)
@@ -49,7 +55,29 @@ class CLoop:
     sizes: tuple[int, ...]
 
 
-Peer = Numpy | Torch | TorchCompile | CLoop
+@dataclass(frozen=True)
+class Onnx:
+    """An ONNX model in ONNX Runtime or OpenVINO, always in a process of its own; `model()` gives its bytes.
+
+    Its inputs are called x0, x1 … and its outputs y0, y1 …, in the order of the problem's.
+    """
+
+    library: str  # onnxruntime or openvino
+    model: Callable[[], bytes]
+
+
+@dataclass(frozen=True)
+class OursToo:
+    """Another kernel of ours that does the same work, in float32 or by winograd, on inputs and outputs of its own."""
+
+    program: Callable[[], Any]
+    inputs: Sequence[Array]
+    outputs: Sequence[Array]
+    winograd: int = 0  # the largest tile that the rule may choose; a program that it leaves alone is missing
+    reference: Callable[[], Sequence[Bounded]] | None = None  # where its results are compared, what they must be
+
+
+Peer = Numpy | Torch | TorchCompile | CLoop | Onnx | OursToo
 
 
 @dataclass(frozen=True)
@@ -86,6 +114,8 @@ class Case:
     boundary: Sequence[tuple[Any, ...]] = ()
     quick: bool = False  # whether `--quick` runs it
     tags: frozenset[str] = frozenset()  # what `bars.py` selects rows by
+    count: int = 1  # how often a network has it
+    group: str = ""  # rows of a family that are summed up together, "batch 4" for example
 
 
 def aligned(shape: Sequence[int] | int, dtype: str = "float32") -> Array:

@@ -36,7 +36,14 @@ def main() -> None:
     if orders["measure_roofline"] and orders["c_serial"] is not None:
         tell("start", family="roofline", name="")
         tell("roofline", value=machine.measure_roofline(orders["c_serial"], threads, orders["quick"]))
-    peers = Peers(threads, library, orders["c_missing"], orders["use_torch"], orders["use_torch_compile"])
+    peers = Peers(
+        threads,
+        library,
+        orders["c_missing"],
+        orders["use_torch"],
+        orders["use_torch_compile"],
+        frozenset(orders["without"]),
+    )
     effort = Effort(**orders["effort"], pause=PAUSE if threads > 1 else 0.0)
     done: set[Any] = set()
     counts = sorted({1, 2, orders["cores"]})

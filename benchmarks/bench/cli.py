@@ -19,7 +19,7 @@ from typing import Any
 
 from rich.console import Console
 
-from benchmarks.bench.cases import FAMILIES
+from benchmarks.bench.cases import FAMILIES, GROUPS
 from benchmarks.bench.machine import short_name
 from benchmarks.bench.plot import NoMatplotlib, plot
 from benchmarks.bench.run import ROOT, Options, run
@@ -46,6 +46,7 @@ def main(arguments: list[str] | None = None) -> int:
         quick=chosen.quick,
         use_torch=not chosen.no_torch,
         use_torch_compile=not chosen.no_torch_compile,
+        without=[name for name in ("onnxruntime", "openvino") if getattr(chosen, f"no_{name}")],
         only=chosen.only,
     )
     record = run(options, lambda text: print(f"{perf_counter() - start:7.1f} s  {text}", file=sys.stderr, flush=True))
@@ -116,15 +117,18 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--only", default="", metavar="TEXT", help="rows whose name contains this")
     parser.add_argument("--no-torch", action="store_true", help="leave torch out")
     parser.add_argument("--no-torch-compile", action="store_true", help="leave torch.compile out, which compiles long")
+    for name in ("onnxruntime", "openvino"):
+        parser.add_argument(f"--no-{name}", action="store_true", help="leave it out")
     parser.add_argument("--json", type=Path, metavar="FILE", help="where to write (default benchmarks/results/…)")
     return parser
 
 
 def _families(text: str) -> list[str]:
-    names = [name.strip() for name in text.split(",") if name.strip()]
+    given = [name.strip() for name in text.split(",") if name.strip()]
+    names = [family for name in given for family in GROUPS.get(name, [name])]
     unknown = [name for name in names if name not in ALL_FAMILIES]
     if unknown or not names:
-        wrong, known = ", ".join(unknown) or repr(text), ", ".join(ALL_FAMILIES)
+        wrong, known = ", ".join(unknown) or repr(text), ", ".join([*ALL_FAMILIES, *GROUPS])
         raise argparse.ArgumentTypeError(f"no family {wrong}; there are {known}")
     return names
 

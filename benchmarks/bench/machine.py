@@ -51,7 +51,7 @@ def versions(compiler: str) -> dict[str, str]:
     import loopwright
 
     found = {"python": platform.python_version(), "loopwright": loopwright.__version__, "C compiler": compiler}
-    for name in ("numpy", "scipy", "torch", "llvmlite"):
+    for name in ("numpy", "scipy", "torch", "onnxruntime", "openvino", "llvmlite"):
         try:
             found[name] = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:

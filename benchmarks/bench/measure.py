@@ -6,9 +6,10 @@ A sample is as many calls as take a millisecond, or one. Each is preceded by an 
 
 from __future__ import annotations
 
+import functools
 import gc
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from time import perf_counter, sleep
 
@@ -39,6 +40,7 @@ class Samples:
 def measure(contenders: Mapping[str, Run], effort: Effort) -> dict[str, Samples]:
     """The samples of each contender; entry k of every list is from round k."""
     names = list(contenders)
+    take = {name: _sampler(run) for name, run in contenders.items()}
     calls: dict[str, int] = {}
     warm: dict[str, bool] = {}
     collecting = gc.isenabled()
@@ -46,7 +48,7 @@ def measure(contenders: Mapping[str, Run], effort: Effort) -> dict[str, Samples]
     gc.disable()
     try:
         for name in names:
-            estimate = _estimate(contenders[name], effort)
+            estimate = _estimate(contenders[name], take[name], effort)
             calls[name] = max(1, math.ceil(effort.sample / max(estimate, 1e-9)))
             warm[name] = estimate < LONG_CALL
         seconds: dict[str, list[float]] = {name: [] for name in names}
@@ -59,7 +61,7 @@ def measure(contenders: Mapping[str, Run], effort: Effort) -> dict[str, Samples]
             for name in _order(names, done):
                 if effort.pause:
                     sleep(effort.pause)
-                seconds[name].append(_sample(contenders[name], calls[name], warm[name]))
+                seconds[name].append(take[name](calls[name], warm[name]))
     finally:
         if collecting:
             gc.enable()
@@ -73,18 +75,25 @@ def _order(names: list[str], done: int) -> list[str]:
     return turned if (done // len(names)) % 2 == 0 else turned[::-1]
 
 
-def _estimate(run: Run, effort: Effort) -> float:
+def _sampler(run: Run) -> Callable[[int, bool], float]:
+    """What takes a sample: a contender in another process takes its own, so that talking to it is not timed."""
+    own: Callable[[int, bool], float] | None = getattr(run, "sample", None)
+    return own if own is not None else functools.partial(sample, run)
+
+
+def _estimate(run: Run, take: Callable[[int, bool], float], effort: Effort) -> float:
     """Seconds per call, from as many calls as make up a sample; the first calls warm up."""
     run()
     calls = 1
     while True:
-        taken = _sample(run, calls, warm=False)
+        taken = take(calls, False)
         if taken * calls >= effort.sample / 2 or calls >= 1 << 16:
             return taken
         calls *= 4
 
 
-def _sample(run: Run, calls: int, warm: bool) -> float:
+def sample(run: Run, calls: int, warm: bool) -> float:
+    """Seconds per call, over that many of them; `warm` makes one more beforehand."""
     if warm:
         run()
     start = perf_counter()

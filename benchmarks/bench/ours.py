@@ -19,6 +19,16 @@ def build(program: Any, name: str = "main") -> Any:
     return lw.build(program, name=name)
 
 
+def build_winograd(program: Any, tile: int) -> Any:
+    """The compiled module of a function whose convolution is computed by winograd, or None where the rule does not."""
+    import loopwright as lw
+    from loopwright import autosched
+
+    plan = autosched.apply(program, winograd=tile)
+    is_taken = any(decision.rule == "winograd" for decision in plan.decisions)
+    return lw.build(plan.mod) if is_taken else None
+
+
 def has_autosched() -> bool:
     """Whether `build` can schedule by itself."""
     import loopwright as lw
@@ -34,8 +44,17 @@ def contender(module: Any, problem: Problem) -> Contender:
 
 def call(module: Any, arrays: Sequence[Array]) -> Run:
     """The kernel's call, its arguments made into tensors once: peers get their own kind of array, too."""
-    import loopwright as lw
-
-    tensors = [lw.nd.from_dlpack(x) for x in arrays]
+    tensors = [_tensor(x) for x in arrays]
     function = module["main"]
     return lambda: function(*tensors)
+
+
+def _tensor(x: Array) -> Any:
+    """The array's memory; numpy does not export a type that is not its own."""
+    import loopwright as lw
+
+    if x.dtype.kind == "V" or x.dtype.name == "bfloat16":
+        from loopwright.runtime.dlpack import capsule
+
+        return lw.nd.from_dlpack(capsule(x, lw.DataType(x.dtype.name)))
+    return lw.nd.from_dlpack(x)

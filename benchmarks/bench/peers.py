@@ -7,16 +7,30 @@ import functools
 import importlib
 import importlib.util
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from benchmarks.bench.case import Array, CLoop, Numpy, Peer, Problem, Run, Torch, TorchCompile, aligned
+from benchmarks.bench import onnx_peers
+from benchmarks.bench.apart import Helper
+from benchmarks.bench.case import (
+    Array,
+    Case,
+    CLoop,
+    Missing,
+    Numpy,
+    Onnx,
+    OursToo,
+    Peer,
+    Problem,
+    Run,
+    Torch,
+    TorchCompile,
+    aligned,
+)
 
-
-class Missing(Exception):
-    """A peer that cannot run here; the text says why."""
+__all__ = ["Contender", "Missing", "Peers"]
 
 
 @dataclass(frozen=True)
@@ -36,9 +50,28 @@ class Peers:
     c_missing: str = "no C compiler was found"
     use_torch: bool = True
     use_torch_compile: bool = True
+    without: frozenset[str] = frozenset()  # libraries that are left out
+    helpers: dict[str, Helper] = field(default_factory=dict)
+
+    def apart(self, name: str, peer: Onnx | Torch, case: Case) -> Contender:
+        """The case's peer in a process of its own, which is started for the first row; raises Missing."""
+        self._require(peer)  # before a process is started for it
+        if name not in self.helpers:
+            self.helpers[name] = Helper(name, self)
+        helper = self.helpers[name]
+        helper.make(case)
+        return Contender(helper, helper.results)
+
+    def forget(self, name: str) -> None:
+        """Have the next row start a helper of this name anew: this one is gone."""
+        self.helpers.pop(name).close()
+
+    def alone(self) -> Peers:
+        """What a helper is told of this."""
+        return replace(self, helpers={})
 
     def contender(self, peer: Peer, problem: Problem) -> Contender:
-        """The peer's call on the problem's inputs and outputs of its own; raises Missing."""
+        """The peer's call in this process, on the problem's inputs and outputs of its own; raises Missing."""
         outputs = [aligned(x.shape, str(x.dtype)) for x in problem.outputs]
         if isinstance(peer, Numpy):
             return self._numpy(peer, problem, outputs)
@@ -46,6 +79,11 @@ class Peers:
             return self._c(peer, problem, outputs)
         if isinstance(peer, TorchCompile):
             return self._torch_compile(peer, problem)
+        if isinstance(peer, OursToo):
+            return self._ours_too(peer)
+        if isinstance(peer, Onnx):
+            self._require(peer)
+            return Contender(onnx_peers.call(peer, problem.inputs, outputs, self.threads), lambda: outputs)
         return self._torch(peer, problem, outputs)
 
     def _numpy(self, peer: Numpy, problem: Problem, outputs: list[Array]) -> Contender:
@@ -54,15 +92,21 @@ class Peers:
         return Contender(peer.make(problem.inputs, outputs), lambda: outputs)
 
     def _torch(self, peer: Torch, problem: Problem, outputs: list[Array]) -> Contender:
-        torch = self._torch_module()
+        self._require(peer)
+        torch = _load_torch(self.threads)
+        if peer.apart:
+            torch.inference_mode().__enter__()  # for good: this process does nothing else
         inputs, views = _tensors(torch, problem.inputs), _tensors(torch, outputs)
         run = peer.make(torch, inputs, views)
+        if peer.returns:
+            return Contender(run, lambda: [run().numpy()])
         return Contender(run, lambda: outputs)
 
     def _torch_compile(self, peer: TorchCompile, problem: Problem) -> Contender:
         if not self.use_torch_compile:
             raise Missing("left out by --quick or --no-torch-compile")
-        torch = self._torch_module()
+        self._require(peer)
+        torch = _load_torch(self.threads)
         inputs = _tensors(torch, problem.inputs)
         compiled = torch.compile(peer.make(torch), dynamic=False)
         try:
@@ -70,6 +114,14 @@ class Peers:
         except Exception as error:
             raise Missing(f"torch.compile failed: {type(error).__name__}: {_first_line(error)}") from error
         return Contender(lambda: compiled(*inputs), lambda: [compiled(*inputs).numpy()])
+
+    def _ours_too(self, peer: OursToo) -> Contender:
+        from benchmarks.bench import ours  # it builds on this file
+
+        module = ours.build_winograd(peer.program(), peer.winograd) if peer.winograd else ours.build(peer.program())
+        if module is None:
+            raise Missing("winograd is not taken there")
+        return Contender(ours.call(module, [*peer.inputs, *peer.outputs]), lambda: peer.outputs)
 
     def _c(self, peer: CLoop, problem: Problem, outputs: list[Array]) -> Contender:
         if self.c_library is None:
@@ -79,12 +131,14 @@ class Peers:
         arguments = [*pointers, *[ctypes.c_long(size) for size in peer.sizes]]
         return Contender(lambda: function(*arguments), lambda: outputs)
 
-    def _torch_module(self) -> Any:
-        if not self.use_torch:
-            raise Missing("left out by --no-torch")
-        if importlib.util.find_spec("torch") is None:
-            raise Missing("torch is not installed")
-        return _load_torch(self.threads)
+    def _require(self, peer: Onnx | Torch | TorchCompile) -> None:
+        """Raise Missing, unless the peer's library is installed and wanted."""
+        library = peer.library if isinstance(peer, Onnx) else "torch"
+        if library in self.without or (library == "torch" and not self.use_torch):
+            raise Missing(f"left out by --no-{library}")
+        for name in (library, "onnx") if isinstance(peer, Onnx) else (library,):
+            if importlib.util.find_spec(name) is None:
+                raise Missing(f"{name} is not installed")
 
 
 @functools.cache
@@ -104,7 +158,14 @@ def _load_torch(threads: int) -> Any:
 
 
 def _tensors(torch: Any, arrays: Sequence[Array]) -> list[Any]:
-    return [torch.from_numpy(np.ascontiguousarray(x)) if x.size == 0 else torch.from_numpy(x) for x in arrays]
+    return [_tensor(torch, np.ascontiguousarray(x) if x.size == 0 else x) for x in arrays]
+
+
+def _tensor(torch: Any, x: Array) -> Any:
+    """The array's memory; a type that numpy does not know goes by its bits."""
+    if x.dtype.name == "bfloat16":
+        return torch.from_numpy(x.view("int16")).view(torch.bfloat16)
+    return torch.from_numpy(x)
 
 
 def _first_line(error: BaseException) -> str:

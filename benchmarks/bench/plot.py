@@ -8,7 +8,17 @@ from pathlib import Path
 from typing import Any
 
 Row = dict[str, Any]
-COLOURS = {"C": "#7f7f7f", "memcpy": "#bcbd22", "numpy": "#1f77b4", "torch": "#d62728", "torch compile": "#ff9f4a"}
+COLOURS = {
+    "C": "#7f7f7f",
+    "memcpy": "#bcbd22",
+    "numpy": "#1f77b4",
+    "onnxruntime": "#2ca02c",
+    "openvino": "#9467bd",
+    "torch": "#d62728",
+    "torch compile": "#ff9f4a",
+    "ours float32": "#17becf",
+    "ours winograd": "#8c564b",
+}
 
 
 class NoMatplotlib(Exception):

@@ -17,7 +17,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from benchmarks.bench import bars, c_loops, compile_times, doubts, machine
+from benchmarks.bench import bars, c_loops, compile_times, doubts, machine, networks
 from benchmarks.bench.cases import FAMILIES, cases_of
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -35,6 +35,7 @@ class Options:
     quick: bool = False
     use_torch: bool = True
     use_torch_compile: bool = True
+    without: Sequence[str] = ()  # other peers that are left out
     patience: float = 600.0  # seconds without a word from a child
     only: str = ""  # rows whose name contains this
     child: Sequence[str] = field(default_factory=lambda: (sys.executable, "-m", "benchmarks.bench.child"))
@@ -79,6 +80,7 @@ def run(options: Options, progress: Callable[[str], None]) -> dict[str, Any]:
     record["notes"] += doubts.mark(record["rows"])
     record["notes"] += _skipped(record["rows"])
     record["geomeans"] = bars.geomeans(record["rows"])
+    record["networks"] = networks.sum_up(record["rows"])
     record["bars"] = bars.judge(record)
     return record
 
@@ -139,6 +141,7 @@ def _run_rows(
         "c_missing": loops.missing,
         "use_torch": options.use_torch,
         "use_torch_compile": options.use_torch_compile and not options.quick,
+        "without": list(options.without),
         "effort": effort,
         "boundary": 1 if options.quick else 8,
         "quick": options.quick,
@@ -170,14 +173,16 @@ def _run_rows(
             record["roofline"][key] = None  # do not try again
             continue
         failed = {"family": begun[0], "name": begun[1], "threads": threads, "status": "crashed", "message": ending}
-        record["rows"].append(failed)
+        case = next(case for case in cases_of(begun[0]) if case.name == begun[1])
+        record["rows"].append({**failed, **({"group": case.group, "count": case.count} if case.group else {})})
         left.remove(begun)
 
 
 def _take(record: dict[str, Any], row: Row) -> None:
     """Keep a row, with its share of what the machine can do at most."""
     roofline = record["roofline"].get(str(row["threads"]))
-    if row["status"] == "ok" and roofline:
+    # A rate in bytes or halves has nothing to do with what floats can reach.
+    if row["status"] == "ok" and roofline and (not row["flops"] or row["dtype"] in roofline["flops"]):
         least, bound = machine.attainable(roofline, row["flops"], row["read"], row["written"], row["dtype"])
         share = least / row["contenders"]["ours"]["seconds"]
         row["roofline"] = {"bound": bound, "least_seconds": least, "share": share}

@@ -7,11 +7,13 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.bench.cases import LOW_PRECISION, NETWORKS
+from benchmarks.bench.networks import BEST, OURS_FLOAT32, OURS_WINOGRAD
 from benchmarks.bench.row import AGAIN, OURS
 
 Row = dict[str, Any]
-PEERS = ["C", "memcpy", "numpy", "torch", "torch compile"]
-MATRICES = ("sgemm", "dgemm", "chain")
+PEERS = ["C", "memcpy", "numpy", "onnxruntime", "openvino", "torch", "torch compile", OURS_FLOAT32, OURS_WINOGRAD]
+MATRICES = ("sgemm", "dgemm", "chain", *NETWORKS, *LOW_PRECISION)  # families whose rate is in operations, not in bytes
 
 
 def show(record: dict[str, Any], console: Console) -> None:
@@ -25,8 +27,13 @@ def show(record: dict[str, Any], console: Console) -> None:
         console.print(_compile_table(record["compile"]))
     if record["geomeans"]:
         console.print(_means(record))
-    if record["bars"]:
-        console.print(_bars(record["bars"]))
+    if record.get("networks"):
+        console.print(_networks(record["networks"]))
+    told = [bar for bar in record["bars"] if bar["value"] is not None or bar["below"]]
+    if told:
+        console.print(_bars(told))
+        if len(told) < len(record["bars"]):
+            console.print(f"{len(record['bars']) - len(told)} bars are about rows that are not here", highlight=False)
     for note in record["notes"]:
         console.print(f"note: {note}", highlight=False, markup=False)
 
@@ -40,7 +47,8 @@ def family_table(family: str, threads: int, rows: list[Row]) -> Table:
     for heading in ("", "ours", rate, "of roofline"):
         table.add_column(heading, justify="left" if not heading else "right", no_wrap=True)
     for peer in peers:
-        table.add_column(f"{peer} / ours", justify="right", no_wrap=True)
+        # Where there are many, the title has to say what the figures are.
+        table.add_column(peer if len(peers) > 3 else f"{peer} / ours", justify="right", no_wrap=True)
     table.add_column("A/A", justify="right", no_wrap=True)
     for row in rows:
         if row["status"] != "ok":
@@ -115,6 +123,26 @@ def _means(record: dict[str, Any]) -> Table:
     for family, threads in dict.fromkeys([key[:2] for key in found]):
         means = [found.get((family, threads, peer)) for peer in peers]
         table.add_row(family, str(threads), *[f"{mean['ratio']:.2f}" if mean else "-" for mean in means])
+    return table
+
+
+def _networks(sums: list[Row]) -> Table:
+    title = "convolutions of networks   (peer's time / ours: all layers as often as they occur · geometric mean)"
+    table = Table(title=title, title_justify="left")
+    peers = [peer for peer in [*PEERS, BEST] if any(peer in entry["ratios"] for entry in sums)]
+    for heading in ("network", "", "threads", "layers", "ours", "GFLOP/s", *peers):
+        table.add_column(heading, justify="left" if heading in ("network", "") else "right", no_wrap=True)
+    for entry in sums:
+        both = [(entry["totals"].get(peer), entry["ratios"].get(peer)) for peer in peers]
+        table.add_row(
+            entry["family"],
+            entry["group"],
+            str(entry["threads"]),
+            f"{entry['rows']} of {entry['all_rows']}",
+            duration(entry["seconds"]),
+            f"{entry['flops'] / entry['seconds'] / 1e9:.0f}",
+            *[f"{total:.2f} · {mean:.2f}" if total and mean else "-" for total, mean in both],
+        )
     return table
 
 

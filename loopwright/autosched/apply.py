@@ -16,6 +16,7 @@ from loopwright.autosched.inlining import inline_cheap
 from loopwright.autosched.machine import Machine
 from loopwright.autosched.program import Entry, Program
 from loopwright.autosched.rules import RULES
+from loopwright.autosched.rules.winograd.allowed import largest_tile
 from loopwright.ir import IRModule, PrimFunc
 from loopwright.runtime.errors import InternalError
 from loopwright.schedule import Schedule, ScheduleError, Trace
@@ -43,21 +44,28 @@ class Plan:
         return "\n".join(line for decision in self.decisions for line in decision.lines())
 
 
-def apply(mod: IRModule | PrimFunc, target: Target | str | None = None) -> Plan:
-    """The program with every block scheduled for `target`; each step is proved, as if you had written it."""
+def apply(mod: IRModule | PrimFunc, target: Target | str | None = None, *, winograd: bool | int = False) -> Plan:
+    """The program with every block scheduled for `target`; each step is proved, as if you had written it.
+
+    `winograd=True` allows convolutions to be computed from tiles of up to 4 × 4 results where that pays: equal over the
+    real numbers, with other rounding (docs/winograd.md). A number says the largest tile: 2, 4 or 6.
+    """
     chosen = Target(target) if target is not None else Target.current(allow_none=True) or Target("llvm")
     machine = Machine.of(chosen)
+    largest = largest_tile(winograd)
     sch = Schedule(mod)
     decisions: list[Decision] = []
     for name in list(sch.views()):
         sch.work_on(name)
         sch = inline_cheap(sch, name, decisions)
-        sch = _schedule_blocks(sch, name, machine, decisions)
+        sch = _schedule_blocks(sch, name, machine, decisions, largest)
     return Plan(sch, machine, tuple(decisions))
 
 
-def _schedule_blocks(sch: Schedule, name: str, machine: Machine, decisions: list[Decision]) -> Schedule:
-    program = Program(sch, name)
+def _schedule_blocks(
+    sch: Schedule, name: str, machine: Machine, decisions: list[Decision], winograd: int
+) -> Schedule:
+    program = Program(sch, name, winograd)
     pending: Sequence[Entry] = program.entries
     while pending:
         sch, decision = _schedule_first(sch, pending, program, machine)

@@ -13,7 +13,8 @@ from loopwright.ir import For, IntImm
 from loopwright.schedule import LoopRV, Schedule
 
 _UNKNOWN: Final = 64  # iterations that a loop is taken to have when there is no knowing
-_PIECES: Final = 4  # for each core: so that one that is busy with something else does not hold up all
+_FEW: Final = 4  # pieces for each core: so that one that is busy with something else does not hold up all
+_MANY: Final = 16  # where each of them is still worth a core
 
 
 def share_out(
@@ -35,19 +36,26 @@ def share_out(
     if threads == 1:
         decision.chose("one thread", f"{work.cycles:.0f} cycles of work are less than waking others takes")
         return
+    wanted = threads * min(_MANY, max(_FEW, int(work.cycles / threads // machine.fork_cycles)))
     count, taken = 1, 0
     for extent in extents:
         assert extent is not None
         count *= extent
         taken += 1
-        if count >= threads * _PIECES:
+        if count >= wanted:
             break
     loop = sch.fuse(*loops[:taken]) if taken > 1 else loops[0]
-    if count > 4 * threads * _PIECES:
-        loop, _ = sch.split(loop, [None, ceil(count / (threads * _PIECES))])
-    sch.parallel(loop)
+    if count > 4 * wanted:
+        loop, _ = sch.split(loop, [None, ceil(count / wanted)])
+    run_in_pieces(sch, loop)
     pieces = _extent(sch, loop)
     decision.chose(f"{pieces} pieces for threads", f"{work.cycles:.0f} cycles of work keep {threads} cores busy")
+
+
+def run_in_pieces(sch: Schedule, loop: LoopRV) -> None:
+    """Run a loop on threads: each begins with iterations of its own, and then helps those that are late."""
+    sch.parallel(loop)
+    sch.annotate(loop, "parallel_dynamic", 0)
 
 
 def _in_pieces_of_enough(
@@ -72,7 +80,7 @@ def _in_pieces_of_enough(
     piece, _ = sch.split(loops[first], [None, rounds])
     if first:
         piece = sch.fuse(*loops[:first], piece)
-    sch.parallel(piece)
+    run_in_pieces(sch, piece)
     decision.chose(
         f"pieces of {rounds} rounds for threads",
         "with sizes known only when it runs, two of them are worth waking a core for",

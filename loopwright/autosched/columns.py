@@ -16,12 +16,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from loopwright.autosched.chunks import run_in_pieces
 from loopwright.autosched.contiguous import seamless_tail, size_of
 from loopwright.autosched.decision import Decision
 from loopwright.autosched.facts import Axis, BlockFacts
 from loopwright.autosched.lanes import vector_width
 from loopwright.autosched.machine import Machine, bytes_of, rounded_up
-from loopwright.autosched.work import Work
+from loopwright.autosched.nest_cost import NestCost
 from loopwright.ir import IntImm
 from loopwright.schedule import BlockRV, LoopRV, Schedule
 
@@ -47,7 +48,7 @@ class ColumnPlan:
     chunk: int | None  # rows that one core sums, where rows are divided; None where they are not
 
     @classmethod
-    def of(cls, facts: BlockFacts, along: Axis, work: Work, machine: Machine, may_divide: bool) -> ColumnPlan:
+    def of(cls, facts: BlockFacts, along: Axis, work: NestCost, machine: Machine, may_divide: bool) -> ColumnPlan:
         """Choose; rows are divided only if their sums `may_divide`."""
         order = [axis for axis in facts.spatial if axis is not along and axis.extent != 1] + [along]
         joined = seamless_tail(order, facts)
@@ -142,7 +143,7 @@ def column_nest(sch: Schedule, plan: ColumnPlan, machine: Machine, decision: Dec
         f"{together} rows × {plan.width} columns at a time", f"a sum is loaded and stored once for {together} additions"
     )
     if plan.threads > 1 and outer and (plan.chunk or plan.strip or size_of(plan.outer) > 1):
-        sch.parallel(_one(sch, outer))
+        run_in_pieces(sch, _one(sch, outer))
         decision.chose("in parallel", f"the work is worth {plan.threads} cores")
 
 
@@ -168,5 +169,5 @@ def _combine(sch: Schedule, block: BlockRV, plan: ColumnPlan, machine: Machine, 
     sch.reorder(*strips, chunks, vectors, lanes)
     sch.vectorize(lanes)
     if strips:
-        sch.parallel(strips[0])
+        run_in_pieces(sch, strips[0])
         decision.chose("chunks combined in parallel", f"adding them up is worth {threads} cores")

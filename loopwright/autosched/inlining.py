@@ -8,10 +8,17 @@ which is read once for each row or column of the other: it is computed where the
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Final
+
+from loopwright.analysis.affine import Form
 from loopwright.autosched.decision import Decision
 from loopwright.autosched.facts import Access, BlockFacts
 from loopwright.autosched.program import Entry, Program
+from loopwright.ir import CompareExpr, Node, Var, post_order_visit
 from loopwright.schedule import Schedule, ScheduleError
+
+MANY: Final = 2**31  # what a size that is known only when the program runs may be
 
 
 def inline_cheap(sch: Schedule, func_name: str, decisions: list[Decision]) -> Schedule:
@@ -53,6 +60,8 @@ def _is_free(entry: Entry, program: Program) -> bool:
     if len(reads) == 1:
         reader, access = reads[0]
         assert reader is not None
+        if _asks(facts) and _is_window(reader, access):
+            return False  # padding: its conditions are better decided once for a tile of windows
         return _reads_once(reader, access) or (facts.costly_calls == 0 and reader.is_injective)
     return facts.costly_calls == 0 and all(
         reader is not None and (reader.is_injective or _reads_once(reader, access)) for reader, access in reads
@@ -72,5 +81,43 @@ def _writes_each_cell(facts: BlockFacts) -> bool:
 
 
 def _reads_once(reader: BlockFacts, access: Access) -> bool:
-    """Whether no element is read by two iterations: every axis with more than one value moves the cell."""
-    return all(axis.extent == 1 or access.uses(axis.var) for axis in reader.axes)
+    """Whether no element is read by two iterations: every axis with more than one value moves the cell, on its own."""
+    if not all(axis.extent == 1 or access.uses(axis.var) for axis in reader.axes):
+        return False
+    extents = {axis.var: axis.extent for axis in reader.axes}
+    return not any(form is not None and _overlaps(form, extents) for form in access.forms)
+
+
+def _is_window(reader: BlockFacts, access: Access) -> bool:
+    """Whether a window moves over the data: a result's axis and one of the reduction move the same index."""
+    kinds = {axis.var: axis.is_reduce for axis in reader.axes}
+    return any(form is not None and len({kinds.get(var) for var in form.variables()}) > 1 for form in access.forms)
+
+
+def _asks(facts: BlockFacts) -> bool:
+    """Whether the values depend on conditions."""
+    found = False
+
+    def look(node: Node) -> None:
+        nonlocal found
+        found = found or isinstance(node, CompareExpr)
+
+    post_order_visit(facts.store.value, look)
+    return found
+
+
+def _overlaps(form: Form, extents: Mapping[Var, int | None]) -> bool:
+    """Whether several axes move an index to the same cell, as the places and taps of a window do: `y + i`."""
+    steps = []
+    for term, step in form.terms.items():
+        if not isinstance(term, Var):
+            return False  # a quotient or remainder, as of a reshape
+        extent = extents.get(term, 1)
+        if extent != 1:
+            steps.append((abs(step), extent or MANY))
+    reach = 0
+    for step, extent in sorted(steps):
+        if step <= reach:
+            return True
+        reach += step * (extent - 1)
+    return False

@@ -31,6 +31,7 @@ class Machine:
     memory_bytes_per_cycle: float = 5.0  # of one core
     memory_cores: int = 6  # so many cores use up the bandwidth of memory
     fork_cycles: int = 12_000  # to have all cores start and to wait for the last one
+    has_instructions: bool = True  # a program may name instructions: C sources cannot
 
     @classmethod
     def of(cls, target: Target | CpuDescription | str) -> Machine:
@@ -38,7 +39,8 @@ class Machine:
         cpu = describe(target)
         says = isinstance(target, CpuDescription) or "num-cores" in Target(target).attrs
         cores = num_threads() if cpu.is_host and not says else cpu.num_cores
-        return cls(cpu, max(1, cores), l1_bytes_per_cycle=cpu.vector_bits / 8 * 2)
+        plain = not isinstance(target, CpuDescription) and str(Target(target).kind) == "c"
+        return cls(cpu, max(1, cores), l1_bytes_per_cycle=cpu.vector_bits / 8 * 2, has_instructions=not plain)
 
     def lanes(self, dtype: str) -> int:
         """How many numbers of `dtype` a vector holds."""

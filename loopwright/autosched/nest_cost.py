@@ -1,18 +1,33 @@
-"""NestCost: what the iterations of one block cost, by arithmetic and by memory, in cycles of one core.
+"""NestCost: what blocks that are done together cost, by arithmetic and by memory, in cycles of one core.
 
-Instructions are counted for one vector of results, so that a rule can also tell how much work hides a latency.
+Instructions are counted for one vector of results, so that a rule can also tell how much work hides a latency, and how
+far ahead of the data a processor can look. Bytes are counted once a buffer, however often the blocks come back to it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from loopwright.autosched.contiguous import bytes_read, size_of
 from loopwright.autosched.decision import Decision, Roofline
 from loopwright.autosched.facts import BlockFacts
 from loopwright.autosched.machine import Machine
-from loopwright.autosched.strides import Streams
-from loopwright.ir import BinaryExpr, BufferLoad, BufferStore, Call, Cast, CompareExpr, Select, Visitor
+from loopwright.ir import (
+    BinaryExpr,
+    Buffer,
+    BufferLoad,
+    BufferStore,
+    Call,
+    Cast,
+    CompareExpr,
+    FloatImm,
+    Max,
+    Min,
+    Select,
+    Visitor,
+)
 from loopwright.runtime.dtype import DataType
 
 # Vector instructions of our own bodies of these functions, roughly; what is not here counts as one of the dear ones.
@@ -23,47 +38,65 @@ _INSTRUCTIONS: Final = {
     "reinterpret": 0, "popcount": 2,
 }  # fmt: skip
 _DEAR: Final = 40
+_EXTREMUM: Final = 4  # of floats: a NaN is kept, and -0 is less than 0
 _UNITS: Final = 2  # vector instructions other than loads and stores that a core starts in a cycle
+_MANY_CORES: Final = 16  # a reduction is divided so that so many cores could share it: see `pieces`
 
 
 @dataclass(frozen=True)
 class NestCost:
-    """The cost of a block; sizes that are not known count as one, and then `is_known` is false."""
+    """The cost of some blocks; where a size is not known it is guessed, and then `is_known` is false."""
 
-    elements: int
-    instructions: int  # for one vector of results, loads and stores aside
+    elements: int  # iterations of all blocks
+    instructions: int  # for one vector of the dearest block, loads and stores aside
     arithmetic: float
     memory: float
     is_known: bool
+    bytes: int = 0  # that have to come from memory, or go there
 
     @property
     def cycles(self) -> float:
         """The least time for all of it on one core."""
         return max(self.arithmetic, self.memory)
 
+    def pieces(self, machine: Machine) -> int:
+        """How many pieces the work is worth dividing into.
+
+        Dividing a reduction changes how its members are grouped, and so the last bits of a sum. So that these are the
+        same for any number of cores, the number of pieces does not depend on it.
+        """
+        return max(1, min(_MANY_CORES, int(self.cycles // machine.fork_cycles)))
+
     def note(self, decision: Decision, share: float = 0.95) -> None:
         """Say how near the limit this should run."""
         decision.roofline = Roofline(self.arithmetic, self.memory, self.cycles / share)
 
 
-def nest_cost(facts: BlockFacts, streams: Streams, machine: Machine, lanes: int) -> NestCost:
-    """What all iterations of a block cost in vectors of `lanes`."""
+def nest_cost(blocks: Sequence[BlockFacts], machine: Machine, kept: Sequence[Buffer] = ()) -> NestCost:
+    """What all iterations of blocks cost in vectors; buffers in `kept` stay in a cache near the core."""
+    moved: dict[Buffer, int] = {}
+    elements, most, arithmetic = 0, 0, 0.0
+    for facts in blocks:
+        for access in (*facts.reads, *facts.writes):
+            if access.buffer not in kept:
+                moved[access.buffer] = max(moved.get(access.buffer, 0), bytes_read(access, facts.axes))
+        size, needed = size_of(facts.axes), instructions(facts)
+        moves = len(facts.reads) + (0 if facts.is_reduction else len(facts.writes))
+        cycles = max(needed / _UNITS, moves / machine.loads_per_cycle)  # of one vector
+        arithmetic += size / common_lanes(facts, machine) * cycles
+        elements, most = elements + size, max(most, needed)
+    is_known = all(axis.extent is not None for facts in blocks for axis in facts.axes)
+    total = sum(moved.values())
+    rate = machine.bytes_per_cycle(total)
+    memory = total / (rate if is_known else min(rate, machine.l2_bytes_per_cycle))
+    return NestCost(elements, most, arithmetic, memory, is_known, total)
+
+
+def instructions(facts: BlockFacts) -> int:
+    """Vector instructions of one iteration, loads, stores and the arithmetic of indices aside."""
     count = _Count()
     count.visit(facts.block.body)
-    elements, is_known = 1, True
-    for axis in facts.axes:
-        if axis.extent is None:
-            is_known = False
-        else:
-            elements *= axis.extent
-    touched = streams.bytes_touched()
-    if touched is None:
-        touched = elements * sum(stream.itemsize for stream in streams.all)
-        rate = machine.l2_bytes_per_cycle
-    else:
-        rate = machine.bytes_per_cycle(touched)
-    vector = max(count.total / _UNITS, len(streams.all) / machine.loads_per_cycle)
-    return NestCost(elements, count.total, elements / lanes * vector, touched / rate, is_known)
+    return count.total
 
 
 class _Count(Visitor):
@@ -83,6 +116,13 @@ class _Count(Visitor):
         self.visit_children(expr)
 
     visit_BinaryExpr = visit_CompareExpr = visit_Select = visit_Cast = _one
+
+    def _extremum(self, expr: Max | Min) -> None:
+        is_simple = not expr.dtype.is_float or isinstance(expr.a, FloatImm) or isinstance(expr.b, FloatImm)
+        self.total += 1 if is_simple else _EXTREMUM
+        self.visit_children(expr)
+
+    visit_Max = visit_Min = _extremum
 
     def visit_Call(self, call: Call) -> None:
         self.total += _INSTRUCTIONS.get(call.op.name.removeprefix("tir."), _DEAR)

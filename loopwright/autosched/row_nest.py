@@ -53,7 +53,7 @@ def row_nest(sch: Schedule, parts: Sequence[Part], rows: int, kept: Sequence[Buf
     every = [block for part in parts for block in part.blocks]
     if rows and len(every) > 1:
         sch.merge(*[sch.get_loops(block)[rows - 1] for block in every])
-    for group in _passes(parts):
+    for group in passes_of(parts):
         if len(group) > 1:
             sch.merge(*[sch.get_loops(part.walker)[-2] for part in group])
     for part in parts:
@@ -132,8 +132,8 @@ def _set_levels(parts: Sequence[Part]) -> None:
             made[write.buffer] = (part.level, part.facts.is_reduction)
 
 
-def _passes(parts: Sequence[Part]) -> list[list[Part]]:
-    """Parts that can share one loop along the row: of one level, of one size, with the same number done together."""
+def passes_of(parts: Sequence[Part]) -> list[list[Part]]:
+    """The passes over a row: parts that share one loop along it, of one level and size, as many values together."""
     groups: dict[tuple[object, ...], list[Part]] = {}
     for part in parts:
         if part.width:

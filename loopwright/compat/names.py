@@ -137,4 +137,27 @@ NAMES: Final[dict[str, str]] = {
         StmtSRef Trace""",
     "tir.stmt_functor": "ir_transform post_order_visit pre_order_visit renew_defs substitute",
     "tir.transform": _PASSES,
+    "topi": """
+        abs acos acosh add adv_index all any arange argmax argmin argsort argwhere asin asinh atan atanh binary_search
+        bitwise_and bitwise_not bitwise_or bitwise_xor broadcast_to cast ceil ceil_log2 clip collapse_sum concatenate
+        cos cosh cumprod cumsum dft divide dynamic_strided_slice einsum elemwise_sum equal erf exp expand_dims
+        expand_like fast_erf fast_exp fast_tanh fixed_point_multiply fixed_point_multiply_per_axis flip floor
+        floor_divide floor_mod full full_like gather gather_nd generic greater greater_equal identity image
+        invert_permutation isfinite isinf isnan layout_transform left_shift less less_equal log log10 log2 logical_and
+        logical_not logical_or logical_xor matmul matrix_set_diag max maximum meshgrid min minimum mod multiply
+        ndarray_size negative not_equal one_hot power prod random reinterpret repeat reshape reverse_sequence
+        right_shift round rsqrt scanop scatter_elements scatter_nd searchsorted sequence_mask shape sigmoid sign sin
+        sinh sliding_window sort sparse sparse_fill_empty_rows sparse_reshape sparse_to_dense split sqrt squeeze stack
+        stft strided_set strided_slice subtract sum take tan tanh tensordot tile topk transpose trilu trunc unique
+        unravel_index utils vision where""",
+    "topi.nn": """
+        adaptive_pool adaptive_pool3d batch_matmul batch_norm batch_to_space_nd binarize_pack binary_dense
+        bitpack bitserial_conv2d_nchw bitserial_conv2d_nhwc bitserial_dense conv2d_alter_layout
+        conv2d_gemm_weight_transform conv2d_infer_layout conv2d_legalize conv2d_winograd_nchw conv2d_winograd_nhwc
+        conv2d_winograd_weight_transform conv3d_winograd_weight_transform correlation_nchw deformable_conv2d_nchw
+        deformable_conv2d_nhwc dense dense_pack depth_to_space depthwise_conv2d_backward_input_nhwc
+        depthwise_conv2d_backward_weight_nhwc fast_softmax fifo_buffer flatten group_norm instance_norm
+        layer_norm leaky_relu log_softmax lrn lstm matmul nll_loss pool_grad prelu relu rms_norm scale_shift_nchw
+        scale_shift_nchwc scale_shift_nhwc simulated_dequantize simulated_quantize softmax space_to_batch_nd
+        space_to_depth sparse_add sparse_conv2d sparse_dense sparse_transpose upsampling upsampling3d""",
 }

@@ -76,13 +76,14 @@ VIEWS: Final[dict[str, str]] = {
     "tir.stmt": "loopwright.tir",
     "tir.transform.function_pass": "loopwright.transform",
     "tir.transform.transform": "loopwright.tir.transform",
+    "topi.nn.utils": "loopwright.topi.nn",
 }
 
 # Paths of which nothing is built yet; each stands for everything below it as well. One that gets a module of ours under
 # the same name is found there first, and needs no row any more.
 TO_COME: Final[tuple[str, ...]] = tuple(
     """
-    auto_scheduler autotvm exec meta_schedule micro parser relax relay rpc topi
+    auto_scheduler autotvm exec meta_schedule micro parser relax relay rpc
     contrib._ffi_api contrib.binutil contrib.cblas contrib.coreml_runtime contrib.cublas contrib.cublaslt
     contrib.cuda_graph
     contrib.cudnn contrib.cusparse contrib.cutlass contrib.debugger contrib.dnnl contrib.download contrib.emcc
@@ -101,5 +102,7 @@ TO_COME: Final[tuple[str, ...]] = tuple(
     target.x86
     testing.aot testing.auto_scheduler testing.autotvm testing.micro testing.popen_pool testing.runner testing.usmp
     tir.block_dependence_info tir.block_scope tir.sparse tir.tensor_intrin tir.usmp
+    topi.adreno topi.arm_cpu topi.bifrost topi.cuda topi.generic topi.gpu topi.hexagon topi.hls topi.image
+    topi.intel_graphics topi.mali topi.random topi.rocm topi.sparse topi.transform topi.utils topi.vision topi.x86
     """.split()
 )

@@ -15,7 +15,7 @@ from loopwright.runtime.errors import NotBuilt
 _INSTEAD = {
     "relay": "models are not here yet: write the computation with te or script, and compile it with build",
     "relax": "models are not here yet: write the computation with te or script, and compile it with build",
-    "topi": "there is no operator library yet: write the operator with te.compute",
+    "topi": "this operator is not here yet: write it with te.compute",
     "autotvm": "there is no search yet: schedule by hand with tir.Schedule",
     "auto_scheduler": "there is no search yet: schedule by hand with tir.Schedule",
     "meta_schedule": "there is no search yet: schedule by hand with tir.Schedule",

@@ -1,7 +1,7 @@
 /* The native part of Loopwright's runtime: a thread pool, a workspace for temporary buffers, and a timing loop.
  *
  *   lw_parallel_for           cuts [begin, end) into at most one contiguous chunk per thread and waits for all of them
- *   lw_parallel_for_dynamic   hands out small pieces of [begin, end) to whoever is free: for uneven iterations
+ *   lw_parallel_for_dynamic   the same in small pieces: who is done with its own chunk takes pieces of the others'
  *   lw_workspace_*            temporary memory that is kept and reused, so that repeated calls meet no fresh pages
  *   lw_time_calls             calls a function many times and measures the whole, with no Python in between
  *
@@ -22,6 +22,7 @@
 #include <time.h>
 #include <unistd.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #ifdef __linux__
 #include <linux/futex.h>
 #include <sched.h>
@@ -35,6 +36,7 @@
 #define MAX_THREADS 1024
 #define LINE 128       /* processors fetch lines of 64 bytes in pairs */
 #define SPIN_NS 50000  /* a few times what waking a sleeping thread costs, and far below one time slice */
+#define LONG_SPIN_NS 500000 /* after long parts: as long as a part took, but no longer than that */
 #define GLANCE_NS 3000 /* how long to spin where spinning does not pay */
 #define GAP_NS 100000  /* a spinning thread that misses so much time was taken off its processor */
 #define LATE_NS 20000   /* a thread that is awake and has not begun its part by then has no processor */
@@ -254,9 +256,11 @@ typedef struct {
   void* closure;
   int64_t begin;
   uint64_t length;
+  int32_t count;
   uint64_t share, rest;   /* every part has `share` iterations, the first `rest` parts one more */
   uint64_t grain, pieces; /* dynamic: iterations a piece, and how many pieces there are; 0 pieces: static */
   FloatControl control;
+  int64_t started; /* when the loop began */
   int spin;       /* no spinning when threads outnumber processors */
   int32_t caller; /* the thread that waits, by its number in the system */
   int cpu;        /* where it ran when it started the loop */
@@ -276,11 +280,17 @@ typedef struct {
 
 static _Alignas(LINE) _Atomic uint64_t announced; /* the job's number and its threads: what workers watch */
 static _Alignas(LINE) Job job;
-static _Alignas(LINE) _Atomic uint64_t next_piece;
+/* Dynamic: the pieces of each thread's own chunk. Threads begin with their own, so that from call to call the same one
+ * works on the same memory, and go on with those of the next thread that has some left. */
+typedef struct {
+  _Alignas(LINE) _Atomic uint64_t next;
+  uint64_t end;
+} Pieces;
+static Pieces pieces_of[MAX_THREADS];
 static _Alignas(LINE) _Atomic int32_t waiting_for; /* the worker whose part the caller sleeps for; 0: none */
 static _Alignas(LINE) atomic_flag failing = ATOMIC_FLAG_INIT; /* guards the next three */
 static _Atomic int32_t job_status;
-static int64_t failed_at;
+static _Atomic int64_t failed_at;
 static void* job_error;
 static _Alignas(LINE) atomic_flag taken = ATOMIC_FLAG_INIT;
 static _Alignas(LINE) _Atomic int64_t crowded_until;
@@ -289,12 +299,34 @@ static Worker workers[MAX_THREADS];      /* [0] is unused: part 0 belongs to the
 
 static void trim_if_asked(void);
 
-static inline int64_t spin_limit(int64_t now, int pays) {
-  return pays && now >= atomic_load_explicit(&crowded_until, memory_order_relaxed) ? SPIN_NS : GLANCE_NS;
+/* How long it pays to spin after work of `busy` nanoseconds. Parts of a loop differ by a share of their length; a thread
+ * that slept while it waited for the last one would come late to the next loop, and have the others wait. */
+static inline int64_t patience(int64_t busy) {
+  return busy < SPIN_NS ? SPIN_NS : busy < LONG_SPIN_NS ? busy : LONG_SPIN_NS;
+}
+
+static inline int64_t spin_limit(int64_t now, int pays, int64_t busy) {
+  return pays && now >= atomic_load_explicit(&crowded_until, memory_order_relaxed) ? patience(busy) : GLANCE_NS;
+}
+
+/* Whether this thread was taken off its processor for another one since it was last asked. A virtual processor also
+ * stands still when its host has other things to do: then sleeping gives nothing to anyone. */
+static int was_displaced(void) {
+#if defined(__linux__) && defined(RUSAGE_THREAD)
+  static _Thread_local long seen;
+  struct rusage usage;
+  if (getrusage(RUSAGE_THREAD, &usage) == 0) {
+    int more = usage.ru_nivcsw != seen;
+    seen = usage.ru_nivcsw;
+    return more;
+  }
+#endif
+  return 1;
 }
 
 static void note_gap(int64_t before, int64_t now) {
-  if (now - before > GAP_NS) atomic_store_explicit(&crowded_until, now + CROWDED_NS, memory_order_relaxed);
+  if (now - before > GAP_NS && was_displaced())
+    atomic_store_explicit(&crowded_until, now + CROWDED_NS, memory_order_relaxed);
 }
 
 /* Of several errors the one that a loop on one thread would have met is kept: that of the lowest iteration. It is
@@ -303,9 +335,9 @@ static void fail(int64_t at, int32_t status) {
   void* error = NULL;
   if (take_error != NULL) take_error(&error);
   while (atomic_flag_test_and_set_explicit(&failing, memory_order_acquire)) relax();
-  if (atomic_load(&job_status) == 0 || at < failed_at) {
+  if (atomic_load(&job_status) == 0 || at < atomic_load(&failed_at)) {
     void* before = job_error;
-    failed_at = at;
+    atomic_store(&failed_at, at);
     job_error = error;
     error = before;
     atomic_store(&job_status, status);
@@ -320,18 +352,29 @@ static void run_range(uint64_t first, uint64_t count) {
   if (status != 0) fail(begin, status);
 }
 
+/* After an error the iterations behind it do not matter. */
+static int is_needless(uint64_t first) {
+  if (atomic_load_explicit(&job_status, memory_order_acquire) == 0) return 0;
+  return (int64_t)((uint64_t)job.begin + first) > atomic_load_explicit(&failed_at, memory_order_relaxed);
+}
+
+static void run_pieces(Pieces* of) {
+  while (atomic_load_explicit(&of->next, memory_order_relaxed) < of->end) { /* a look costs less than trying */
+    uint64_t piece = atomic_fetch_add_explicit(&of->next, 1, memory_order_relaxed);
+    if (piece >= of->end) break;
+    uint64_t first = piece * job.grain, left = job.length - first;
+    if (is_needless(first)) break; /* and so are those that follow it */
+    run_range(first, left < job.grain ? left : job.grain);
+  }
+}
+
 static void run_part(int32_t part) {
   inside = 1;
   if (job.pieces == 0) {
     uint64_t extra = (uint64_t)part < job.rest ? (uint64_t)part : job.rest;
     run_range((uint64_t)part * job.share + extra, job.share + ((uint64_t)part < job.rest));
   } else {
-    while (atomic_load_explicit(&job_status, memory_order_relaxed) == 0) { /* after an error later ones do not matter */
-      uint64_t piece = atomic_fetch_add_explicit(&next_piece, 1, memory_order_relaxed);
-      if (piece >= job.pieces) break;
-      uint64_t first = piece * job.grain, left = job.length - first;
-      run_range(first, left < job.grain ? left : job.grain);
-    }
+    for (int32_t i = 0; i < job.count; i++) run_pieces(&pieces_of[(part + i) % job.count]);
   }
   inside = 0;
 }
@@ -384,9 +427,9 @@ static void wake_below(int32_t index, int32_t count) {
 
 /* The next job that wants worker `index`. Whether it spins before it sleeps, it learns: `score` grows when a job comes
  * within the time it would spin, and falls when none does. So threads that are called now and then cost nothing. */
-static uint64_t await_job(int32_t index, uint64_t seen, int32_t* score, int spin, int* slept) {
+static uint64_t await_job(int32_t index, uint64_t seen, int32_t* score, int spin, int64_t busy, int* slept) {
   Worker* self = &workers[index];
-  int64_t since = now_ns(), last = since, limit = spin_limit(since, spin && *score > 0);
+  int64_t since = now_ns(), last = since, limit = spin_limit(since, spin && *score > 0, busy);
   uint64_t call;
   *slept = 0;
   for (;;) {
@@ -415,7 +458,7 @@ static uint64_t await_job(int32_t index, uint64_t seen, int32_t* score, int spin
     last = now_ns();
     limit = 0; /* woken for nothing, it sleeps again at once */
   }
-  if (last - since < SPIN_NS) {
+  if (last - since < patience(busy)) {
     if (*score < 8) *score += 2;
   } else if (*score > 0) {
     *score -= 1;
@@ -429,9 +472,10 @@ static void* work(void* argument) {
   uint64_t seen = atomic_load(&self->claimed) << 16; /* no call: none has 0 threads */
   int32_t score = 4;
   int spin = 1, slept;
+  int64_t busy = 0, before = 0; /* of the last two parts the shorter one counts: the other may have been interrupted */
   atomic_store(&self->thread, this_thread());
   for (;;) {
-    seen = await_job(index, seen, &score, spin, &slept);
+    seen = await_job(index, seen, &score, spin, busy < before ? busy : before, &slept);
     uint64_t number = NUMBER(seen);
     atomic_store_explicit(&self->heard, number, memory_order_relaxed);
     wake_below(index, COUNT(seen));
@@ -439,7 +483,10 @@ static void* work(void* argument) {
     if (slept && this_cpu() == job.cpu) keep_off(self, job.cpu);
     spin = job.spin;
     set_float_control(job.control);
+    before = busy;
+    int64_t since = now_ns();
     run_part(index);
+    busy = now_ns() - since;
     atomic_store(&self->done, number); /* before the look at who waits: the caller does it the other way round */
     int32_t me = index;
     if (atomic_load(&waiting_for) == index && atomic_compare_exchange_strong(&waiting_for, &me, 0))
@@ -526,7 +573,7 @@ static int32_t override_num_threads(int32_t count) {
 /* Wait until worker `index` has finished its part of job `number`. */
 static void await_part(int32_t index, uint64_t number) {
   Worker* worker = &workers[index];
-  int64_t since = now_ns(), last = since, limit = spin_limit(since, job.spin);
+  int64_t since = now_ns(), last = since, limit = spin_limit(since, job.spin, since - job.started);
   while (last - since < limit) {
     for (int i = 0; i < 16; i++) {
       if (atomic_load_explicit(&worker->done, memory_order_acquire) == number) return;
@@ -564,6 +611,8 @@ static int32_t start_and_wait(Body body, int64_t begin, int64_t end, void* closu
   job.closure = closure;
   job.begin = begin;
   job.length = length;
+  job.count = count;
+  job.started = now_ns();
   job.share = length / (uint64_t)count;
   job.rest = length % (uint64_t)count;
   job.pieces = 0;
@@ -572,7 +621,11 @@ static int32_t start_and_wait(Body body, int64_t begin, int64_t end, void* closu
     job.grain = grain > 0 ? (uint64_t)grain : job.share / 16;
     if (job.grain <= least) job.grain = least + 1;
     job.pieces = length / job.grain + (length % job.grain != 0);
-    atomic_store_explicit(&next_piece, 0, memory_order_relaxed);
+    uint64_t each = job.pieces / (uint64_t)count, more = job.pieces % (uint64_t)count, first = 0;
+    for (int32_t i = 0; i < count; i++) {
+      atomic_store_explicit(&pieces_of[i].next, first, memory_order_relaxed);
+      pieces_of[i].end = first += each + ((uint64_t)i < more);
+    }
   }
   job.control = float_control();
   job.caller = this_thread();

@@ -56,6 +56,18 @@ def condition_on(step: str, text: str, axes: Sequence[Expr]) -> Expr:
     return substitute(condition, {var: value.astype(var.dtype) for var, value in zip(names, axes, strict=True)})
 
 
+def condition_of(step: str, text: str, values: Mapping[str, Expr]) -> Expr:
+    """The condition with each of its parameters standing for what has its name."""
+    from loopwright.ir import substitute
+
+    names, condition = _read(step, text)
+    for var in names:
+        if var.name not in values:
+            problem = f"the condition is about {var.name}, which is no size of the function"
+            raise BadStepArgument(step, problem, hint=f"there are {', '.join(values) or 'none'}")
+    return substitute(condition, {var: values[var.name].astype(var.dtype) for var in names})
+
+
 def _text(names: Sequence[Var], condition: Expr) -> str:
     return f"lambda {', '.join([var.name for var in names])}: {condition!r}"
 

@@ -12,7 +12,7 @@ A copy block stands for the cell it copies: the proof looks through it to whoeve
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from loopwright.arith import Analyzer
 from loopwright.ir import (
@@ -40,10 +40,9 @@ from loopwright.schedule.buffers import touches
 from loopwright.schedule.errors import NotSupported
 from loopwright.schedule.regions import facts_under
 from loopwright.schedule.view import View
-from loopwright.schedule.windows import Window, inside_shape
+from loopwright.schedule.windows import FAR, Window, inside_shape
 
 Indices = Callable[[Sequence[Expr]], Sequence[Expr]]
-_FAR: Final = 2**30  # a bound beyond it is that of the type, not of the program
 
 
 class Around(NamedTuple):
@@ -62,7 +61,7 @@ def values_taken(step: str, loop: For, loops: Sequence[For], facts: Analyzer) ->
         return Range.from_min_extent(loop.min, loop.extent)
     low = facts.const_int_bound(loop.min).min_value
     high = facts.const_int_bound(loop.min + loop.extent).max_value
-    if not -_FAR < low <= high < _FAR:
+    if not -FAR < low <= high < FAR:
         problem = f"how far loop {loop.loop_var.name} runs depends on loops around it, without a constant bound"
         raise NotSupported(step, problem, loop, "ask for it at a loop further out")
     dtype = loop.loop_var.dtype

@@ -352,6 +352,13 @@ class Schedule(CacheMethods, ShapeMethods, ShowMethods):
         """A loop of a reduction becomes data: partial results in a new dimension, combined by a second reduction."""
         return self._do("RFactor", {"loop": loop}, factor_axis=factor_axis)
 
+    def winograd(self, block: BlockRV | str, tile: int = 4) -> list[BlockRV]:
+        """A convolution is computed from tiles of `tile` results a dimension, with fewer products; the new blocks.
+
+        They are equal over the real numbers, and rounded otherwise: `schedule.winograd.error_bound` says how far.
+        """
+        return self._do("Winograd", {"block": self._block(block)}, tile=tile)
+
     def blockize(
         self, target: LoopRV | BlockRV | str | Sequence[BlockRV | str], preserve_unit_iters: bool = True
     ) -> BlockRV:
@@ -457,11 +464,18 @@ class Schedule(CacheMethods, ShapeMethods, ShowMethods):
         return self._do("SinkAlloc", {"block": self._block(block)}, buffer=named(buffer))
 
     def prefetch(
-        self, block: BlockRV | str, loop: LoopRV, buffer: int | str | Buffer, distance: int = 1, levels: int = 0
+        self,
+        block: BlockRV | str,
+        loop: LoopRV,
+        buffer: int | str | Buffer,
+        distance: int = 1,
+        levels: int = 0,
+        lines: int = 1,
     ) -> None:
-        """Each iteration of `loop` asks for what the block touches `distance` iterations later.
+        """Each iteration of `loop` asks for what the block touches `distance` iterations later, that many cache lines.
 
-        They are iterations of `loop`, or of the loop that is `levels` loops further out.
+        They are iterations of `loop`, or of the loop that is `levels` loops further out. A loop that is beside the
+        block, under a loop around both, stands for the block's own of the same depth and length.
         """
         return self._do(
             "Prefetch",
@@ -469,6 +483,7 @@ class Schedule(CacheMethods, ShapeMethods, ShowMethods):
             buffer=named(buffer),
             distance=distance,
             levels=levels,
+            lines=lines,
         )
 
     # --- notes and samples ----------------------------------------------------------------------------------------

@@ -48,6 +48,16 @@ class ShapeMethods(Doing):
         """A sum of products runs over axes that are multiples of `padding`, on padded copies of its operands."""
         return self._do("PadEinsum", {"block": self._block(block)}, padding=list(padding))
 
+    def expand_product(self, block: BlockRV | str, types: Sequence[str] = ("", "")) -> None:
+        """A sum of products of integers less their zero points becomes a plain one, of operands of these types."""
+        return self._do("ExpandProduct", {"block": self._block(block)}, types=list(types))
+
+    def specialize(self, *loops: LoopRV, condition: Callable[..., Any] | str) -> list[BlockRV]:
+        """Nests are written twice: copies run for sizes that fulfil the condition. Gives the blocks of the copies."""
+        text = condition_text("specialize", condition)
+        made: list[BlockRV] = self._do("Specialize", {"loops": list(loops)}, condition=text)
+        return made
+
     def add_guard(self, block: BlockRV | str, condition: Callable[..., Any] | str) -> None:
         """A block runs only where a condition on its axes holds; proved that nobody misses the rest."""
         text = condition_text("add_guard", condition)

@@ -28,7 +28,7 @@ _AS_INPUTS: Final[Mapping[str, tuple[str, ...]]] = {"Annotate": ("ann_val",)}  #
 _OURS: Final[Mapping[str, Mapping[str, Any]]] = {
     "Split": {"tail": "guard"},
     "RollingBuffer": {"size": None},
-    "Prefetch": {"levels": 0},
+    "Prefetch": {"levels": 0, "lines": 1},
 }
 
 _SIDES: Final = ("read", "write")

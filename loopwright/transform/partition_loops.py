@@ -32,10 +32,12 @@ from typing import Final, NamedTuple
 
 from loopwright.arith import Analyzer
 from loopwright.ir import (
+    Allocate,
     And,
     BufferLoad,
     BufferStore,
     Call,
+    DeclBuffer,
     Expr,
     For,
     ForKind,
@@ -70,10 +72,12 @@ from loopwright.transform.cpu_of import cpu_of
 from loopwright.transform.flat_index import add_index
 from loopwright.transform.folding import substitute_folding
 from loopwright.transform.guards import Guard, find_guards, has_guards, reaches
+from loopwright.transform.inner_cuts import decided_inside
 from loopwright.transform.known_ops import IF_THEN_ELSE, LIKELY
 from loopwright.transform.renew_definitions import renew_definitions
 from loopwright.transform.size_facts import size_facts
 from loopwright.transform.statements import StmtRewriter, flat_seq
+from loopwright.transform.tile_cases import with_tile_cases
 from loopwright.transform.vectorize_loops import lanes_keep_apart
 
 MAX_COPIES: Final = 9  # of one statement, over all loops around it: both borders and the middle of two loops
@@ -81,6 +85,7 @@ MAX_SMALL_COPIES: Final = 36  # of a statement that is next to nothing: the edge
 SMALL_NODES: Final = 150
 MAX_POINTS: Final = 4  # at which one loop is cut
 MAX_NODES: Final = 5_000  # of a body that is copied
+SOME_SIZE: Final = 10_007
 
 
 class _PartitionLoops(StmtRewriter):
@@ -117,7 +122,12 @@ class _PartitionLoops(StmtRewriter):
         if is_no_op(loop.body):
             return no_op()
         with self.facts.bound(loop.loop_var, Range.from_min_extent(loop.min, loop.extent)):
-            return loop.with_(body=self.visit(loop.body))
+            return loop.with_(body=self._body(loop.body))
+
+    def _body(self, body: Stmt) -> Stmt:
+        """What one iteration does, with its loops partitioned."""
+        result: Stmt = self.visit(with_tile_cases(body, self.facts))
+        return result
 
     def _points(self, loop: For, found: Sequence[Guard]) -> tuple[list[Expr], list[Guard]]:
         """Where to cut (literal points in order and inside the loop), and the guards with equal points made one."""
@@ -144,9 +154,13 @@ class _PartitionLoops(StmtRewriter):
             )
             for guard in found
         ]
+        symbolic = [guard.node for guard in guards if _is_symbolic(guard.low) or _is_symbolic(guard.high)]
+        inside = decided_inside(loop, symbolic) if symbolic else set()
         for guard in guards:
             if loop.kind is ForKind.PARALLEL and not guard.is_inside:
                 continue  # it is asked once an iteration already
+            if id(guard.node) in inside:
+                continue
             points = [guard.low, guard.high]
             if guard.is_statement:
                 # Iterations that do nothing at all: worth a cut where the one between is then alone, and constant.
@@ -164,8 +178,9 @@ class _PartitionLoops(StmtRewriter):
         if all(isinstance(point, IntImm) for point in chosen):
             chosen.sort(key=int)  # type: ignore[arg-type]
         else:
-            # There is no knowing their order. Lower ends first is a good guess, and a part that is empty does no harm.
-            chosen.sort(key=lambda point: id(point) in upper)
+            # There is no knowing their order, and a part that is empty does no harm: lower ends first is a good guess,
+            # and then the order that they have for some sizes.
+            chosen.sort(key=lambda point: (id(point) in upper, _for_some_sizes(point)))
         return chosen[:MAX_POINTS], guards
 
     def _cut(self, loop: For, parts: Sequence[_Part]) -> Stmt:
@@ -215,8 +230,7 @@ class _PartitionLoops(StmtRewriter):
         if isinstance(count, IntImm) and count.value <= 0:
             return no_op()
         if isinstance(count, IntImm) and count.value == 1 and not self.keep_unit_loops:
-            new: Stmt = self.visit(substitute_folding(body, {old: start}))
-            return new
+            return self._body(substitute_folding(body, {old: start}))
         var = Var(old.name, old.dtype) if renew else old
         index = add_index(var, start)
         if index is not old:
@@ -234,7 +248,7 @@ class _PartitionLoops(StmtRewriter):
                 if isinstance(low, IntImm) and isinstance(high, IntImm) and high.value == low.value + 1:
                     body = substitute_folding(body, {var: low})
                 with self.facts.constraint_scope(logical_and(var >= low, var < high)):
-                    choices.append((high, self.visit(body)))
+                    choices.append((high, self._body(body)))
         chain: Stmt = choices[-1][1]
         for high, body in reversed(choices[:-1]):
             chain = _choose(var < high, body, chain)
@@ -282,6 +296,23 @@ def _truths(guards: Sequence[Guard], start: Expr, end: Expr) -> dict[Expr, bool]
         if truth is not None:
             truths[guard.node] = truth
     return truths
+
+
+def _is_symbolic(point: Expr | None) -> bool:
+    return point is not None and not isinstance(point, IntImm)
+
+
+def _for_some_sizes(point: Expr) -> int:
+    """Its value when every variable is a large prime; 0 when that is no number."""
+    values: dict[Var, Expr] = {}
+
+    def look(node: object) -> None:
+        if isinstance(node, Var):
+            values[node] = const(SOME_SIZE, node.dtype)
+
+    pre_order_visit(point, look)
+    value = Analyzer().simplify(substitute_folding(point, values))
+    return value.value if isinstance(value, IntImm) else 0
 
 
 def _count(body: Stmt) -> int:
@@ -351,6 +382,14 @@ class _Fold(Rewriter):
     def visit_For(self, loop: For) -> Stmt:
         loop = self.rebuild(loop)
         return no_op() if is_no_op(loop.body) else loop
+
+    def visit_Allocate(self, node: Allocate) -> Stmt:
+        node = self.rebuild(node)
+        return no_op() if is_no_op(node.body) else node
+
+    def visit_DeclBuffer(self, node: DeclBuffer) -> Stmt:
+        node = self.rebuild(node)
+        return no_op() if is_no_op(node.body) else node
 
     def visit_SeqStmt(self, node: SeqStmt) -> Stmt:
         return flat_seq(node, self.visit)

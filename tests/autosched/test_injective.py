@@ -181,11 +181,11 @@ def test_symbolic_rows_of_three_are_one_run(rows):
 def test_threads_where_there_is_work_for_them():
     assert "one thread: " in planned(added(100), AVX512).explain()
     plan = planned(added(1 << 22), AVX512)
-    assert "16 pieces for threads" in plan.explain() and ForKind.PARALLEL in kinds(plan.mod)
+    assert "64 pieces for threads" in plan.explain() and ForKind.PARALLEL in kinds(plan.mod)
     rows = te.placeholder((4096, 1000), name="A")
     bias = te.placeholder((1000,), name="b")
     plan = planned(function(rows, bias, te.compute((4096, 1000), lambda i, j: rows[i, j] + bias[j], name="C")), AVX512)
-    assert "16 pieces for threads" in plan.explain()
+    assert "64 pieces for threads" in plan.explain()
 
 
 def test_rows_that_start_anywhere_in_a_cache_line():

@@ -39,6 +39,7 @@ RANGES = {
     "LW08": ("analysis", "evaluator"),
     "LW09": ("arith",),
     "LW10": ("autosched",),
+    "LW11": ("topi",),
 }
 
 # The page of a class that only stands for its subclasses says which of them its example raises.

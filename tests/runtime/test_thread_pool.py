@@ -182,6 +182,36 @@ def test_dynamic_pieces_go_to_whoever_is_free():
     assert sorted(others) == list(range(1, 20))
 
 
+def test_threads_begin_with_pieces_of_their_own():
+    """The first piece of each thread is that of its own chunk, however the threads come."""
+    first: dict[int, int] = {}
+    meet = threading.Barrier(3, timeout=20)
+
+    def body(lo: int, _hi: int, _closure: object) -> int:
+        if first.setdefault(threading.get_native_id(), lo) == lo:
+            meet.wait()
+        return 0
+
+    with runtime.threads(3):
+        assert dynamic(body, 0, 31, 1) == 0
+    assert sorted(first.values()) == [0, 11, 21]
+
+
+def test_a_dynamic_loop_reports_the_lowest_error_though_others_came_first():
+    """Whoever meets an error first, the pieces before it are still run."""
+    others = threading.Event()
+
+    def body(lo: int, _hi: int, _closure: object) -> int:
+        if lo == 0:
+            others.wait(20)
+        if lo >= 50:
+            others.set()
+        return lo if lo in (7, 50, 60) else 0
+
+    with runtime.threads(2):
+        assert dynamic(body, 0, 100, 1) == 7
+
+
 def test_a_dynamic_loop_reports_the_lowest_error_and_begins_no_more():
     seen = []
 

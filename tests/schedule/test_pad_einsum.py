@@ -122,6 +122,42 @@ def part(A: T.Buffer(4), S: T.Buffer(6)):
             S[vi] = A[vi]
 
 
+def convolution():
+    X, W = te.placeholder((3, 10), name="X"), te.placeholder((5, 3, 3), name="W")
+    c, d = te.reduce_axis((0, 3), "c"), te.reduce_axis((0, 3), "d")
+    Y = te.compute((5, 8), lambda o, x: te.sum(X[c, x + d] * W[o, c, d], axis=[c, d]), name="Y")
+    return te.create_prim_func([X, W, Y])
+
+
+def test_axes_that_are_not_padded_may_be_part_of_an_index():
+    before = convolution()
+    sch = tir.Schedule(before)
+    sch.pad_einsum("Y", [4, 1, 1, 1])
+    text = sch.mod.script()
+    assert "W_pad = T.alloc_buffer((8, 3, 3))" in text
+    assert "X[v_c, v_x + v_d] * W_pad[v_o, v_c, v_d]" in text  # the image is read as it is
+    check_replay(sch, before)
+    assert_same_numbers(sch.mod["main"], before)
+    again = tir.Schedule(before)
+    refused(again, NotEinsum, r"uses the index v_x \+ v_d, which is no single axis", "pad_einsum", "Y", [1, 3, 1, 1])
+    refused(again, NotEinsum, r"uses the index v_x \+ v_d, which is no single axis", "pad_einsum", "Y", [1, 1, 1, 2])
+
+
+@T.prim_func
+def one_row(A: T.Buffer((1, 6)), S: T.Buffer((1, 6))):
+    for n, i in T.grid(1, 6):
+        with T.block("S"):
+            vn, vi = T.axis.remap("SS", [n, i])
+            S[0, vi] = A[0, vi] + T.float32(1)
+
+
+def test_an_axis_of_one_value_may_be_written_as_zero():
+    sch = tir.Schedule(one_row)
+    sch.pad_einsum("S", [1, 4])
+    assert_same_numbers(sch.mod["main"], one_row)
+    refused(tir.Schedule(one_row), NotEinsum, "at other indices than its data axes", "pad_einsum", "S", [2, 4])
+
+
 def test_what_is_refused():
     sch = tir.Schedule(matmul())
     refused(sch, BadStepArgument, r"padding is \[4, 4\], and block 'C' has 3 axes", "pad_einsum", "C", [4, 4])

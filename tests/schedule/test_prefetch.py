@@ -9,7 +9,7 @@ from loopwright import tir
 from loopwright.ir import assert_structural_equal
 from loopwright.ir.verifier import verify
 from loopwright.schedule import Trace
-from loopwright.schedule.buffers import NoSuchBuffer
+from loopwright.schedule.buffers import NoSuchBuffer, OutsideAllocation
 from loopwright.schedule.errors import BadStepArgument
 from loopwright.script import tir as T
 from tests.schedule.steps import check, matmul, refused
@@ -59,6 +59,99 @@ def test_iterations_of_a_loop_further_out_and_what_is_only_written():
     levels = [step[2] for step in data[0] if step[0] == "Prefetch"]
     assert [len(settings) for settings in levels] == [3, 2]  # the usual 0 is left out, as in traces of before
     check(sch, before)
+
+
+@T.prim_func
+def two_passes(A: T.Buffer((4, 32)), M: T.Buffer((4,)), C: T.Buffer((4, 32))):
+    for i in range(4):
+        for j in range(32):
+            with T.block("M"):
+                vi, vj = T.axis.remap("SR", [i, j])
+                with T.init():
+                    M[vi] = T.float32(0)
+                M[vi] = T.max(M[vi], A[vi, vj])
+        for k in range(32):
+            with T.block("C"):
+                vi, vk = T.axis.remap("SS", [i, k])
+                C[vi, vk] = M[vi] * T.float32(2)
+
+
+def test_a_loop_beside_the_block_asks_for_its_next_row():
+    """The second pass over a row asks for the next row, which the first will read; the first for what is written."""
+    sch = tir.Schedule(two_passes)
+    j, k = sch.get_loops("M")[1], sch.get_loops("C")[1]
+    sch.prefetch("M", k, "A", distance=1, levels=1)
+    sch.prefetch("C", j, "C", distance=0, levels=1)
+
+    @T.prim_func
+    def expected(A: T.Buffer((4, 32)), M: T.Buffer((4,)), C: T.Buffer((4, 32))):
+        for i in range(4):
+            for j in range(32):
+                T.call_intrin("void", "tir.prefetch", T.address_of(C[i, j]), 1, 3, 1)
+                with T.block("M"):
+                    vi, vj = T.axis.remap("SR", [i, j])
+                    with T.init():
+                        M[vi] = T.float32(0)
+                    M[vi] = T.max(M[vi], A[vi, vj])
+            for k in range(32):
+                T.call_intrin("void", "tir.prefetch", T.address_of(A[i + 1, k]), 0, 3, 1)
+                with T.block("C"):
+                    vi, vk = T.axis.remap("SS", [i, k])
+                    C[vi, vk] = M[vi] * T.float32(2)
+
+    check(sch, two_passes, expected)
+
+
+def test_several_cache_lines_are_asked_for():
+    sch = tir.Schedule(two_passes)
+    outer, inner = sch.split(sch.get_loops("C")[1], [None, 32])
+    sch.vectorize(inner)
+    sch.prefetch("C", outer, "C", distance=2, levels=1, lines=2)
+    text = sch.mod["main"].script()
+    assert "T.address_of(C[i + 2, 0]), 1, 3, 1)" in text
+    assert "T.address_of(C[i + 2, 16]), 1, 3, 1)" in text  # 16 numbers are a line
+    again = tir.Schedule(two_passes)
+    data = sch.trace.as_json()
+    Trace.apply_json_to_schedule(data, again)
+    assert_structural_equal(again.mod, sch.mod)
+    assert [step[2] for step in data[0] if step[0] == "Prefetch"] == [["C", 2, 1, 2]]
+    check(sch, two_passes)
+
+
+def test_a_loop_beside_the_block_must_go_along_with_its_own():
+    sch = tir.Schedule(two_passes)
+    k = sch.get_loops("C")[1]
+    outer = sch.split(k, [None, 4])[0]
+    refused(sch, BadStepArgument, r"loop k_0 is not as long as j, which is around 'M'", "prefetch", "M", outer, "A")
+    refused(sch, BadStepArgument, r"lines is 0", "prefetch", "C", outer, "C", lines=0)
+    apart = tir.Schedule(doubled_twice)
+    there = apart.get_loops("D")[0]
+    refused(apart, BadStepArgument, r"neither around block 'C' nor beside it", "prefetch", "C", there, "C")
+
+
+def test_memory_of_one_pass_cannot_be_asked_for_in_another():
+    @T.prim_func
+    def before(A: T.Buffer((4, 8)), C: T.Buffer((4, 8)), D: T.Buffer((4, 8))):
+        B = T.alloc_buffer((4, 8))
+        for i in range(4):
+            for j in range(8):
+                with T.block("B"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    B[vi, vj] = A[vi, vj]
+                with T.block("C"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    C[vi, vj] = B[vi, vj]
+            for k in range(8):
+                with T.block("D"):
+                    vi, vk = T.axis.remap("SS", [i, k])
+                    D[vi, vk] = T.float32(1)
+
+    sch = tir.Schedule(before)
+    sch.sink_alloc("B", "B")
+    k = sch.get_loops("D")[1]
+    refused(
+        sch, OutsideAllocation, r"B is allocated in loop j, so there is none of it at loop k", "prefetch", "C", k, "B"
+    )
 
 
 def test_addresses_past_the_end_do_no_harm_and_later_steps_are_still_proved():

@@ -281,3 +281,22 @@ def test_a_buffer_that_is_only_declared_has_no_window():
     sch = tir.Schedule(declared_only)
     loops = sch.get_loops("C")
     refused(sch, NotSupported, "declares I, but neither reads nor writes it", "stage", "C", loops[0], "I")
+
+
+@T.prim_func
+def lines_of_seven(A: T.Buffer(28), B: T.Buffer(28)):
+    for y, p in T.grid(4, 7):
+        with T.block("B"):
+            v = T.axis.spatial(28, y * 7 + p)
+            B[v] = A[v] * T.float32(2)
+
+
+def test_a_window_where_loops_leave_a_gap():
+    """Two whole pieces of three, then a step of seven: y and p are digits of v all the same."""
+    sch = tir.Schedule(lines_of_seven)
+    y, p = sch.get_loops("B")
+    pieces, _ = sch.split(p, [None, 3], tail="peel")[:2]
+    sch.stage("B", pieces, "A", "local")
+    assert "A_stage[v - v // 7 * 7 - v % 7 // 3 * 3]" in sch.mod.script()
+    check_replay(sch, lines_of_seven)
+    assert_same_numbers(sch.mod["main"], lines_of_seven)

@@ -92,3 +92,28 @@ def test_what_is_refused():
     parallel = tir.Schedule(copy)
     parallel.parallel(parallel.get_loops("B")[0])
     refused(parallel, NotSupported, "is parallel", "transform_block_layout", "B", lambda i, j: (j, i))
+
+
+@T.prim_func
+def folded(A: T.Buffer((4, 6)), B: T.Buffer(24)):
+    for i, j in T.grid(4, 6):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi * 6 + vj] = A[vi, vj] * T.float32(2)
+
+
+def test_indices_are_written_as_simply_as_they_are():
+    sch = tir.Schedule(folded)
+    sch.transform_block_layout("B", lambda i, j: (i * 6 + j,))
+
+    @T.prim_func
+    def expected(A: T.Buffer((4, 6)), B: T.Buffer(24)):
+        for ax0 in range(24):
+            with T.block("B"):
+                v0 = T.axis.spatial(24, ax0)
+                T.reads(A[v0 // 6, v0 % 6])
+                T.writes(B[v0])
+                B[v0] = A[v0 // 6, v0 % 6] * T.float32(2)
+
+    check(sch, folded, expected)
+

@@ -10,7 +10,11 @@ from collections.abc import Sequence
 
 from benchmarks.bench.case import Case
 
-FAMILIES = "sgemm dgemm chain elementwise transpose reductions math softmax normalization scans".split()
+KERNELS = "sgemm dgemm chain elementwise transpose reductions math softmax normalization scans".split()
+NETWORKS = "resnet50 vgg19 mobilenetv2 resnet3d".split()
+LOW_PRECISION = "low_precision resnet50_int8".split()
+FAMILIES = [*KERNELS, *NETWORKS, *LOW_PRECISION]
+GROUPS = {"kernels": KERNELS, "networks": NETWORKS, "low": LOW_PRECISION}  # names for several families
 
 
 def cases_of(family: str) -> Sequence[Case]:

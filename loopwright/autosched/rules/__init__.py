@@ -6,14 +6,24 @@ from typing import Final
 
 from loopwright.autosched.rule import Rule
 from loopwright.autosched.rules.contraction import Contraction
+from loopwright.autosched.rules.convolution import Convolution
+from loopwright.autosched.rules.depthwise import Depthwise
 from loopwright.autosched.rules.injective import Injective
+from loopwright.autosched.rules.low_precision import LowPrecision
 from loopwright.autosched.rules.plain import Plain
+from loopwright.autosched.rules.pooling import Pooling
 from loopwright.autosched.rules.reduction import Reduction
 from loopwright.autosched.rules.row_group import RowGroup
 from loopwright.autosched.rules.scan import Scan
 from loopwright.autosched.rules.transpose import Transpose
+from loopwright.autosched.rules.winograd import Winograd
 
 RULES: Final[list[Rule]] = [
+    Winograd(),  # before all that compute convolutions directly: it takes only what it should make faster
+    Depthwise(),  # before those for products: without a sum over channels there is nothing to pack
+    Pooling(),
+    LowPrecision(),  # before the others for products: bytes and halves have instructions of their own
+    Convolution(),  # before products: a window is one, of which no line is a matrix
     Contraction(),  # first: a product is a reduction too, but one that is worth packing
     RowGroup(),  # before those for single blocks: what blocks pass to each other stays near the core
     Reduction(),

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from math import lcm
 from typing import Final
 
+from loopwright.autosched.ahead import ask_along
 from loopwright.autosched.chunks import share_out
 from loopwright.autosched.decision import Decision
 from loopwright.autosched.facts import BlockFacts
@@ -25,6 +26,7 @@ from loopwright.autosched.nest_cost import NestCost, common_lanes, nest_cost
 from loopwright.autosched.own_uses import OwnUses, own_uses
 from loopwright.autosched.program import Entry, Program
 from loopwright.autosched.strides import Streams
+from loopwright.ir import Buffer
 from loopwright.ir.annotations import VECTOR_LANES
 from loopwright.schedule import LoopRV, Schedule
 
@@ -54,7 +56,7 @@ class Injective:
             return
         streams = Streams(facts)
         lanes = common_lanes(facts, machine)
-        work = nest_cost(facts, streams, machine, lanes)
+        work = nest_cost([facts], machine)
         work.note(decision)
         loops = list(sch.get_loops(sch.get_block(facts.name)))
         order = _order(facts, streams)
@@ -72,7 +74,20 @@ class Injective:
                 lanes = half
                 decision.chose("half a cache line at a time", "rows start anywhere in one: whole lines would meet two")
         rounds, each = _vectorized(sch, row, runs[-1], facts, streams, work, machine, lanes, decision)
+        if rounds and each > 1:
+            ask_along(sch, facts.name, rounds[-1], _walked_once(facts, streams), each, work, machine, decision)
         share_out(sch, [*outer, *rounds], each, work, machine, decision)
+
+
+def _walked_once(facts: BlockFacts, streams: Streams) -> list[Buffer]:
+    """What is walked over cell by cell, each cell once."""
+    moving = [position for position, axis in enumerate(facts.axes) if axis.extent != 1]
+    return [
+        stream.buffer
+        for stream in streams.all
+        if any(stream.step(position) == 1 for position in moving)
+        and all(stream.step(position) not in (None, 0) for position in moving)
+    ]
 
 
 @dataclass

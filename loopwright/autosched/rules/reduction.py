@@ -10,16 +10,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from loopwright.autosched.ahead import ask_along
+from loopwright.autosched.chunks import run_in_pieces
 from loopwright.autosched.columns import CHUNKS, ColumnPlan, column_nest
 from loopwright.autosched.contiguous import size_of, vector_axis
 from loopwright.autosched.decision import Decision
 from loopwright.autosched.facts import BlockFacts
 from loopwright.autosched.lanes import may_regroup, vectors_under_way
 from loopwright.autosched.machine import Machine, rounded_up
+from loopwright.autosched.nest_cost import NestCost, nest_cost
 from loopwright.autosched.program import Entry, Program
 from loopwright.autosched.row_nest import join_row, lane_part, results_first, row_nest
-from loopwright.autosched.work import Work, work_of
 from loopwright.schedule import Schedule
+
+BYTES_OF_A_CHUNK = 256 << 10  # where there are more chunks than all cores need
 
 
 class Reduction:
@@ -38,8 +42,8 @@ class Reduction:
     ) -> None:
         facts = taken[0].facts
         assert facts is not None
-        work = work_of([facts], machine)
-        decision.roofline = work.roofline(0.95)
+        work = nest_cost([facts], machine)
+        work.note(decision)
         best = vector_axis(facts)
         if best is not None and not best.is_reduce:
             plan = ColumnPlan.of(facts, best, work, machine, may_regroup(taken[0].realize))
@@ -52,7 +56,7 @@ class Reduction:
             _along_memory(sch, facts, work, machine, decision)
 
 
-def _along_memory(sch: Schedule, facts: BlockFacts, work: Work, machine: Machine, decision: Decision) -> None:
+def _along_memory(sch: Schedule, facts: BlockFacts, work: NestCost, machine: Machine, decision: Decision) -> None:
     threads = machine.threads_for(work.cycles)
     vectors = max(1, vectors_under_way(machine) // len(facts.stores))
     lanes = machine.lanes(facts.dtype)
@@ -61,7 +65,7 @@ def _along_memory(sch: Schedule, facts: BlockFacts, work: Work, machine: Machine
     rows, count = len(facts.spatial), size_of(facts.spatial)
     extents = join_row(sch, facts, block, rows)
     last = extents[-1]
-    chunk = rounded_up(-(-last // CHUNKS), lanes * vectors) if last is not None else 0
+    chunk = rounded_up(-(-last // _chunks(work)), lanes * vectors) if last is not None else 0
     pieces = work.pieces(machine)
     is_divided = count < 2 * pieces and pieces > 1 and last is not None and chunk < last
     if is_divided:
@@ -81,12 +85,23 @@ def _along_memory(sch: Schedule, facts: BlockFacts, work: Work, machine: Machine
             f"{part.width} partial results, {-(-part.width // lanes)} vectors of up to {lanes}",
             "so many operations are under way before the first one ends" if part.width > lanes else "the row is short",
         )
+    if part.width:
+        loop = sch.get_loops(part.walker)[-2]
+        walked = [access.buffer for access in facts.reads if access.stride(facts.axes[-1].var) == 1]
+        ask_along(sch, part.walker, loop, walked, part.width, work, machine, decision)
     if row is not None and threads > 1 and (is_divided or count > 1):
-        sch.parallel(row)
+        run_in_pieces(sch, row)
         decision.chose("chunks in parallel" if is_divided else "rows in parallel", f"the work is worth {threads} cores")
 
 
-def _in_order(sch: Schedule, facts: BlockFacts, work: Work, machine: Machine, decision: Decision, reason: str) -> None:
+def _chunks(work: NestCost) -> int:
+    """How many chunks are reduced in parallel: more of a large array, so that a core that is late holds up less."""
+    return min(4 * CHUNKS, max(CHUNKS, work.bytes // BYTES_OF_A_CHUNK))
+
+
+def _in_order(
+    sch: Schedule, facts: BlockFacts, work: NestCost, machine: Machine, decision: Decision, reason: str
+) -> None:
     """Each result by one core, its members one after the other."""
     block = sch.get_block(facts.name)
     facts = results_first(sch, facts, block)
@@ -94,5 +109,5 @@ def _in_order(sch: Schedule, facts: BlockFacts, work: Work, machine: Machine, de
     decision.chose("one member after the other", reason)
     loops = sch.get_loops(block)[: len(facts.spatial)]
     if threads > 1 and size_of(facts.spatial) >= threads:
-        sch.parallel(sch.fuse(*loops) if len(loops) > 1 else loops[0])
+        run_in_pieces(sch, sch.fuse(*loops) if len(loops) > 1 else loops[0])
         decision.chose("results in parallel", f"the work is worth {threads} cores")

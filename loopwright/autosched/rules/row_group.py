@@ -9,15 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from loopwright.autosched.ahead import ask_ahead
+from loopwright.autosched.chunks import run_in_pieces
 from loopwright.autosched.contiguous import size_of, vector_axis
 from loopwright.autosched.decision import Decision
 from loopwright.autosched.errors import NotWorthIt
 from loopwright.autosched.facts import BlockFacts
 from loopwright.autosched.lanes import may_regroup, vectors_under_way
 from loopwright.autosched.machine import Machine
+from loopwright.autosched.nest_cost import nest_cost
 from loopwright.autosched.program import Entry, Program
 from loopwright.autosched.row_nest import along_row, row_nest, row_part
-from loopwright.autosched.work import work_of
 from loopwright.ir import Buffer, structural_equal
 from loopwright.schedule import Schedule
 
@@ -51,7 +53,7 @@ class RowGroup:
         rows = _rows(taken)
         axes = blocks[0].axes[:rows]
         kept = _inner_buffers(taken, program)
-        work = work_of(blocks, machine, kept)
+        work = nest_cost(blocks, machine, kept)
         threads = machine.threads_for(work.cycles)
         count = size_of(axes)
         pieces = work.pieces(machine)
@@ -67,12 +69,13 @@ class RowGroup:
             decision.chose(
                 f"{', '.join([buffer.name for buffer in kept])} shrunk to a row", "it stays in the nearest cache"
             )
+        ask_ahead(sch, parts, rows, kept, machine, decision)
         lanes = machine.lanes(blocks[0].dtype)
         decision.chose(f"up to {vectors} vectors of {lanes} at a time", "so many operations are under way at once")
         if threads > 1 and count > 1:
-            sch.parallel(row)
+            run_in_pieces(sch, row)
             decision.chose(f"{names} in parallel", f"{count} rows are worth {threads} cores")
-        decision.roofline = work.roofline(0.8)
+        work.note(decision, 0.8)
 
 
 def _facts(entry: Entry) -> BlockFacts:

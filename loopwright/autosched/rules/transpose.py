@@ -91,7 +91,7 @@ class Transpose:
         lanes = common_lanes(facts, machine)
         size = _tile(facts, turn, streams, machine, lanes)
         along, across = facts.axes[turn.along], facts.axes[turn.across]
-        cost = nest_cost(facts, streams, machine, lanes)
+        cost = nest_cost([facts], machine)
         cost.note(decision, 0.5)
         decision.chose(
             f"tiles of {size} × {size} in registers",

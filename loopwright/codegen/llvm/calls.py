@@ -235,7 +235,7 @@ def _call_extern(emitter: FunctionEmitter, call: ir.Call) -> str:
     if is_intrinsic and arguments and isinstance(arguments[0], ir.IntImm) and arguments[0].dtype == "uint32":
         arguments = arguments[1:]  # how many arguments choose the overload, as scripts write it; types say it here
     types = [_c_type(arg.dtype, is_intrinsic) for arg in arguments]
-    given = [f"{text} {emitter.value(arg)}" for text, arg in zip(types, arguments, strict=True)]
+    given = [f"{text} {_argument(emitter, arg, text)}" for text, arg in zip(types, arguments, strict=True)]
     result = register_type(call.dtype)
     name = quoted(symbol.value)
     emitter.module.declare(symbol.value, f"{result} @{name}({', '.join(types)})")
@@ -249,9 +249,16 @@ def _call_extern(emitter: FunctionEmitter, call: ir.Call) -> str:
 def _c_type(dtype: DataType, is_intrinsic: bool) -> str:
     """The type of an argument. C functions may rely on their caller to extend narrow integers; intrinsics do not."""
     text = register_type(dtype)
+    if is_intrinsic and dtype.kind == "bfloat":
+        return text.replace("i16", "bfloat")  # it travels as bits; the instructions on it have its own type
     if is_intrinsic or dtype.lanes > 1 or dtype.bits >= 32 or not (dtype.is_int or dtype.is_bool):
         return text
     return f"{text} {'zeroext' if dtype.is_unsigned else 'signext'}"
+
+
+def _argument(emitter: FunctionEmitter, argument: ir.Expr, text: str) -> str:
+    value = emitter.value(argument)
+    return emitter.b.value(f"bitcast {register_type(argument.dtype)} {value} to {text}") if "bfloat" in text else value
 
 
 @_rule("call_packed", "call_cpacked", "tvm_call_packed", "tvm_call_cpacked")

@@ -21,7 +21,7 @@ from loopwright.codegen.llvm.packed_calls import emit_packed_call, is_packed_cal
 from loopwright.codegen.llvm.parallel import emit_parallel
 from loopwright.codegen.llvm.raising import emit_raise
 from loopwright.codegen.llvm.types import memory_type, register_type, storage_type
-from loopwright.codegen.llvm.unrolling import is_worth_unrolling
+from loopwright.codegen.llvm.unrolling import holds_tile, is_worth_unrolling
 from loopwright.runtime.dtype import INT64, DataType
 
 # Larger allocations come from the workspace: threads have small stacks, and a stack overflow kills the process.
@@ -66,29 +66,45 @@ class FunctionEmitter(ExpressionEmitter):
         metadata = None
         if loop.kind is ir.ForKind.UNROLLED and is_worth_unrolling(loop):
             metadata = self.module.loop_metadata("llvm.loop.unroll.full")
-        self.counted_loop(loop.loop_var, low, high, lambda: self.run(loop.body), metadata)
+        elif holds_tile(loop):
+            metadata = self.module.loop_metadata("llvm.loop.unroll.disable")
+        is_entered = isinstance(loop.extent, ir.IntImm) and loop.extent.value > 0
+        self.counted_loop(loop.loop_var, low, high, lambda: self.run(loop.body), metadata, is_entered)
 
     def counted_loop(
-        self, var: ir.Var, low: str, high: str, body: Callable[[], None], metadata: str | None = None
+        self,
+        var: ir.Var,
+        low: str,
+        high: str,
+        body: Callable[[], None],
+        metadata: str | None = None,
+        is_entered: bool = False,
     ) -> None:
-        """for var in [low, high): body()"""
+        """for var in [low, high): body()
+
+        A loop that `is_entered`, whatever happens, asks after its body whether there is more: the form that LLVM would
+        bring it to.
+        """
         text = register_type(var.dtype)
-        head, inside, after = self.b.label("loop"), self.b.label("body"), self.b.label("after")
-        latch, before = self.b.label("next"), self.b.block
+        head, after, latch, before = self.b.label("loop"), self.b.label("after"), self.b.label("next"), self.b.block
         counter, following = f"%{head}.i", f"%{head}.next"
         self.b.jump(head)
         self.b.start(head)
         self.b.do(f"{counter} = phi {text} [ {low}, %{before} ], [ {following}, %{latch} ]")
-        more = self.b.value(f"icmp slt {text} {counter}, {high}")
-        self.b.branch(more, inside, after)
-        self.b.start(inside)
+        if not is_entered:
+            inside = self.b.label("body")
+            self.b.branch(self.b.value(f"icmp slt {text} {counter}, {high}"), inside, after)
+            self.b.start(inside)
         self.values[var] = counter
         body()
         if self.b.open:
             self.b.jump(latch)
         self.b.start(latch)
         self.b.do(f"{following} = add nsw {text} {counter}, 1")
-        self.b.jump(head, loop=metadata)
+        if is_entered:
+            self.b.branch(self.b.value(f"icmp eq {text} {following}, {high}"), after, head, loop=metadata)
+        else:
+            self.b.jump(head, loop=metadata)
         self.b.start(after)
 
     def visit_While(self, loop: ir.While) -> None:
@@ -156,6 +172,11 @@ class FunctionEmitter(ExpressionEmitter):
             self.b.do(f"call void @lw_workspace_free(ptr {pointer})")
         self.b.ret(f"i32 {status}")
 
+    def visit_BufferStore(self, store: ir.BufferStore) -> None:
+        if store.value.dtype.lanes == 1 and isinstance(store.value, (ir.BufferLoad, ir.IntImm, ir.FloatImm)):
+            self.b.moves_cells = True
+        super().visit_BufferStore(store)
+
     def visit_Allocate(self, statement: ir.Allocate) -> None:
         var, bytes_each, count = statement.buffer_var, statement.dtype.nbytes * statement.dtype.lanes, 1
         for extent in statement.extents:
@@ -165,6 +186,7 @@ class FunctionEmitter(ExpressionEmitter):
         known_bytes = count * bytes_each
         if 0 <= known_bytes <= min(STACK_LIMIT_BYTES, STACK_TOTAL_BYTES - self._stack_bytes):
             self._stack_bytes += known_bytes
+            self.b.keeps_tiles = True
             self.values[var] = self.b.alloca(storage_type(statement.dtype), max(count, 1), ALIGNMENT)
             self.run(statement.body)
             return

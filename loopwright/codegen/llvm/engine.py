@@ -35,6 +35,7 @@ from loopwright.target.architectures import architecture_of
 
 if TYPE_CHECKING:
     from llvmlite.binding import LLJIT, ModuleRef, ResourceTracker, TargetMachine
+    from llvmlite.binding.newpassmanagers import NewPassManager
 
 
 class MissingSymbols(LoopwrightError):
@@ -313,7 +314,6 @@ def _parsed(text: str, cpu: CpuDescription) -> Iterator[ModuleRef]:
 
 def _optimize(module: ModuleRef, cpu: CpuDescription, opt_level: int, laid_out: bool) -> None:
     import llvmlite.binding as llvm
-    from llvmlite.binding.newpassmanagers import NewPassManager
 
     with llvm.create_pipeline_tuning_options(speed_level=opt_level) as options:
         options.loop_vectorization = opt_level >= 2
@@ -324,6 +324,11 @@ def _optimize(module: ModuleRef, cpu: CpuDescription, opt_level: int, laid_out: 
         options.loop_unrolling = opt_level >= 1
         with llvm.create_pass_builder(_target_machine(cpu, opt_level), options) as builder:
             if laid_out:
+                # Conversions from and to 16 bits are bodies of ours: a loop is not written out while it calls one.
+                inlining = llvm.create_new_module_pass_manager()
+                inlining.add_always_inliner_pass()
+                inlining.run(module, builder)
+                _close(inlining)
                 passes = builder.getFunctionPassManager()
                 for function in module.functions:
                     if not function.is_declaration:
@@ -331,9 +336,15 @@ def _optimize(module: ModuleRef, cpu: CpuDescription, opt_level: int, laid_out: 
             else:
                 passes = builder.getModulePassManager()
                 passes.run(module, builder)
-            # In llvmlite 0.50 `close` finds the base class's empty `_dispose` first, and leaks 75 kB a module.
-            NewPassManager._dispose(passes)
-            passes.detach()
+            _close(passes)
+
+
+def _close(passes: NewPassManager) -> None:
+    # In llvmlite 0.50 `close` finds the base class's empty `_dispose` first, and leaks 75 kB a module.
+    from llvmlite.binding.newpassmanagers import NewPassManager
+
+    NewPassManager._dispose(passes)
+    passes.detach()
 
 
 _LLVM_PLACE: Final = re.compile(r"<string>:(\d+):(\d+): error: (.*)")

@@ -16,6 +16,7 @@ from loopwright.codegen.llvm.expression_facts import FromMemory, Speculatable
 from loopwright.codegen.llvm.function_builder import FunctionBuilder
 from loopwright.codegen.llvm.lane_of import lane_of
 from loopwright.codegen.llvm.module_text import ModuleText
+from loopwright.codegen.llvm.repeated_lanes import Repeated, repeated_lanes
 from loopwright.codegen.llvm.types import (
     float_literal,
     int_literal,
@@ -327,6 +328,9 @@ class ExpressionEmitter(Visitor):
         if isinstance(index, ir.Ramp) and isinstance(index.stride, ir.IntImm) and load.buffer.dtype.lanes == 1:
             if index.stride.value in _NEAR and index.lanes >= _LEAST_SHUFFLED:
                 return self._load_near(load.buffer, index, index.stride.value)
+        repeated = repeated_lanes(index) if load.buffer.dtype.lanes == 1 else None
+        if repeated is not None:
+            return self._load_repeated(load.buffer, repeated)
         lanes, dtype = [], load.buffer.dtype
         for where in self._index_lanes(index):
             one = self._load(self.address(load.buffer, where), dtype, dtype)
@@ -359,6 +363,14 @@ class ExpressionEmitter(Visitor):
                 f"shufflevector {text} {result}, {text} {part}, <{count} x i32> <{', '.join(mask)}>"
             )
         return result
+
+    def _load_repeated(self, buffer: ir.Buffer, repeated: Repeated) -> str:
+        """Each element several times: they are loaded once, and spread."""
+        few = buffer.dtype.with_lanes(repeated.elements)
+        part = self._load(self.address(buffer, self.index(repeated.base)), few, buffer.dtype)
+        mask = ", ".join([f"i32 {lane // repeated.times}" for lane in range(repeated.lanes)])
+        text = register_type(few)
+        return self.b.value(f"shufflevector {text} {part}, {text} poison, <{repeated.lanes} x i32> <{mask}>")
 
     def _only_index(self, buffer: ir.Buffer, indices: tuple[ir.Expr, ...]) -> ir.Expr:
         if len(indices) != 1:

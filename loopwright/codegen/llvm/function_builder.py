@@ -20,6 +20,8 @@ class FunctionBuilder:
         self.entry: list[str] = []  # allocas: they belong to the first block, so that a loop does not grow the stack
         self.block = "entry"
         self.open = True
+        self.keeps_tiles = False  # on the stack; see `text`
+        self.moves_cells = False  # one at a time
         self._values = 0
         self._labels = 0
 
@@ -61,8 +63,8 @@ class FunctionBuilder:
         self.do(f"br label %{label}" + (f", !llvm.loop {loop}" if loop else ""))
         self.open = False
 
-    def branch(self, condition: str, then: str, otherwise: str) -> None:
-        self.do(f"br i1 {condition}, label %{then}, label %{otherwise}")
+    def branch(self, condition: str, then: str, otherwise: str, loop: str | None = None) -> None:
+        self.do(f"br i1 {condition}, label %{then}, label %{otherwise}" + (f", !llvm.loop {loop}" if loop else ""))
         self.open = False
 
     def ret(self, text: str) -> None:
@@ -74,6 +76,13 @@ class FunctionBuilder:
         self.open = False
 
     def text(self) -> str:
-        """The whole definition."""
+        """The whole definition.
+
+        A tile on the stack is to become registers. LLVM sees loops that clear and copy it first, makes them calls of
+        memset and memcpy, and has to undo that when they are written out: an eighth of its time. Only cells that are
+        moved one at a time gain by such calls.
+        """
         body = "\n".join(["entry:", *self.entry, *self.lines])
-        return f"define {self.signature} {self.attributes}{{\n{body}\n}}"
+        is_settled = self.keeps_tiles and not self.moves_cells
+        attributes = self.attributes + '"no-builtins" ' if is_settled else self.attributes
+        return f"define {self.signature} {attributes}{{\n{body}\n}}"

@@ -27,7 +27,7 @@ def emit_raise(module: ModuleText, builder: FunctionBuilder, kind: str, message:
 
 
 def _definition(module: ModuleText) -> str:
-    b = FunctionBuilder(module, f"internal void @{_RAISE}(ptr %kind, ptr %message)", "nounwind noinline cold ")
+    b = FunctionBuilder(module, f"internal void @{_RAISE}(ptr %kind, ptr %message)", "nounwind noinline optnone cold ")
     for name in _WAYS:
         module.declare(name, f"extern_weak void @{name}(ptr, ptr)")
         there, next_way = b.label("there"), b.label("next")

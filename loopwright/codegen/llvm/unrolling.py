@@ -2,7 +2,11 @@
 
 Asked for a full unroll, LLVM obeys at any size: 80,000 instructions in one block take minutes. Asked for one that it
 cannot do, because the number of iterations is not a constant, it prints a warning. So it is asked only where it can
-and should; other loops it unrolls as it sees fit.
+and should.
+
+A loop around tiles that are written out is as long as its schedule wants it: LLVM is told to leave it alone. Three steps
+of a window, unrolled, read the same numbers, which it would keep in registers that hold sums. Other loops it unrolls as
+it sees fit.
 """
 
 from __future__ import annotations
@@ -20,6 +24,19 @@ _NODES_OF_MATH: Final = 40  # a body of `codegen/math`, inlined
 def is_worth_unrolling(loop: ir.For) -> bool:
     """Whether the iterations are known in number, and few enough to be written out one after the other."""
     return isinstance(loop.extent, ir.IntImm) and _Count().visit(loop.body) * loop.extent.value <= _MOST_NODES
+
+
+def holds_tile(loop: ir.For) -> bool:
+    """Whether a loop that runs its iterations one after the other is around one that is written out."""
+    if loop.kind is not ir.ForKind.SERIAL:
+        return False
+    pending: list[ir.Stmt] = [loop.body]
+    while pending:
+        statement = pending.pop()
+        if isinstance(statement, ir.For) and statement.kind is ir.ForKind.UNROLLED and is_worth_unrolling(statement):
+            return True
+        pending += [child for child in statement.children() if isinstance(child, ir.Stmt)]
+    return False
 
 
 class _Count(Visitor):

@@ -69,6 +69,7 @@ PRIMITIVES: Final[dict[str, Primitive]] = {
         _row("Merge", "loops"),
         _row("Fission", "loop", "index"),
         _row("AddUnitLoop", "block_or_loop"),
+        _row("Specialize", "loops", "condition", gives_list=True),
         _row("Parallel", "loop"),
         _row("Vectorize", "loop"),
         _row("Unroll", "loop"),
@@ -81,6 +82,7 @@ PRIMITIVES: Final[dict[str, Primitive]] = {
         _row("ReverseComputeInline", "block"),
         _row("DecomposeReduction", "block loop"),
         _row("RFactor", "loop", "factor_axis", name="rfactor"),
+        _row("Winograd", "block", "tile", gives_list=True),
         _row("Blockize", "target", "preserve_unit_iters"),
         _row("Tensorize", "block_or_loop", "tensor_intrin preserve_unit_iters"),
         # memory
@@ -92,7 +94,7 @@ PRIMITIVES: Final[dict[str, Primitive]] = {
         _row("StorageAlign", "block", "buffer_index axis factor offset"),
         _row("LiftAlloc", "block", "buffer levels"),
         _row("SinkAlloc", "block", "buffer"),
-        _row("Prefetch", "block loop", "buffer distance levels"),
+        _row("Prefetch", "block loop", "buffer distance levels lines"),
         # copies by axes, at a loop, of indices; circular and shared buffers
         _row("ReIndex", "block", "buffer", name="reindex"),
         _row("ReindexCacheRead", "block", "read_buffer_index storage_scope index_map"),
@@ -110,6 +112,7 @@ PRIMITIVES: Final[dict[str, Primitive]] = {
         # padding and guards
         _row("DecomposePadding", "block loop"),
         _row("PadEinsum", "block", "padding"),
+        _row("ExpandProduct", "block", "types"),
         _row("AddGuard", "block", "condition"),
         _row("RemoveGuard", "block", "index", file="add_guard"),
         # storage

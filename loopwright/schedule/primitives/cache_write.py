@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from loopwright.ir import AllocateConst, BlockRealize, Buffer, DeclBuffer, SeqStmt, substitute
+from loopwright.ir import AllocateConst, BlockRealize, Buffer, DeclBuffer, IfThenElse, SeqStmt, substitute
 from loopwright.schedule.buffers import (
     BufferName,
     check_plain_use,
@@ -78,7 +78,7 @@ def cache_write(
     path = view.block_path(block_key(block.block))
     scope = view.scope_of(path)
     siblings = [item for item in view.blocks_below(scope.block.body) if item is not block]
-    others = [item for item in siblings if touches(item.block.writes, buffer)]
+    others = [item for item in siblings if touches(item.block.writes, buffer) and not _runs_instead(view, block, item)]
     if others:
         raise SeveralWriters(block, buffer, others)
     listed = [item for item in consumer_blocks or () if item is not block]
@@ -121,6 +121,12 @@ def place_after(view: View, scope: BlockRealize, path: Path, readers: Sequence[P
         shared = common_path([path, *readers])
         if len(shared) >= len(around) and isinstance(shared[-1], SeqStmt):
             return (*shared, child_on(path, shared))
-    while isinstance(path[len(around)], (SeqStmt, AllocateConst, DeclBuffer)):
+    while isinstance(path[len(around)], (SeqStmt, AllocateConst, DeclBuffer, IfThenElse)):
         around = (*around, path[len(around)])
     return (*around, path[len(around)])
+
+
+def _runs_instead(view: View, block: BlockRealize, other: BlockRealize) -> bool:
+    """Whether one of the two blocks runs if a condition holds, and the other one if it does not."""
+    paths = [view.block_path(block_key(item.block)) for item in (block, other)]
+    return isinstance(common_path(paths)[-1], IfThenElse)

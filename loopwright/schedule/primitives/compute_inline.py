@@ -26,15 +26,18 @@ from loopwright.ir import (
     Call,
     Expr,
     For,
+    IfThenElse,
     Range,
     Rewriter,
     Stmt,
     Var,
     deep,
+    logical_and,
     logical_not,
     pre_order_visit,
     substitute,
 )
+from loopwright.schedule.bindings import TRUE
 from loopwright.schedule.errors import ScheduleError
 from loopwright.schedule.executed import Executed, executed
 from loopwright.schedule.handles import block_key
@@ -198,6 +201,7 @@ class _Inline(Rewriter):
         self.added = list({load.buffer: None for load in loads_in_order(store.value)})
         self.made = Attribution()
         self.loads: dict[tuple[BlockKey, int], Origin] = {}
+        self.conditions: list[Expr] = []  # under which the statement at hand runs
 
     @deep
     def run(self, body: Stmt) -> Stmt:
@@ -217,6 +221,18 @@ class _Inline(Rewriter):
         if inner.reads and any(region.buffer is self.buffer for region in inner.reads):
             inner = with_fresh_regions(inner, self.buffer, self.added)
         return inner
+
+    def visit_IfThenElse(self, choice: IfThenElse) -> Stmt:
+        then_case = self._under(choice.condition, choice.then_case)
+        other = choice.else_case
+        else_case = None if other is None else self._under(logical_not(choice.condition), other)
+        return choice.with_(then_case=then_case, else_case=else_case)
+
+    def _under(self, condition: Expr, statement: Stmt) -> Stmt:
+        self.conditions.append(condition)
+        result: Stmt = self.visit(statement)
+        self.conditions.pop()
+        return result
 
     def visit_Expr(self, expr: Expr) -> Expr:
         return expr
@@ -250,7 +266,8 @@ class _Consumer(Retold):
         needed = [substitute(condition, values) for condition in runs.conditions]
         for axis, span in runs.domain.items():
             needed += [span.low <= values[axis], values[axis] <= span.high]
-        return all(self.facts.can_prove(condition) for condition in needed)
+        with self.facts.constraint_scope(logical_and(TRUE, *self.inline.conditions)):
+            return all(self.facts.can_prove(condition) for condition in needed)
 
     def visit_For(self, loop: For) -> Stmt:
         self.facts.bind(loop.loop_var, Range.from_min_extent(loop.min, loop.extent))

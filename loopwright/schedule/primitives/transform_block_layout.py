@@ -136,8 +136,8 @@ class _PlainIndices(Rewriter):
     def __init__(self, axes: Sequence[IterVar]) -> None:
         self.facts = Analyzer()
         for axis in axes:
-            if axis.dom is not None and not (isinstance(axis.dom.extent, IntImm) and axis.dom.extent.value == 1):
-                self.facts.bind(axis.var, axis.dom)  # an axis of a single value stays an index: it says which one it is
+            if axis.dom is not None:
+                self.facts.bind(axis.var, axis.dom)
 
     def block(self, block: Block) -> Block:
         init = None if block.init is None else self.visit(block.init)
@@ -208,8 +208,6 @@ def _inverse(
     single = {var: const(0) for var, size in zip(mapping.inputs, sizes, strict=True) if size == 1}
     back = {axis: top - axis for axis, top in turned.items()}
     inverse = {var: substitute(value, back) for var, value in {**single, **inverse}.items()}
-    # An axis that stays is itself, also one of a single value: not 0.
-    inverse |= {var: axis for axis, var in zip(axes, mapping.results, strict=True) if isinstance(var, Var)}
     if not all(var in inverse for var in mapping.inputs):
         raise NotOneToOne(realize, mapping, "has no inverse that can be written down")
     return inverse

@@ -56,8 +56,9 @@ from loopwright.schedule.buffers import (
 )
 from loopwright.schedule.errors import BadStepArgument, NotSupported, ScheduleError
 from loopwright.schedule.fills import axes_of, cell_nest, fill_nest, first_in_home
-from loopwright.schedule.index_map import IndexMap, is_constant
+from loopwright.schedule.index_map import IndexMap
 from loopwright.schedule.moved_accesses import MovedAccesses
+from loopwright.schedule.open_sizes import OpenSizes, open_sizes
 from loopwright.schedule.primitives.reindex import side_of
 from loopwright.schedule.step import Proof, Step
 from loopwright.schedule.view import View
@@ -119,10 +120,15 @@ def transform_layout(
     if not is_argument:
         home_of("transform_layout", view, old, block)
     check_plain_use("transform_layout", view.function.body, old)
-    if not is_constant(old.shape) or old.strides:
-        raise NotSupported("transform_layout", f"{old.name} has a symbolic shape, or strides of its own", block)
-    shape = mapping.shape("transform_layout", old.shape)
-    leaves_room = _cells(shape) > _cells(old.shape)
+    if old.strides:
+        raise NotSupported("transform_layout", f"{old.name} has strides of its own", block)
+    parts = open_sizes(mapping, old.shape)
+    if parts is None:
+        problem = f"{old.name} has sizes that are known only when the program runs, and {mapping.text} does more with "
+        problem += "such a size than to pass it or to cut it into whole blocks"
+        raise NotSupported("transform_layout", problem, block)
+    shape = parts.shape("transform_layout")
+    leaves_room = _cells([shape[place] for place in parts.places]) > _cells(parts.other_sizes)
     if leaves_room and pad_value is None:
         raise LayoutLeavesRoom(old, shape, block)
     new = fresh_buffer(old.name, shape, old, old.scope())
@@ -130,7 +136,7 @@ def transform_layout(
         new = new.with_(axis_separators=mapping.separators)
     axes = axes_of(new)
     padding = _padding(old, axes, pad_value, block) if leaves_room else None
-    inverse = _inverse(mapping, new, axes)
+    inverse = _inverse(parts, shape, axes)
     if is_argument and inverse is None:
         problem = (
             f"the map {mapping.text} has no inverse, so the caller's elements would not all have a cell of their own"
@@ -233,24 +239,28 @@ def _padded(
     return first_in_home("transform_layout", view, buffer, nest, at)
 
 
-def _inverse(mapping: IndexMap, buffer: Buffer, axes: Sequence[Var]) -> dict[Var, Expr] | None:
+def _inverse(parts: OpenSizes, shape: Sequence[Expr], axes: Sequence[Var]) -> dict[Var, Expr] | None:
     """The old indices in terms of the new ones, over all cells of the new layout."""
     # The map on whole blocks: with sizes rounded up it is one to one, and its inverse says which cells are outside.
-    domains = {var: Range.from_min_extent(const(0), const(_whole(mapping, buffer, var))) for var in mapping.inputs}
-    found = detect_iter_map(list(mapping.results), domains, TRUE, "bijective").indices
-    if not found:
-        return None
-    inverse = inverse_affine_iter_map(found, list(axes))
+    mapping, extents = parts.others, [shape[place] for place in parts.places]
+    sizes = {var: _whole(mapping, extents, var) for var in mapping.inputs}
+    domains = {var: Range.from_min_extent(const(0), const(size)) for var, size in sizes.items()}
+    inverse = parts.inverse(axes)
+    if mapping.results:
+        found = detect_iter_map(list(mapping.results), domains, TRUE, "bijective").indices
+        if not found:
+            return None
+        inverse |= inverse_affine_iter_map(found, [axes[place] for place in parts.places])
     # An index of one value has no part in the map.
-    single = {var: const(0) for var in mapping.inputs if _whole(mapping, buffer, var) == 1}
+    single = {var: const(0) for var, size in sizes.items() if size == 1}
     inverse = {**single, **inverse}
     return inverse if all(var in inverse for var in mapping.inputs) else None
 
 
-def _whole(mapping: IndexMap, buffer: Buffer, var: Var) -> int:
+def _whole(mapping: IndexMap, extents: Sequence[Expr], var: Var) -> int:
     """How far an index may go before the layout has to grow: the product of the dimensions it alone decides."""
     size = 1
-    for result, extent in zip(mapping.results, buffer.shape, strict=True):
+    for result, extent in zip(mapping.results, extents, strict=True):
         if uses_var(result, lambda used: used is var) and isinstance(extent, IntImm):
             size *= extent.value
     return size

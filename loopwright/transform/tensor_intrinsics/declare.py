@@ -86,13 +86,20 @@ def register_dot(name: str, instruction: str, lanes: int, a: str, b: str) -> Non
 
 
 def description(
-    buffers: Sequence[Buffer], axes: Sequence[tuple[str, int, IterType]], store: Callable[..., BufferStore]
+    buffers: Sequence[Buffer],
+    axes: Sequence[tuple[str, int, IterType]],
+    store: Callable[..., BufferStore],
+    from_zero: bool = False,
 ) -> PrimFunc:
-    """Loops over one block with these axes (name, extent, kind), whose body `store` makes from their variables."""
+    """Loops over one block with these axes (name, extent, kind), whose body `store` makes from their variables.
+
+    `from_zero`: it is a sum that begins here, not one that goes on.
+    """
     iters = [IterVar(_range(extent), Var(f"v{name}", "int32"), kind) for name, extent, kind in axes]
     body = store(*[axis.var for axis in iters])
     loads = [_point(load.buffer, load.indices) for load in loads_of(body.value)]
-    block = Block(tuple(iters), tuple(loads), (_point(body.buffer, body.indices),), "update", body)
+    init = BufferStore(body.buffer, const(0, body.buffer.dtype), body.indices) if from_zero else None
+    block = Block(tuple(iters), tuple(loads), (_point(body.buffer, body.indices),), "update", body, init)
     loops = [Var(name, "int32") for name, _, _ in axes]
     nest: Stmt = BlockRealize(tuple(loops), const(True), block)
     for var, (_, extent, _) in zip(reversed(loops), reversed(axes), strict=True):

@@ -8,6 +8,8 @@ rows, put one after the other in a register, is a few instructions on any machin
 
 from __future__ import annotations
 
+import re
+
 from loopwright.ir import (
     Buffer,
     BufferStore,
@@ -29,6 +31,14 @@ def register() -> None:
     """Declare the intrinsics of this file."""
     for rows, columns, dtype in ((4, 16, "int8"), (4, 4, "int8"), (2, 16, "bfloat16")):
         name = f"interleave_{rows}x{columns}_{dtype}"
+        TensorIntrin.register(name, _description(rows, columns, dtype), _implementation(rows, columns, dtype))
+
+
+def register_named(name: str) -> None:
+    """Declare the intrinsic that a name of this family means, if it means one."""
+    found = re.fullmatch(r"interleave_(2|4)x(\d+)_(u?int8|u?int16|bfloat16|float16)", name)
+    if found and 1 < int(found[2]) <= 64:
+        rows, columns, dtype = int(found[1]), int(found[2]), found[3]
         TensorIntrin.register(name, _description(rows, columns, dtype), _implementation(rows, columns, dtype))
 
 

@@ -126,6 +126,9 @@ _BUILT_IN: Final = {
     **dict.fromkeys(TRANSPOSES, "transpose"),
 }
 
+# Families with a member for every size: how their names begin, and the file that declares the one a name means.
+_FAMILIES: Final = {"amx_dot_": "x86_amx", "dot_block_": "dot_block", "interleave_": "interleave"}
+
 
 @dataclass(frozen=True, eq=False)
 class TensorIntrin:
@@ -175,6 +178,8 @@ class TensorIntrin:
         """The intrinsic of that name; of an unknown one None with `allow_missing`, else an error."""
         if name not in TensorIntrin.known and name in _BUILT_IN and not _is_loading(name):
             load_built_in(_BUILT_IN[name], name)
+        if name not in TensorIntrin.known:
+            _load_member(name)
         found = TensorIntrin.known.get(name)
         if found is None and not allow_missing:
             raise UnknownIntrinsic(name, list({**TensorIntrin.known, **_BUILT_IN}))
@@ -202,6 +207,13 @@ def load_built_in(file: str, name: str = "") -> None:
     else:
         module.register()
     _loading.discard(file)
+
+
+def _load_member(name: str) -> None:
+    """Declare the intrinsic of a family that `name` means, if it means one."""
+    file = next((file for prefix, file in _FAMILIES.items() if name.startswith(prefix)), None)
+    if file is not None:
+        importlib.import_module(f"loopwright.transform.tensor_intrinsics.{file}").register_named(name)
 
 
 def built_in_names() -> list[str]:

@@ -195,6 +195,15 @@ def _fissions(places: Places) -> Iterator[Move]:
             yield move("Fission", loop=ref, index=index)
 
 
+def _versions(places: Places) -> Iterator[Move]:
+    refs = [ref for ref, _ in places.loops]
+    for condition in ("lambda: 0 < 1", "lambda: 1 < 0"):
+        for ref in refs:
+            yield move("Specialize", loops=(ref,), condition=condition)
+        for pair in permutations([ref for ref in refs if ref.depth == 0], 2):
+            yield move("Specialize", loops=pair, condition=condition)
+
+
 def _unit_loops(places: Places) -> Iterator[Move]:
     for ref, _ in [*places.blocks, *places.loops]:
         yield move("AddUnitLoop", block_or_loop=ref)
@@ -255,6 +264,13 @@ def _rfactors(places: Places) -> Iterator[Move]:
             for loop, _ in nest:
                 for axis in range(-1, rank + 1):
                     yield move("RFactor", loop=loop, factor_axis=axis)
+
+
+def _winograds(places: Places) -> Iterator[Move]:
+    for block, realize in places.blocks:
+        if realize.block.init is not None:
+            for tile in (2, 3, 4):
+                yield move("Winograd", block=block, tile=tile)
 
 
 def _blockizes(places: Places) -> Iterator[Move]:
@@ -512,6 +528,12 @@ def _einsums(places: Places) -> Iterator[Move]:
                 yield move("PadEinsum", block=block, padding=sizes)
 
 
+def _expansions(places: Places) -> Iterator[Move]:
+    for block, _ in places.blocks:
+        for types in (("", ""), ("int64", ""), ("", "int64")):
+            yield move("ExpandProduct", block=block, types=types)
+
+
 def _guards(places: Places) -> Iterator[Move]:
     for block, realize in places.blocks:
         names = [f"v{position}" for position in range(len(realize.block.iter_vars))]
@@ -554,6 +576,7 @@ GENERATORS: Mapping[str, Callable[[Places], Iterator[Move]]] = {
     "Reorder": _reorders,
     "Merge": _merges,
     "Fission": _fissions,
+    "Specialize": _versions,
     "AddUnitLoop": _unit_loops,
     "Parallel": _kind("Parallel"),
     "Vectorize": _kind("Vectorize"),
@@ -566,6 +589,7 @@ GENERATORS: Mapping[str, Callable[[Places], Iterator[Move]]] = {
     "ReverseComputeInline": _blocks("ReverseComputeInline"),
     "DecomposeReduction": _decompositions,
     "RFactor": _rfactors,
+    "Winograd": _winograds,
     "Blockize": _blockizes,
     "Tensorize": _tensorizes,
     "CacheRead": _cache_reads,
@@ -591,6 +615,7 @@ GENERATORS: Mapping[str, Callable[[Places], Iterator[Move]]] = {
     "UnrollAndJam": _jams,
     "DecomposePadding": _paddings,
     "PadEinsum": _einsums,
+    "ExpandProduct": _expansions,
     "AddGuard": _guards,
     "RemoveGuard": _guards_away,
     "SetAxisSeparator": _separators,

@@ -18,7 +18,15 @@ from loopwright.schedule import InstructionKind, Schedule
 from loopwright.schedule.errors import NotProved, ScheduleError, WouldChangeValues, WouldRace
 from loopwright.schedule.primitives import PRIMITIVES
 from tests.schedule.harness.cases import Move, Unresolved, available_kinds, moves_of
-from tests.schedule.harness.legality import Terms, disproof, has_chained_reduction, same_numbers, terms_of, truth
+from tests.schedule.harness.legality import (
+    ROUNDED,
+    Terms,
+    disproof,
+    has_chained_reduction,
+    same_numbers,
+    terms_of,
+    truth,
+)
 from tests.schedule.harness.programs import Program, template_programs
 
 # What can come of a case, good to bad.
@@ -126,9 +134,11 @@ class Site:
         if real is None:
             return Answer(UNKNOWN, said)
         first = self.program.function
-        added = any([step.kind in ADDS_ZEROS for step in (*self.so_far, move)])
-        if not said and not real.is_right and not real.is_race and added and same_numbers(first, after):
-            return Answer(REGROUPED, "", real.why)
+        kinds = [step.kind for step in (*self.so_far, move)]
+        added, rounded = any([kind in ADDS_ZEROS for kind in kinds]), any([kind in ROUNDS for kind in kinds])
+        if not said and not real.is_right and not real.is_race and (added or rounded):
+            if same_numbers(first, after, 4 if rounded else 16, ROUNDED if rounded else 0.0):
+                return Answer(REGROUPED, "", real.why)
         if not said and not real.is_right and not real.is_race and has_chained_reduction(first):
             if same_numbers(first, after):
                 return Answer(REGROUPED, "", real.why)
@@ -150,7 +160,10 @@ def _first_line(error: Exception) -> str:
     return str(error).split("\n")[0]
 
 
-ADDS_ZEROS = ("PadEinsum",)  # their sums have members that are zero: terms differ, numbers do not
+ADDS_ZEROS = ("PadEinsum", "ExpandProduct")  # their sums have members that are zero: terms differ, numbers do not
+
+
+ROUNDS = ("Winograd",)  # other sums, equal over the real numbers: whole numbers come out whole but for rounding
 
 
 def is_unsafe(kind: str) -> bool:

@@ -1,6 +1,7 @@
 """Small programs to schedule: templates over a few sizes, each with one way to go wrong, and random chains of stages.
 
 Everything is int32: sums come out the same in any order, so that two schedules can be compared bit for bit.
+Convolutions are float64, of numbers that are exact there.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ class Template:
     """A program as text; `n`, `m` and `k` in braces are its sizes, and braces may hold arithmetic with them."""
 
     name: str
-    arguments: str  # "A: n, n+1; B: n"
+    arguments: str  # "A: n, n+1; B: n as float64"
     body: str
     rank: int  # how many of n, m, k it uses
 
@@ -66,8 +67,9 @@ class Template:
         arguments = []
         for argument in self.arguments.split(";"):
             name, shape = argument.split(":")
+            shape, _, dtype = shape.partition(" as ")
             extents = ", ".join([str(eval(extent, {}, values)) for extent in shape.split(",")])
-            arguments.append(f'{name.strip()}: T.Buffer(({extents},), "int32")')
+            arguments.append(f'{name.strip()}: T.Buffer(({extents},), "{dtype.strip() or "int32"}")')
         body = eval("f" + repr(self.body), {}, values)
         return _HEAD.format(arguments=", ".join(arguments), body=body.rstrip() + "\n")
 
@@ -710,10 +712,37 @@ for f in range({n*m}):
 )
 
 
+# Sums that `winograd` computes from other sums: equal over the real numbers, not bit by bit.
+CONVOLUTIONS = _read(
+    """
+== convolution | n m | X: n+1, m+2 as float64; W: 2, 3 as float64; C: n, m as float64
+for i, j, p, q in T.grid({n}, {m}, 2, 3):
+    with T.block("C"):
+        vi, vj, vp, vq = T.axis.remap("SSRR", [i, j, p, q])
+        with T.init():
+            C[vi, vj] = T.float64(0)
+        C[vi, vj] = C[vi, vj] + X[vi + vp, vj + vq] * W[vp, vq]
+
+== channels | n m | X: m, n+2 as float64; W: 2, 3, m as float64; D: 2, n as float64
+C = T.alloc_buffer((2, {n}), "float64")
+for f, i, c, p in T.grid(2, {n}, {m}, 3):
+    with T.block("C"):
+        vf, vi, vc, vp = T.axis.remap("SSRR", [f, i, c, p])
+        with T.init():
+            C[vf, vi] = T.float64(0)
+        C[vf, vi] = C[vf, vi] + W[vf, vp, vc] * X[vc, vi + vp]
+for f, i in T.grid(2, {n}):
+    with T.block("D"):
+        vf, vi = T.axis.remap("SS", [f, i])
+        D[vf, vi] = C[vf, vi] + T.float64(1)
+"""
+)
+
+
 def template_programs(choices: Sequence[int], limit: int = 64) -> list[Program]:
     """Every template at every combination of sizes; the largest cubes left out."""
     found = []
-    for template in TEMPLATES:
+    for template in (*TEMPLATES, *CONVOLUTIONS):
         for program in template.programs(choices):
             cells = 1
             for size in program.sizes:

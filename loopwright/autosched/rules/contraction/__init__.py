@@ -15,7 +15,14 @@ from loopwright.autosched.program import Entry, Program
 from loopwright.autosched.rules.contraction.around import epilogue_length, prologue_length
 from loopwright.autosched.rules.contraction.product import Product, product_of
 from loopwright.autosched.rules.contraction.steps import group_of, schedule_product
-from loopwright.autosched.rules.contraction.tiles import ALL_ROWS, Size, Tiles, choose_tiles, tiles_for_few_rows
+from loopwright.autosched.rules.contraction.tiles import (
+    ALL_ROWS,
+    FewRows,
+    Size,
+    Tiles,
+    choose_tiles,
+    tiles_for_few_rows,
+)
 from loopwright.autosched.rules.contraction.versions import schedule_one_row, up_to_rows
 from loopwright.schedule import Schedule
 
@@ -65,18 +72,18 @@ class Contraction:
             schedule_one_row(sch, up_to_rows(sch, product, group, 1), program, machine)
             few = tiles_for_few_rows(size, machine, tiles)
             if few is not None:
-                schedule_product(sch, product, up_to_rows(sch, product, group, few.mr), program, few)
+                schedule_product(sch, product, up_to_rows(sch, product, group, few.most), program, few.tiles)
         schedule_product(sch, product, group, program, tiles)
         _explain(product, tiles, machine, decision)
         if has_versions:
             _explain_versions(product, few, decision)
 
 
-def _explain_versions(product: Product, few: Tiles | None, decision: Decision) -> None:
+def _explain_versions(product: Product, few: FewRows | None, decision: Decision) -> None:
     name = product.column_operand.buffer.name
     if few is not None:
         decision.chose(
-            f"up to {few.mr} rows have tiles of {few.mr} × {few.nr}, which read {name} in place",
+            f"up to {few.most} rows have tiles of {few.tiles.mr} × {few.tiles.nr}, which read {name} in place",
             "copying it would take longer than the product; how many there are is known when the program runs",
         )
     decision.chose("a single row is summed up as reductions are", f"{name} is then read once, whatever its order")

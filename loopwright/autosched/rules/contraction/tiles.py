@@ -30,14 +30,13 @@ LATE = 0.05  # of a task's time: cores are not equally fast
 SHARED_LOAD = 0.2  # a load that goes on beside the multiply-adds, but is in their way now and then
 SPARE_REGISTERS = 3  # a number of A spread over a vector, and two for the next ones to come early
 SKIPPED_LINE, SKIPPED_PAGE = 1.0, 2.0  # a cache line of B that the one before does not announce; on another page
+SKIPPED_FAR = 12.0  # on another page, and not in the second cache: nothing brings it early
 PAGE = 4096
 HEIGHTS = (1, 8, 64)  # numbers of rows that a product of unknown height should be good at, beside many
 NEARLY = 1.06  # what that may cost where there are many
-FEW_ROWS = 8  # up to here, a product of unknown height reads B in place, if that costs less
+FEW_ROWS = (8, 16, 32, 64)  # up to one of these, a product of unknown height reads B in place, if that costs less
 MOST_CASES = 8  # rows of a tile of which the last may have any number: each is a kernel, which takes compiling
 PACKED_STRIPS = 8  # of A, copied together: whole lines of it are read at a time
-
-
 ALL_ROWS = 1 << 30  # tiles of rows in a task that has all of them, however many
 
 
@@ -93,27 +92,39 @@ def choose_tiles(size: Size, machine: Machine) -> Tiles:
     return min(found, key=lambda tiles: (tiles.cycles, -tiles.mr * tiles.vectors))
 
 
-def tiles_for_few_rows(size: Size, machine: Machine, otherwise: Tiles) -> Tiles | None:
-    """Tiles that read B in place, one tile high: for a product of unknown height that has few rows after all.
+class FewRows(NamedTuple):
+    """Tiles for a product of unknown height that has few rows after all: up to `most`."""
 
-    None when copying B costs less than that even then, or when B has to be copied.
+    tiles: Tiles
+    most: int
+
+
+def tiles_for_few_rows(size: Size, machine: Machine, otherwise: Tiles) -> FewRows | None:
+    """Tiles that read B in place, and up to how many rows that costs less than `otherwise`, which copies it.
+
+    None when copying costs less even for one tile of rows, or when B has to be copied.
     """
-    few = size._replace(rows=FEW_ROWS)
-    lanes = machine.lanes(size.dtype)
-    threads = machine.threads_for(_work(few, machine))
-    found = [
-        _costed(few, machine, threads, FEW_ROWS, vectors, False, 1, across)
-        for vectors in range(1, 7)
-        if FEW_ROWS * vectors + vectors + SPARE_REGISTERS <= machine.registers
-        and False in _packings(size, vectors * lanes)
-        for _, across in dict.fromkeys(_tasks(few, machine, threads, FEW_ROWS, vectors))
-    ]
-    best = min(found, key=lambda tiles: tiles.cycles, default=None)
-    down = ceil(FEW_ROWS / otherwise.mr)
-    packed = _costed(
-        few, machine, threads, otherwise.mr, otherwise.vectors, otherwise.packs, down, otherwise.task_columns
-    )
-    return None if best is None or packed.cycles <= best.cycles else replace(best, task_rows=ALL_ROWS)
+    found: FewRows | None = None
+    for rows in FEW_ROWS:
+        few = size._replace(rows=rows)
+        threads = machine.threads_for(_work(few, machine))
+        down = ceil(rows / MOST_CASES)
+        candidates = [
+            _costed(few, machine, threads, MOST_CASES, vectors, False, down, across)
+            for vectors in range(1, 7)
+            if MOST_CASES * vectors + vectors + SPARE_REGISTERS <= machine.registers
+            and False in _packings(size, vectors * machine.lanes(size.dtype))
+            for _, across in dict.fromkeys(_tasks(few, machine, threads, MOST_CASES, vectors))
+        ]
+        best = min(candidates, key=lambda tiles: tiles.cycles, default=None)
+        down = ceil(rows / otherwise.mr)
+        packed = _costed(
+            few, machine, threads, otherwise.mr, otherwise.vectors, otherwise.packs, down, otherwise.task_columns
+        )
+        if best is None or packed.cycles <= best.cycles:
+            break
+        found = FewRows(replace(best, task_rows=ALL_ROWS), rows)
+    return found
 
 
 def _work(size: Size, machine: Machine) -> float:
@@ -129,11 +140,11 @@ def _good_for_few_rows(size: Size, machine: Machine, found: Sequence[Tiles]) -> 
     for rows in HEIGHTS:
         at = size._replace(rows=rows)
         costs = {
-            kind: min(
-                _costed(at, machine, 1, *kind, down, across).cycles
-                for down, across in _tasks(at, machine, 1, kind[0], kind[1])
+            (mr, vectors, packs): min(  # the last tile has the rows that are left
+                _costed(at, machine, 1, min(mr, rows), vectors, packs, down, across).cycles
+                for down, across in _tasks(at, machine, 1, min(mr, rows), vectors)
             )
-            for kind in kinds
+            for mr, vectors, packs in kinds
         }
         for kind, cost in costs.items():
             behind[kind] *= cost / min(costs.values())
@@ -168,11 +179,14 @@ def _packings(size: Size, nr: int) -> tuple[bool, ...]:
     return (True,) if must else (True, False)
 
 
-def _skip(size: Size, nr: int) -> float:
+def _skip(size: Size, machine: Machine, nr: int) -> float:
     """What reading B in place costs for each line, since the next row of a panel lies elsewhere."""
+    width = bytes_of(size.dtype)
     if size.pitch == nr:
         return 0.0
-    return SKIPPED_LINE if size.pitch * bytes_of(size.dtype) < PAGE else SKIPPED_PAGE
+    if size.pitch * width < PAGE:
+        return SKIPPED_LINE
+    return SKIPPED_PAGE if size.depth * size.columns * width <= machine.l2 // 2 else SKIPPED_FAR
 
 
 def _tasks(size: Size, machine: Machine, threads: int, mr: int, vectors: int) -> Iterator[tuple[int, int]]:
@@ -212,7 +226,7 @@ def _costed(
     if slab * nr * width > machine.l1 // 2:
         step = max(step, nr * width / machine.l2_bytes_per_cycle)
     if not packs:
-        first = step + nr * width / machine.line * _skip(size, nr)
+        first = step + nr * width / machine.line * _skip(size, machine, nr)
         first = max(first, nr * width / machine.bytes_per_cycle(size.depth * size.columns * width))
         step = step + (first - step) / down if stays else first  # one strip brings the panel, the others find it
     tile = size.depth * step + slabs * (TILE_OVERHEAD + 2 * mr * vectors * (1 if slabs == 1 else 2))

@@ -24,6 +24,9 @@ from loopwright.ir import IntImm
 from loopwright.schedule import Schedule
 
 
+EQUAL = 1.08  # so near each other that the product is preferred: its result is in order when it leaves the registers
+
+
 class Convolution:
     """Takes a convolution with several channels, the padding of its image, and the element-wise blocks after it."""
 
@@ -61,7 +64,7 @@ class Convolution:
         epilogue = [entries[name] for name in names[before + 1 :]]
         if not before and not renamed and is_pointwise(window):
             product = product_tiles(size_of(window), machine)
-            if product.cycles < tiles.cycles:
+            if product.cycles < EQUAL * tiles.cycles:
                 _as_product(sch, window, epilogue, program, machine, decision, tiles.cycles / product.cycles)
                 return
         prepacks = program.is_made_early(window.weights.buffer, machine.runs_here)

@@ -16,18 +16,20 @@ from dataclasses import dataclass
 from math import ceil
 
 from loopwright.autosched.machine import Machine, bytes_of
-from loopwright.autosched.rules.contraction.tiles import PAGE, SKIPPED_LINE, SKIPPED_PAGE
+from loopwright.autosched.rules.contraction.tiles import PAGE, SKIPPED_LINE
 from loopwright.autosched.rules.convolution.window import Window, extent
 
 # Cycles, found out on the machines we have; only their proportions matter.
 TILE_OVERHEAD = 40  # start the pipeline of multiply-adds, drain it, leave the loops
-COPY = 0.25  # an element of the image, into the band
-TURN = 0.35  # a sum turned in registers and stored
+COPY = 0.4  # an element of the image, into the band
+TURN = 0.6  # a sum turned in registers and stored
+BY_ELEMENT = 2.0  # a sum that fills no tile to be turned
 STORE = 0.12
 SHARED_LOAD = 0.2  # a load that goes on beside the multiply-adds, but is in their way now and then
 SPARE_REGISTERS = 2  # a number of the image spread over a vector, and one to come early
+FAR_LINE = 4.0  # a line of the image on another page: nothing sees it come
 PASSING = 0.5  # of the time it takes to bring data nearer: the rest goes on beside the multiply-adds
-EDGE = 1.02
+EDGE = 1.01
 LATE = 0.05
 
 
@@ -98,13 +100,19 @@ def _step(machine: Machine, mr: int, vectors: int) -> float:
     return units + loads * SHARED_LOAD
 
 
+def _turning(window: Window, pixels: int, nr: int, lanes: int) -> float:
+    """What it costs to turn the sums of one channel; a padded panel waits in memory once more."""
+    rest = pixels % lanes
+    return (pixels - rest) * TURN * (2 if window.channels % nr else 1) + rest * BY_ELEMENT
+
+
 def _skipped(window: Window, machine: Machine, mr: int, width: int) -> float:
     """What a step costs that reads the image in place, where the next number of a pixel lies elsewhere."""
     jump = abs(window.image.stride(window.reduce[0].var) or 0) * width
     if jump < machine.line:
         return 0.0
     lines = ceil(window.span(window.row, mr) * width / machine.line)
-    return lines * (SKIPPED_LINE if jump < PAGE else SKIPPED_PAGE)
+    return lines * (SKIPPED_LINE if jump < PAGE // 2 else FAR_LINE)
 
 
 def _image(window: Window, band: int) -> int:
@@ -140,7 +148,7 @@ def _costed(
     sums = band * line * nr * width
     # Each panel reads the lines of the image once from where they are, and its sums come back to be turned.
     passing = image / machine.bytes_per_cycle(image) + sums / machine.bytes_per_cycle(sums)
-    out = band * line * nr * (STORE if window.writes_channels_last else TURN)
+    out = nr * (band * line * STORE if window.writes_channels_last else _turning(window, band * line, nr, lanes))
     task = panels * (band * ceil(line / mr) * tile + out + PASSING * passing)
     if copies:
         task += image / width * COPY

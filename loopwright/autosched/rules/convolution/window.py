@@ -133,8 +133,10 @@ def _operand(facts: BlockFacts, side: Expr) -> Access | None:
 
 
 def _window(facts: BlockFacts, image: Access, weights: Access) -> Window | None:
-    channels = [axis for axis in facts.spatial if weights.uses(axis.var) and not image.uses(axis.var)]
-    if len(channels) != 1 or not _has_own_dimensions(weights, [*facts.reduce, channels[0]]):
+    found = [axis for axis in facts.spatial if weights.uses(axis.var) and not image.uses(axis.var)]
+    # Blocks of channels are two axes: the one whose channels are neighbours is the one of the vectors.
+    channels = sorted(found, key=lambda axis: facts.write.stride(axis.var) != 1)
+    if not channels or not _has_own_dimensions(weights, [*facts.reduce, channels[0]]):
         return None
     if not all(image.uses(axis.var) for axis in facts.reduce):
         return None

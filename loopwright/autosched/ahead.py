@@ -1,0 +1,113 @@
+"""Asking ahead: a pass over a row that leaves memory idle asks for what another pass would wait for.
+
+    for i in parallel:
+        m = max of X[i, …]                       finds the row near, because it was asked for
+        e[…] = exp(X[i, …] - m), s = sum of e    computes, and asks for the lines of Y[i, …], to write them
+        Y[i, …] = e[…] / s                       asks for X[i + 1, …], the next row
+
+Hardware sees a stream only once it is read, and not past the end of a page. Rows are asked for where they come from
+beyond the second cache, and where what was asked for will still be in it. A single pass over a stream that does more
+than load it (exp, a maximum) asks for what lies a page ahead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from loopwright.autosched.contiguous import size_of
+from loopwright.autosched.decision import Decision
+from loopwright.autosched.facts import Access
+from loopwright.autosched.machine import Machine, bytes_of
+from loopwright.autosched.nest_cost import NestCost
+from loopwright.autosched.row_nest import Part, passes_of
+from loopwright.ir import Buffer
+from loopwright.schedule import BlockRV, LoopRV, Schedule
+
+IN_SIGHT = 3  # instructions a vector: up to these, a processor's window of instructions reaches into the next page
+# A page and a little: hardware looks to the end of a page only; and what lies exactly a page ahead looks like what was
+# just stored.
+DISTANCE = 4096 + 512
+LINES_OF_A_ROW = 16  # at least: a shorter row is over before what was asked for could arrive
+
+
+def ask_ahead(
+    sch: Schedule, parts: Sequence[Part], rows: int, kept: Sequence[Buffer], machine: Machine, decision: Decision
+) -> None:
+    """Have the passes of a row nest ask for the next row that is read, and for the row that will be written."""
+    passes = passes_of(parts)
+    if len(passes) < 2 or not _is_worth_it(parts, passes, rows, kept, machine):
+        return
+    made = {write.buffer for part in parts for write in part.facts.writes}
+    asked: dict[Buffer, str] = {}
+    for part in passes[0]:
+        for access in part.facts.reads:
+            if access.buffer not in made and access.buffer not in asked and _is_row(access, part, rows):
+                asked[access.buffer] = f"the next row of {access.buffer.name}"
+                _ask(sch, part, access, passes[-1][0], 1, machine)
+    for before, group in pairwise(passes):
+        for part in group:
+            for access in part.facts.writes:
+                if access.buffer not in kept and _is_row(access, part, rows):
+                    asked[access.buffer] = f"the row of {access.buffer.name}"
+                    _ask(sch, part, access, before[0], 0, machine)
+    if asked:
+        decision.chose(
+            f"{', '.join(asked.values())} asked for a pass ahead",
+            "it comes while the pass before computes, and the pass that needs it does not wait for memory",
+        )
+
+
+def ask_along(
+    sch: Schedule,
+    block: str | BlockRV,
+    loop: LoopRV,
+    buffers: Sequence[Buffer],
+    each: int,
+    cost: NestCost,
+    machine: Machine,
+    decision: Decision,
+) -> None:
+    """Have each round of a loop, which does `each` elements, ask for what later rounds need of large `buffers`."""
+    if not buffers or not cost.is_known or cost.bytes <= machine.l2 or cost.instructions <= IN_SIGHT:
+        return
+    for buffer in dict.fromkeys(buffers):
+        size = each * bytes_of(str(buffer.dtype))
+        lines = max(1, size // machine.line)
+        sch.prefetch(block, loop, buffer.name, distance=-(-DISTANCE // size), lines=lines)
+    decision.chose(
+        f"{', '.join([buffer.name for buffer in dict.fromkeys(buffers)])} asked for {DISTANCE} bytes ahead",
+        "between that many instructions the processor sees too few loads to keep memory busy at the end of a page",
+    )
+
+
+def _ask(sch: Schedule, part: Part, access: Access, during: Part, rows_later: int, machine: Machine) -> None:
+    loop = sch.get_loops(during.walker)[-2]
+    lines = max(1, part.width * bytes_of(str(access.buffer.dtype)) // machine.line)
+    sch.prefetch(part.walker, loop, access.buffer.name, distance=rows_later, levels=1, lines=lines)
+
+
+def _is_row(access: Access, part: Part, rows: int) -> bool:
+    """Whether the access walks along memory in a row, and over other memory in the next row."""
+    moves = any(access.uses(axis.var) for axis in part.facts.axes[:rows])
+    return moves and any(access.stride(axis.var) == 1 for axis in part.facts.axes[rows:])
+
+
+def _is_worth_it(
+    parts: Sequence[Part], passes: Sequence[Sequence[Part]], rows: int, kept: Sequence[Buffer], machine: Machine
+) -> bool:
+    """Whether all passes are alike, rows come from beyond the second cache, and two of them fit into it."""
+    alike = {(part.extents, part.width) for group in passes for part in group}
+    extents, width = next(iter(alike))
+    length = extents[0]
+    if len(alike) > 1 or len(extents) > 1 or length is None or length < 2 * width:
+        return False
+    sizes: dict[Buffer, int] = {}
+    for part in (part for group in passes for part in group):
+        for access in (*part.facts.reads, *part.facts.writes):
+            if _is_row(access, part, rows):
+                sizes[access.buffer] = length * bytes_of(str(access.buffer.dtype))
+    streamed = sum(size for buffer, size in sizes.items() if buffer not in kept)
+    is_long = length * bytes_of(parts[0].facts.dtype) >= LINES_OF_A_ROW * machine.line
+    is_far = streamed * size_of(parts[0].facts.axes[:rows]) > machine.l2
+    return is_long and is_far and 2 * sum(sizes.values()) <= machine.l2

@@ -1,0 +1,25 @@
+"""Feeding blocks: element-wise blocks right before a product that nobody else reads (padding, quantisation)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from loopwright.autosched.program import Entry, Program
+
+MOST = 4  # blocks before a product
+
+
+def feeding_length(pending: Sequence[Entry], program: Program, is_product: Callable[[Entry], bool]) -> int | None:
+    """How many of the first blocks feed the product after them; None when there is none.
+
+    They are taken with it, since a rule for products of another kind would take them with it otherwise.
+    """
+    for length, entry in enumerate(pending[: MOST + 1]):
+        if is_product(entry):
+            taken = {before.name for before in pending[: length + 1]}
+            read = [program.readers(buffer) for before in pending[:length] for buffer in before.writes]
+            own = all(readers and {reader.name for reader in readers} <= taken for readers in read)
+            return length if own else None
+        if entry.facts is None or not entry.facts.is_injective:
+            return None
+    return None

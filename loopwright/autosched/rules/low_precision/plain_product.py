@@ -1,0 +1,63 @@
+"""Plain product: zero points and types that no instruction takes are taken out of a product, once its unit is chosen.
+
+    C += (A - za) * (B - zb)        →    A_sum, B_sum, a copy of A or B in another type; C_dot += A * B; C = C_dot - …
+
+The block that combines is the first of what runs on the sums of a tile, together with the element-wise work after it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from loopwright.autosched.program import Program
+from loopwright.autosched.rules.contraction.product import Product, product_of
+from loopwright.autosched.rules.low_precision.operands import Operands
+from loopwright.autosched.rules.low_precision.units import Choice
+from loopwright.schedule import BlockRV, Schedule
+
+
+@dataclass(frozen=True)
+class PlainProduct:
+    """A product of elements, and the blocks that belong to it."""
+
+    product: Product
+    program: Program  # as it is now
+    epilogue: tuple[BlockRV, ...]
+    converted: tuple[BlockRV | None, BlockRV | None]  # what makes the row and column operand in another type
+    sums: tuple[str, ...]  # blocks that sum up an operand
+
+
+def plain_product(
+    sch: Schedule, operands: Operands, choice: Choice, name: str, after: Sequence[BlockRV], program: Program
+) -> PlainProduct:
+    """The product `name` as the unit takes it; `after` are the blocks that work on its sums."""
+    epilogue = list(after)
+    if operands.is_plain and not any(choice.types):
+        return PlainProduct(operands.product, program, tuple(epilogue), (None, None), ())
+    known = {entry.name for entry in program.entries}
+    sch.expand_product(sch.get_block(name), operands.in_order(choice.types))
+    now = program.after(sch)
+    product = _product_named(now, name)
+    new = [entry for entry in now.entries if entry.name not in known]
+    combine = next(entry for entry in new if product.facts.write.buffer in entry.reads)
+    makers = [
+        next((entry.name for entry in new if entry.writes[0] is operand.buffer), None)
+        for operand in (product.row_operand, product.column_operand)
+    ]
+    sums = [entry.name for entry in new if entry is not combine and entry.name not in makers]
+    rows, columns = (None if maker is None else sch.get_block(maker) for maker in makers)
+    if epilogue and not now.is_output(combine.writes[0]):
+        sch.compute_inline(sch.get_block(combine.name))
+        now = program.after(sch)
+        product = _product_named(now, name)
+    else:
+        epilogue.insert(0, sch.get_block(combine.name))
+    return PlainProduct(product, now, tuple(epilogue), (rows, columns), tuple(sums))
+
+
+def _product_named(program: Program, name: str) -> Product:
+    facts = next(entry.facts for entry in program.entries if entry.name == name)
+    found = product_of(facts) if facts is not None else None
+    assert found is not None  # it was one before, and is simpler now
+    return found

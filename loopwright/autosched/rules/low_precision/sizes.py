@@ -1,0 +1,184 @@
+"""Sizes: how a product is cut up for a unit, chosen by counting cycles.
+
+    parallel for jc, ic:                      a task: `columns` of B's panels, `rows` of A
+        pack B's panels of the task           or before all tasks, where several of them read the same ones
+        for pc:                               slabs of the reduction, one unless a panel is longer than a cache
+            for ir, jr:                       blocks of `mr` × `nr`, each an intrinsic that keeps its sums in registers
+
+With tiles (AMX) a block is a whole task: the intrinsic goes through its tiles itself, and configures them once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import ceil
+from typing import NamedTuple
+
+from loopwright.autosched.machine import Machine, bytes_of, rounded_up
+from loopwright.autosched.rules.low_precision.units import Unit
+
+# Cycles, found out on the machines we have; only their proportions matter.
+BLOCK_OVERHEAD = 40  # start the pipeline, drain it, leave two loops
+SUM_MOVE = 1.5  # a register of sums stored, and loaded by what comes after
+SHARED_LOAD = 0.2  # a load that goes on beside the products, but is in their way now and then
+SPARE_REGISTERS = 2  # a group of A spread over a vector, and the next one
+TILE_PRODUCT, TILE_LOAD = 24, 16  # of AMX: nominally 16 and 8
+ASTRAY = 2.0  # times that: a tile whose rows begin anywhere, so that each lies in two cache lines
+PACK_ALONG, PACK_ACROSS = 0.25, 0.5  # a byte of B packed: its rows interleaved; short runs of its columns
+COPY = 0.12  # a byte of A copied
+FAR = 1.1
+LATE = 0.05  # of a task's time: cores are not equally fast
+LONGEST_SLAB = 1 << 15  # bytes of the reduction
+MOST_ROWS = 16  # of a block in vector registers
+
+
+class Size(NamedTuple):
+    """`copies` products of `rows` × `depth` by `depth` × `columns`."""
+
+    rows: int
+    columns: int
+    depth: int
+    copies: int
+    a_must_move: bool  # A is copied whatever its size: it lies the other way, or has another type
+    b_lies_along: bool  # B's columns are neighbours in memory
+    a_is_aligned: bool  # it is made by this program: its rows begin with a cache line
+    a_is_early: bool  # it is a constant: its copies are made by the compiler
+    is_prepacked: bool  # so are B's panels
+    has_epilogue: bool
+
+    def moving_a(self) -> Size:
+        """The same, where A becomes another type."""
+        return self._replace(a_must_move=True)
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """The sizes that were chosen, and what they should cost in cycles of one core."""
+
+    unit: Unit
+    mr: int
+    nr: int
+    slab: int
+    task_rows: int  # of whole blocks
+    task_columns: int
+    panel: int  # columns of B that are packed together
+    threads: int
+    copies_a: bool
+    cycles: float
+    tasks: int
+
+    def padded(self, rows: int, columns: int, depth: int) -> tuple[int, int, int]:
+        """The sizes rounded up to whole tasks and slabs."""
+        step = self.slab if self.slab < depth else self.unit.depth
+        return rounded_up(rows, self.task_rows), rounded_up(columns, self.task_columns), rounded_up(depth, step)
+
+
+def choose_sizes(size: Size, unit: Unit, machine: Machine) -> Sizes:
+    """The sizes that cost least with a unit."""
+    work = size.rows * size.columns * size.depth * size.copies / unit.products_per_cycle(machine)
+    threads = machine.threads_for(work)
+    candidates = _tile_blocks(size, unit, machine, threads) if unit.is_tile else _vector_blocks(size, unit, machine)
+    found = [
+        _costed(size, unit, machine, threads, mr, nr, down, across)
+        for mr, nr in candidates
+        for down, across in dict.fromkeys(_tasks(size, unit, machine, threads, mr, nr))
+    ]
+    return min(found, key=lambda sizes: (sizes.cycles, -sizes.mr * sizes.nr))
+
+
+def _vector_blocks(size: Size, unit: Unit, machine: Machine) -> Iterator[tuple[int, int]]:
+    """Blocks that registers hold."""
+    for vectors in range(1, min(4, ceil(size.columns / unit.lanes)) + 1):
+        for mr in range(1, min(size.rows, MOST_ROWS) + 1):
+            if mr * vectors + vectors + SPARE_REGISTERS + unit.adds_after <= machine.registers:
+                yield mr, vectors * unit.lanes
+
+
+def _tile_blocks(size: Size, unit: Unit, machine: Machine, threads: int) -> Iterator[tuple[int, int]]:
+    """Whole tasks, cut into equal parts: any number of rows will do, columns are whole tiles."""
+    wide = rounded_up(size.columns, unit.lanes)
+    for parts_down in dict.fromkeys((1, 2, 4, 8, threads, 2 * threads, 4 * threads, ceil(size.rows / 256))):
+        for parts_across in dict.fromkeys((1, 2, 4, 8, threads, 2 * threads, ceil(size.columns / 512))):
+            mr, nr = ceil(size.rows / parts_down), rounded_up(ceil(wide / parts_across), unit.lanes)
+            if (mr >= 16 or parts_down == 1) and (nr >= 32 or parts_across == 1):
+                yield mr, nr
+
+
+def _tasks(size: Size, unit: Unit, machine: Machine, threads: int, mr: int, nr: int) -> Iterator[tuple[int, int]]:
+    """Blocks down and across that one task may have."""
+    if unit.is_tile:
+        yield 1, 1
+        return
+    tall, wide = ceil(size.rows / mr), ceil(size.columns / nr)
+    fitting = max(1, machine.l2 // 2 // (nr * size.depth * bytes_of(unit.b)))  # panels in half of the second cache
+    if threads == 1:
+        yield tall, ceil(wide / ceil(wide / min(wide, fitting)))
+        return
+    for turns in (1, 2, 4):
+        for across in range(1, min(wide, turns * threads) + 1):
+            parts = ceil(turns * threads / (across * size.copies))
+            if parts <= tall:
+                yield ceil(tall / parts), ceil(wide / across)  # the last task is padded to the size of the others
+
+
+def _costed(size: Size, unit: Unit, machine: Machine, threads: int, mr: int, nr: int, down: int, across: int) -> Sizes:
+    width = bytes_of(unit.b)
+    slabs = ceil(size.depth * width / LONGEST_SLAB)
+    slab = rounded_up(ceil(size.depth / slabs), unit.depth)
+    tall, wide = ceil(size.rows / mr), ceil(size.columns / nr)
+    depth = rounded_up(size.depth, unit.depth)
+    copies_a = size.a_must_move or size.rows % (down * mr) != 0 or size.depth % slab != 0
+    copying = 0.0 if size.a_is_early else size.rows * size.depth * bytes_of(unit.a) * COPY * size.copies / threads
+    if unit.is_tile:
+        block = _tile_cycles(unit, mr, nr, depth, 1.0)
+        astray = _tile_cycles(unit, mr, nr, depth, 1.0 if size.a_is_aligned else ASTRAY)
+        copies_a = copies_a or (astray - block) * tall * wide * size.copies / threads > copying
+        block = block if copies_a else astray
+        if mr * depth * bytes_of(unit.a) > machine.l2 // 2:
+            block *= FAR  # A does not wait in the second cache for the next panel
+    else:
+        block = _vector_cycles(unit, machine, mr, nr, depth)
+    sums = mr * nr * bytes_of(unit.c) / machine.l1_bytes_per_cycle * 2
+    is_direct = not size.has_epilogue and size.rows % (down * mr) == 0 and size.columns % (across * nr) == 0
+    if unit.is_tile and not is_direct:
+        # The sums wait in memory for what comes after.
+        sums *= 1 if mr * nr * bytes_of(unit.c) <= machine.l2 // 2 else 4
+        block += sums * SUM_MOVE
+    elif not unit.is_tile:
+        block += mr * nr // unit.lanes * SUM_MOVE
+    block += slabs * BLOCK_OVERHEAD
+    task = down * across * block
+    rows_shared = down < tall
+    packing = 0.0
+    if not size.is_prepacked:
+        each = PACK_ALONG if size.b_lies_along else PACK_ACROSS
+        packing = size.depth * width * size.columns * each * size.copies / threads
+        if rows_shared:
+            packing *= 1.3  # it goes out to memory, and comes back
+    parts = ceil(tall / down), ceil(wide / across)
+    if copies_a:
+        packing += copying
+    tasks = parts[0] * parts[1] * size.copies
+    turns = ceil(tasks / threads)
+    if threads == 1:
+        whole = task * tasks + packing
+    else:
+        whole = task * turns * (1 + LATE / turns) + packing + machine.fork_cycles
+    panel = unit.lanes if unit.is_tile else nr
+    return Sizes(unit, mr, nr, slab, down * mr, across * nr, panel, threads, copies_a, whole, tasks)
+
+
+def _tile_cycles(unit: Unit, mr: int, nr: int, depth: int, rows_cost: float) -> float:
+    """Pairs of tiles each way: so many products and loads a step; `rows_cost` is what a tile of A costs more."""
+    tall, wide = ceil(mr / 16), nr // unit.lanes
+    loads = rows_cost * tall * ceil(wide / 2) + wide * ceil(tall / 2)
+    return depth / unit.depth * (tall * wide * TILE_PRODUCT + loads * TILE_LOAD)
+
+
+def _vector_cycles(unit: Unit, machine: Machine, mr: int, nr: int, depth: int) -> float:
+    vectors = nr // unit.lanes
+    loads = mr + vectors
+    products = mr * vectors * (2 if unit.adds_after else 1) / machine.fma_per_cycle
+    step = max(products, loads / machine.loads_per_cycle, float(machine.fma_latency)) + loads * SHARED_LOAD
+    return depth / unit.group * step

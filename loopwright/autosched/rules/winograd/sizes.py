@@ -1,0 +1,161 @@
+"""Sizes: the tiles of a convolution by winograd, how it is divided, and whether it pays, all by counting cycles.
+
+Two ways to divide it:
+
+    strips    for some rows of tiles: transform the data, do the products, transform the results. All that lies between
+              stays near the core; the transformed weights are read again for each strip.
+    phases    transform all data, do all products, transform all results: each weight is read once. Threads share out
+              tiles, then pairs of position and channels, then tiles.
+
+Which tile is taken, and whether any, is decided for one core, so that results do not depend on the number of cores; how
+it is divided changes no result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import ceil, prod
+
+from loopwright.autosched.machine import Machine, bytes_of
+from loopwright.autosched.rules.winograd.layer import Layer
+from loopwright.schedule.winograd.matrices import MOST_POINTS, Matrix, transforms
+
+# Cycles, found out on the machines we have; only their proportions matter.
+SPARE_REGISTERS = 2  # besides sums and weights: one number of the data on its way, and the next
+TILE_OVERHEAD = 24  # start the pipeline of multiply-adds, drain it, leave the loop
+SHARED_LOAD = 0.1  # a load that goes on beside the multiply-adds, but is in their way now and then
+IN_THE_WAY = 0.6  # of the shorter of two things that go on at once: multiply-adds, and reading weights from afar
+NEARER = 0.2  # the same where the weights were read a strip before, and wait in some cache
+TURNED = 0.5  # an element copied from channels apart to channels together, or back
+GATHERED = 2.0  # a weight that is no constant: its channels lie apart
+EDGE = 1.05  # a tile of its own at the edge, which takes compiling too
+DIRECT = 0.85  # of the peak that the direct form reaches
+GAIN = 1.1  # how much faster it must be to be worth its rounding
+PIECES = 3  # for each core
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """The sizes that were chosen, and what they should cost in cycles of one core, or of all that take part."""
+
+    tile: int
+    counts: tuple[int, int]  # tiles down and across
+    size: int  # positions along one dimension of a tile
+    rows: int | None  # rows of tiles in a strip; None for phases
+    mr: int
+    vectors: int
+    lanes: int
+    threads: int
+    cycles: float
+    alone: float  # on one core, however many take part
+    direct: float
+
+    @property
+    def nr(self) -> int:
+        return self.vectors * self.lanes
+
+
+def choose_sizes(layer: Layer, machine: Machine, largest: int) -> Sizes | str:
+    """The sizes that cost least, with tiles of at most `largest`; or why there are none."""
+    lanes = machine.lanes(layer.dtype)
+    high, wide = layer.taps
+    if high != wide:
+        return f"the window of {high} × {wide} is not square"
+    if layer.inputs % lanes or layer.outputs % lanes:
+        return f"{layer.inputs} and {layer.outputs} channels do not fill vectors of {lanes}"
+    tiles = [tile for tile in (2, 4, 6) if tile <= largest and tile + high - 1 <= MOST_POINTS]
+    if not tiles:
+        return f"a window of {high} × {wide} leaves little of the numbers"
+    best = min((min(_all(layer, machine, tile, 1), key=_cycles) for tile in tiles), key=_cycles)
+    threads = machine.threads_for(best.cycles)
+    return best if threads == 1 else min(_all(layer, machine, best.tile, threads), key=_cycles)
+
+
+def _cycles(sizes: Sizes) -> float:
+    return sizes.cycles
+
+
+def _all(layer: Layer, machine: Machine, tile: int, threads: int) -> Iterator[Sizes]:
+    down = ceil(layer.places[0] / tile)
+    for rows in [None, *[rows for rows in range(1, down + 1) if down % rows == 0]]:
+        for mr, vectors in _register_tiles(layer, machine, tile, rows):
+            yield _costed(layer, machine, tile, threads, rows, mr, vectors)
+
+
+def _register_tiles(layer: Layer, machine: Machine, tile: int, rows: int | None) -> Iterator[tuple[int, int]]:
+    """Tiles of sums, of the image's tiles by vectors of channels: in part of a row of the image, or in whole rows."""
+    down, across = (ceil(places / tile) for places in layer.places)
+    rows = rows if rows is not None else down
+    heights = [*range(1, across + 1), *[count * across for count in range(2, rows + 1) if rows % count == 0]]
+    panels = layer.outputs // machine.lanes(layer.dtype)
+    for vectors in (1, 2, 3, 4):
+        for mr in heights:
+            if mr * vectors + vectors + SPARE_REGISTERS <= machine.registers and panels % vectors == 0:
+                yield mr, vectors
+
+
+def _step(machine: Machine, mr: int, vectors: int) -> float:
+    """Cycles of one step of the reduction on a tile of sums."""
+    loads = mr + vectors
+    units = max(mr * vectors / machine.fma_per_cycle, loads / machine.loads_per_cycle, float(machine.fma_latency))
+    return units + loads * SHARED_LOAD
+
+
+def _costed(layer: Layer, machine: Machine, tile: int, threads: int, rows: int | None, mr: int, vectors: int) -> Sizes:
+    made = transforms(tile, layer.taps[0])
+    lanes, width = machine.lanes(layer.dtype), bytes_of(layer.dtype)
+    counts = (ceil(layer.places[0] / tile), ceil(layer.places[1] / tile))
+    count = layer.images * prod(counts)
+    together = count if rows is None else rows * counts[1]
+    strips = count // together
+    positions = made.size**2
+
+    panels = layer.outputs // (lanes * vectors)
+    full, rest = divmod(counts[1], mr) if mr < counts[1] else (counts[1] / mr, 0)
+    tiles = full * (layer.inputs * _step(machine, mr, vectors) + TILE_OVERHEAD + 2 * mr * vectors)
+    tiles += (layer.inputs * _step(machine, rest, vectors) + 2 * TILE_OVERHEAD) if rest else 0.0
+    products = count / counts[1] * positions * panels * tiles * (EDGE if rest else 1.0)
+
+    moved = together * positions * (layer.inputs + layer.outputs) * width  # transformed data and results of a strip
+    weights = positions * layer.inputs * layer.outputs * width
+    again = weights / machine.bytes_per_cycle(weights + moved)
+    strip = products / strips
+    products = _at_once(strip, _from_afar(weights, machine)) + (strips - 1) * _at_once(strip, again, NEARER)
+    memory = strips * 2 * moved / machine.bytes_per_cycle(moved + moved // 2)  # other things lie beside them
+
+    steps = machine.fma_per_cycle * lanes
+    data = 2 * made.size * _operations(made.data) / steps + 2 * positions / lanes
+    result = (made.size + tile) * _operations(made.result) / steps + 2 * positions / lanes
+    transform = count * (data * layer.inputs + result * layer.outputs)
+    overlap = (rows * tile + made.window - 1) / (rows * tile) if rows is not None else made.size / tile
+    transform += TURNED * layer.images * prod(layer.places) * (layer.inputs * overlap + layer.outputs)
+    if not layer.is_constant:
+        transform += layer.inputs * layer.outputs * (GATHERED * made.window**2 + 2 * positions / lanes)
+
+    cycles = alone = products + memory + transform
+    if threads > 1:
+        tasks = layer.images * counts[0] // rows if rows is not None else positions * panels
+        turns = ceil(tasks / threads)
+        cycles = cycles / tasks * turns + machine.fork_cycles * (1 if rows is not None else 3)
+        if rows is not None:  # every core reads all weights
+            cycles += turns * again
+    read = layer.inputs * layer.outputs * prod(layer.taps) * width
+    direct = _at_once(layer.products / steps / DIRECT, _from_afar(read, machine))
+    return Sizes(tile, counts, made.size, rows, mr, vectors, lanes, threads, cycles, alone, direct)
+
+
+def _at_once(first: float, second: float, hindrance: float = IN_THE_WAY) -> float:
+    """Cycles of two things that go on at the same time."""
+    return max(first, second) + hindrance * min(first, second)
+
+
+def _from_afar(size: int, machine: Machine) -> float:
+    """Cycles to read weights that were last used in the call before: those of other layers have come in between."""
+    return size / (machine.memory_bytes_per_cycle if size > machine.l2 else machine.l2_bytes_per_cycle)
+
+
+def _operations(matrix: Matrix) -> int:
+    """About how many additions and multiplications a matrix takes: pairs of rows or columns share theirs."""
+    terms = sum(1 for row in matrix for number in row if number)
+    return terms - len(matrix) // 2
