@@ -18,7 +18,9 @@ depends on data leaves the source of every read uncertain: its buffer is not pro
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
@@ -33,6 +35,18 @@ if TYPE_CHECKING:
     import islpy
 
 FLOW_BUDGET: Final = 20_000_000  # isl operations for the flow through one buffer
+_flow_budget = ContextVar("_flow_budget", default=FLOW_BUDGET)
+
+
+@contextmanager
+def flow_budget(operations: int) -> Iterator[None]:
+    """Give up sooner: for a question that can be asked in smaller parts."""
+    token = _flow_budget.set(operations)
+    try:
+        yield
+    finally:
+        _flow_budget.reset(token)
+
 
 Kind = Literal["read", "write", "update", "start", "final"]
 
@@ -143,7 +157,7 @@ class Dataflow:
         found = self._flows.get(buffer)
         if found is None:
             try:
-                with budget(FLOW_BUDGET):
+                with budget(_flow_budget.get()):
                     found = self._compute(buffer)
             except NotProvable as reason:
                 found = reason

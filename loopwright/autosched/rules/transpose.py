@@ -251,7 +251,7 @@ def _blocked(
     decision: Decision,
 ) -> list[LoopRV]:
     """Tiles in blocks of about that many, high and wide; the loops, outermost first."""
-    high, wide = (1 if count is None else _near(count, most) for count, most in zip(counts, block, strict=True))
+    high, wide = (1 if count is None else block_size(count, most) for count, most in zip(counts, block, strict=True))
     if high == wide == 1:
         return [rows, columns]
     some_rows, row = sch.split(rows, [None, high])
@@ -261,8 +261,8 @@ def _blocked(
     return [some_rows, some_columns]
 
 
-def _near(count: int, block: int) -> int:
-    """About `block` tiles: a number that leaves no block unfinished, where one is near enough."""
+def block_size(count: int, block: int) -> int:
+    """About `block` of `count`: a number that leaves no block unfinished, where one is near enough."""
     if count <= block:
         return count
     near = [size for size in range(ceil(0.75 * block), int(1.5 * block) + 1) if count % size == 0]

@@ -79,7 +79,28 @@ def _to_bool(emitter: ExpressionEmitter, value: str, source: DataType) -> str:
 
 
 def _saturate(emitter: ExpressionEmitter, value: str, source: DataType, target: DataType) -> str:
+    if target.lanes > 1 and target.bits < 32:
+        return _saturate_narrow(emitter, value, source, target)
     name = f"llvm.fpto{'u' if target.is_unsigned else 's'}i.sat.{mangled(target)}.{mangled(source)}"
     to, given = register_type(target), register_type(source)
     emitter.module.declare(name, f"{to} @{name}({given})")
     return emitter.b.value(f"call {to} @{name}({given} {value})")
+
+
+def _saturate_narrow(emitter: ExpressionEmitter, value: str, source: DataType, target: DataType) -> str:
+    """Clamped while a float, whose type holds both ends exactly, and then by way of int32.
+
+    The function that saturates is done lane by lane on machines whose conversion does not: sixteen times as slow.
+    """
+    given, element = register_type(source), register_type(source.element)
+    zero_text = zero(source)
+    is_number = emitter.b.value(f"fcmp ord {given} {value}, {zero_text}")
+    lanes = f"<{source.lanes} x i1>"
+    value = emitter.b.value(f"select {lanes} {is_number}, {given} {value}, {given} {zero_text}")
+    for compare, bound in (("olt", target.max_value()), ("ogt", target.min_value())):
+        limit = f"splat ({element} {float(bound):.1f})"
+        inside = emitter.b.value(f"fcmp {compare} {given} {value}, {limit}")
+        value = emitter.b.value(f"select {lanes} {inside}, {given} {value}, {given} {limit}")
+    wide = register_type(DataType("int32").with_lanes(target.lanes))
+    value = emitter.b.value(f"fptosi {given} {value} to {wide}")
+    return emitter.b.value(f"trunc {wide} {value} to {register_type(target)}")

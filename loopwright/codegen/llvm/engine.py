@@ -222,8 +222,8 @@ def compile_text(
     """Compile LLVM text for `cpu`, filling in triple and data layout; text that LLVM refuses is an `InternalError`.
 
     `data` are the contents of large constants, by symbol, for which the text only reserves room. Of text that is
-    `laid_out`, loops and vectors are as they should be, and nothing is to be inlined: each function is simplified by
-    itself, which takes two thirds of the time.
+    `laid_out`, loops and vectors are as they should be, and only what must be is inlined: then each function is
+    simplified by itself, which takes two thirds of the time.
     """
     described = describe(cpu)
     opt_level = described.opt_level if opt_level is None else opt_level

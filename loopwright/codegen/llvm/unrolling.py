@@ -4,9 +4,9 @@ Asked for a full unroll, LLVM obeys at any size: 80,000 instructions in one bloc
 cannot do, because the number of iterations is not a constant, it prints a warning. So it is asked only where it can
 and should.
 
-A loop around tiles that are written out is as long as its schedule wants it: LLVM is told to leave it alone. Three steps
-of a window, unrolled, read the same numbers, which it would keep in registers that hold sums. Other loops it unrolls as
-it sees fit.
+A loop around tiles that are written out is as long as its schedule wants it: LLVM is told to leave it alone. Three
+steps of a window, unrolled, read the same numbers, which it would keep in registers that hold sums. Other loops it
+unrolls as it sees fit.
 """
 
 from __future__ import annotations

@@ -19,6 +19,7 @@ the bound. An infinity or a NaN in the data reaches all results of the tiles tha
 from __future__ import annotations
 
 from loopwright.ir import BlockRealize
+from loopwright.runtime.errors import InternalError
 from loopwright.schedule.edits import Edits
 from loopwright.schedule.errors import BadStepArgument
 from loopwright.schedule.handles import block_key
@@ -46,7 +47,8 @@ def winograd(view: View, block: BlockRealize, tile: int) -> Step:
     matrices = [transforms(tile, window.taps) for window in conv.windows]
     for item in matrices:
         wrong = check(item)  # the proof: see above
-        assert wrong is None, wrong
+        if wrong is not None:
+            raise InternalError(wrong)
 
     # Build
     made = tiles_of(view, conv, matrices)

@@ -23,7 +23,6 @@ from loopwright.autosched.rules.convolution.window import Window, extent, window
 from loopwright.ir import IntImm
 from loopwright.schedule import Schedule
 
-
 EQUAL = 1.08  # so near each other that the product is preferred: its result is in order when it leaves the registers
 
 

@@ -8,6 +8,7 @@ product, `plain_product.py` takes zero points out of one.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 from loopwright.autosched.decision import Decision
 from loopwright.autosched.errors import NotWorthIt
@@ -18,7 +19,7 @@ from loopwright.autosched.rules.contraction import Contraction
 from loopwright.autosched.rules.contraction.around import epilogue_length, prologue_length
 from loopwright.autosched.rules.low_precision.feeding import feeding_length
 from loopwright.autosched.rules.low_precision.matrices import Matrices, make_matrices, matrices_of, size_of
-from loopwright.autosched.rules.low_precision.operands import Operands, operands_of
+from loopwright.autosched.rules.low_precision.operands import Operands, lies_otherwise, operands_of
 from loopwright.autosched.rules.low_precision.plain_product import PlainProduct, plain_product
 from loopwright.autosched.rules.low_precision.sizes import Size, Sizes, choose_sizes
 from loopwright.autosched.rules.low_precision.steps import schedule_product
@@ -26,6 +27,8 @@ from loopwright.autosched.rules.low_precision.units import SMALL, Choice, choice
 from loopwright.autosched.rules.low_precision.words import explain
 from loopwright.autosched.rules.whole_blocks import schedule_alone
 from loopwright.schedule import Schedule
+
+MOST_PADDING = 32  # times as many products as there are
 
 
 class LowPrecision:
@@ -46,21 +49,24 @@ class LowPrecision:
         feeding = [entry.name for entry in taken[:before]]
         name, epilogue = taken[before].name, [sch.get_block(entry.name) for entry in taken[before + 1 :]]
         operands = _operands(taken[before])
-        if operands is None:
+        if operands is not None:
+            early = _early(operands.product.row_operand, operands.product.column_operand, program, machine)
+        else:
             matrices = _matrices(taken[before])
             assert matrices is not None
             early = _early(matrices.row_operand, matrices.column_operand, program, machine)
             found = choices(machine, matrices.types, early, matrices.has_zero_points)
             if not any(choice.unit is not None or matrices.has_zero_points for choice in found):
                 raise NotWorthIt(f"there is no better way to multiply {' by '.join(matrices.types[:2])} here")
-            last = make_matrices(sch, matrices, epilogue, early, machine.lanes(matrices.types[0]), machine.cores)
+            epilogue = [make_matrices(sch, matrices, epilogue, early, machine.lanes(matrices.types[0]), machine.cores)]
             program = program.after(sch)
-            epilogue = [last]
             operands = _operands(next(entry for entry in program.entries if entry.name == name))
-            assert operands is not None
+            if operands is None:
+                raise NotWorthIt("a matrix with a single row or column is no matrix")
             _explain_matrices(matrices, decision)
-        early = _early(operands.product.row_operand, operands.product.column_operand, program, machine)
         choice, sizes = _best(operands, bool(epilogue), early, program, machine)
+        if sizes is not None:
+            _check_filled(operands, sizes)
         plain = plain_product(sch, operands, choice, name, epilogue, program)
         if sizes is None:
             _in_plain_vectors(sch, plain, machine, decision)
@@ -70,6 +76,15 @@ class LowPrecision:
             explain(plain, choice, sizes, early, machine, decision)
         for other in [*feeding, *plain.sums, *others]:
             schedule_alone(sch, other, plain.program, machine, decision)
+
+
+def _check_filled(operands: Operands, sizes: Sizes) -> None:
+    """Tiles that would hold next to nothing but padding are left to rules that need none."""
+    product = operands.product
+    real = product.rows * product.columns * product.depth
+    padded = prod(sizes.padded(product.rows, product.columns, product.depth))
+    if sizes.unit.is_tile and real and padded > MOST_PADDING * real:
+        raise NotWorthIt(f"{real} products would be padded to {padded}")
 
 
 def _is_small_product(entry: Entry) -> bool:
@@ -116,7 +131,7 @@ def _best(
         product.columns,
         product.depth,
         product.copies,
-        product.jumps and not early[0],
+        lies_otherwise(product) and not early[0],
         product.pitch > 0,
         product.row_operand.buffer not in program.parameters,
         early[0],

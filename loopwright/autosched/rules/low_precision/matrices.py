@@ -84,6 +84,8 @@ def matrices_of(facts: BlockFacts) -> Matrices | None:
     accesses = [_access(facts, factor.load) for factor in factors]
     if any(access is None for access in accesses) or accesses[0].buffer is accesses[1].buffer:  # type: ignore[union-attr]
         return None
+    if not all(access is not None and access.uses(axis.var) for access in accesses for axis in facts.reduce):
+        return None  # a sum of one operand by itself
     order = [_axis(facts, index) for index in facts.write.indices]
     for row_side, column_side in (accesses, accesses[::-1]):
         assert row_side is not None and column_side is not None

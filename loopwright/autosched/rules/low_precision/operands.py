@@ -41,6 +41,12 @@ class Operands:
         return (types[1], types[0]) if self.swapped else types
 
 
+def lies_otherwise(product: Product) -> bool:
+    """Whether rows and reduction are not the last dimensions of the row operand, in that order: it has to be copied."""
+    last = len(product.row_operand.indices) - 1
+    return product.jumps or (product.row_dimension, product.reduce_dimension) != (last - 1, last)
+
+
 def operands_of(facts: BlockFacts) -> Operands | None:
     """What a block multiplies; None when it is no product, or a size is unknown."""
     if any(axis.extent is None or axis.extent < 1 for axis in facts.axes):

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from loopwright.autosched.errors import NotWorthIt
 from loopwright.autosched.program import Program
 from loopwright.autosched.rules.contraction.product import Product, product_of
 from loopwright.autosched.rules.low_precision.operands import Operands
@@ -59,5 +60,6 @@ def plain_product(
 def _product_named(program: Program, name: str) -> Product:
     facts = next(entry.facts for entry in program.entries if entry.name == name)
     found = product_of(facts) if facts is not None else None
-    assert found is not None  # it was one before, and is simpler now
+    if found is None:
+        raise NotWorthIt(f"{name} is no product of matrices once zero points are taken out")
     return found
