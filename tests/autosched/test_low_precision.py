@@ -117,7 +117,8 @@ def test_tiles_are_not_filled_with_padding() -> None:
     """One product of halves, then a sum: LLVM 22 aborted on the tile that this was padded to."""
     a, b = te.placeholder((1, 16), "bfloat16", name="A"), te.placeholder((1, 3), "bfloat16", name="B")
     k, j = te.reduce_axis((0, 1), "k"), te.reduce_axis((0, 3), "j")
-    c = te.compute((16, 3), lambda i, n: te.sum(a[k, i].astype("float32") * b[k, n].astype("float32"), axis=k), name="C")
+    left, right = (lambda i: a[k, i].astype("float32")), (lambda n: b[k, n].astype("float32"))
+    c = te.compute((16, 3), lambda i, n: te.sum(left(i) * right(n), axis=k), name="C")
     d = te.compute((16,), lambda i: te.sum(c[i, j], axis=j), name="D")
     func = te.create_prim_func([a, b, d])
     check_any_plan(func, arguments(func))
