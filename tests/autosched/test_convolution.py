@@ -10,7 +10,7 @@ import pytest
 
 import loopwright as lw
 from loopwright import te, tir, topi
-from loopwright.autosched import Machine, Plan
+from loopwright.autosched import Machine, Plan, apply
 from loopwright.autosched.program import Program
 from loopwright.autosched.rules.convolution import Convolution
 from loopwright.autosched.rules.convolution.tiles import choose_tiles
@@ -56,7 +56,10 @@ def numbers(shape: Sequence[int], dtype: str, seed: int) -> np.ndarray:
 
 
 def check(case: Case, dtype: str = "float32", target: str = ONE, may_refuse: bool = False) -> Plan:
-    plan = planned(case.program(dtype), target, may_refuse)
+    """The plan, proved, after its result was found to be right. (That plans replay is tested for some below.)"""
+    plan = apply(case.program(dtype), target)
+    assert plan.schedule.is_proved
+    assert may_refuse or "refused" not in plan.explain()
     x, w = numbers(case.data, dtype, 1), numbers(case.weight, dtype, 2)
     exact = case.numpy(x.astype("float64"), w.astype("float64"))
     got = np.full(exact.shape, 7, dtype)
@@ -98,6 +101,11 @@ def test_every_edge(name: str) -> None:
     assert "direct convolution" in check(EDGES[name]).explain()
 
 
+@pytest.mark.parametrize("name", ["channels of a vector and a half", "groups", "channels last"])
+def test_plans_replay(name: str) -> None:
+    planned(EDGES[name].program(), ONE)
+
+
 POINTWISE = [
     Case("NCHW", (1, 16, 8, 8), (48, 16, 1, 1)),
     Case("NCHW", (2, 16, 7, 7), (33, 16, 1, 1), relu=False),
@@ -120,11 +128,10 @@ def test_large_pointwise_convolutions_are_products() -> None:
 
 @pytest.mark.parametrize("dtype", ["float64", "int32", "int64", "uint8"])
 def test_other_types(dtype: str) -> None:
-    for name in ("channels of a vector and a half", "channels last"):
-        check(EDGES[name], dtype, may_refuse=True)
+    check(EDGES["channels of a vector and a half"], dtype, may_refuse=True)
 
 
-@pytest.mark.parametrize("name", ["channels of a vector and a half", "groups", "channels last", "one dimension"])
+@pytest.mark.parametrize("name", ["channels of a vector and a half", "channels last"])
 def test_threads_do_not_change_a_bit(name: str) -> None:
     case = EDGES[name]._replace(data=[size * 2 if k == 0 else size for k, size in enumerate(EDGES[name].data)])
     x, w = numbers(case.data, "float32", 1), numbers(case.weight, "float32", 2)

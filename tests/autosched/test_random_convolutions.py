@@ -16,12 +16,12 @@ from tests.autosched.fuzz.check import KINDS, Mistake, _compare, check, random_p
 from tests.autosched.fuzz.images import Layout, Windows, taken
 
 
-@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize("seed", range(14))
 def test_random_programs_are_right_when_scheduled(seed: int) -> None:
     check(seed)
 
 
-@pytest.mark.parametrize("seed", range(100, 108))
+@pytest.mark.parametrize("seed", range(100, 105))
 def test_what_is_expected_is_what_the_program_computes_as_written(seed: int) -> None:
     program = random_program(seed)
     _compare(program, lw.build(program.func))
