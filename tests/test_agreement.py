@@ -7,7 +7,7 @@ import pytest
 from tests.agreement import assert_agreement
 from tests.random_programs import random_arguments, random_function
 
-PROGRAMS = 320
+PROGRAMS = 240
 CHUNK = 20  # programs a test, so that two workers share the time evenly
 
 
