@@ -25,7 +25,7 @@ RULES: Final[list[Rule]] = [
     Pooling(),
     LowPrecision(),  # before the others for products: bytes and halves have instructions of their own
     Convolution(),  # before products: a window is one, of which no line is a matrix
-    Contraction(),  # first: a product is a reduction too, but one that is worth packing
+    Contraction(),  # before reductions: a product is one, but one that is worth packing
     RowGroup(),  # before those for single blocks: what blocks pass to each other stays near the core
     Reduction(),
     Scan(),
