@@ -101,6 +101,12 @@ def test_every_edge(name: str) -> None:
     assert "direct convolution" in check(EDGES[name]).explain()
 
 
+def test_bands_that_are_no_whole_squares_of_a_padded_panel() -> None:
+    """Found by random programs: 7 lines of 14 pixels are 6 squares and a bit, and the next band starts after them."""
+    plan = check(Case("NCHW", (1, 24, 28, 14), (24, 24, 3, 3), padding=1), target="llvm -num-cores=16")
+    assert "direct convolution" in plan.explain()
+
+
 @pytest.mark.parametrize("name", ["channels of a vector and a half", "groups", "channels last"])
 def test_plans_replay(name: str) -> None:
     planned(EDGES[name].program(), ONE)

@@ -85,6 +85,8 @@ def _along_memory(sch: Schedule, facts: BlockFacts, work: NestCost, machine: Mac
             f"{part.width} partial results, {-(-part.width // lanes)} vectors of up to {lanes}",
             "so many operations are under way before the first one ends" if part.width > lanes else "the row is short",
         )
+    else:
+        decision.chose("one element after the other", "a row is too short to be shared out among lanes")
     if part.width:
         loop = sch.get_loops(part.walker)[-2]
         walked = [access.buffer for access in facts.reads if access.stride(facts.axes[-1].var) == 1]

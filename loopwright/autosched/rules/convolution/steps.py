@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 from loopwright.autosched.program import Entry
 from loopwright.autosched.rules.contraction.places import loops_below, vectors
@@ -199,9 +200,11 @@ def _finish(
         return  # what fills no tile goes element by element
     if turning is None:
         _turn_and_finish(sch, last, panel, nest, size, intrinsic)
-    else:
-        _turn(sch, turning, nest, size, intrinsic)
-        vectors(sch, loops[-1], size)
+        return
+    pixels = _extent(sch, loops[-1])
+    if pixels % size == 0 or pixels == prod(extent(axis) for axis in window.pixels):
+        _turn(sch, turning, nest, size, intrinsic)  # else squares start where no whole number of them went before
+    vectors(sch, loops[-1], size)
 
 
 def _to_memory(sch: Schedule, copy: BlockRV, nest: _Nest, tiles: Tiles) -> None:
