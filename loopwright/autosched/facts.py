@@ -23,6 +23,7 @@ from loopwright.ir import (
     BufferLoad,
     BufferStore,
     Call,
+    Cast,
     Expr,
     For,
     ForKind,
@@ -73,6 +74,12 @@ class Access(NamedTuple):
     def steps(self, var: Var) -> tuple[int | None, ...]:
         """How far each index moves when `var` goes up by one; None where that is not one number."""
         return tuple(_step(form, var) for form in self.forms)
+
+    def own_dimension(self, var: Var) -> int | None:
+        """The dimension whose index is `var` and nothing else, if it is the only one that moves with it, else None."""
+        moved = [k for k, form in enumerate(self.forms) if form is None or var in form.variables()]
+        form = self.forms[moved[0]] if len(moved) == 1 else None
+        return moved[0] if form is not None and form.terms == {var: 1} and form.const == 0 else None
 
     def stride(self, var: Var) -> int | None:
         """How many elements further the cell lies in memory when `var` goes up by one; None when not one number."""
@@ -162,6 +169,17 @@ class BlockFacts:
     def combined(self) -> Combined | None:
         """How the reduction combines, and what: None when the block does not reduce, or in another way."""
         return _combined(self.store, self.block) if self.is_reduction and len(self.stores) == 1 else None
+
+    def factor(self, side: Expr) -> Access | None:
+        """The one affine load that a factor of a product is, perhaps cast to another type."""
+        while isinstance(side, Cast):
+            side = side.value
+        if not isinstance(side, BufferLoad) or loads_of(side) != [side]:
+            return None
+        for access in self.reads:
+            if access.buffer is side.buffer and access.indices == tuple(side.indices) and access.is_affine:
+                return access
+        return None
 
     @cached_property
     def costly_calls(self) -> int:

@@ -68,7 +68,7 @@ def check(case: Case, dtype: str = "float32", target: str = ONE, may_refuse: boo
         assert np.array_equal(got, exact.astype("int64").astype(dtype))
     else:
         size = case._replace(relu=False).numpy(np.abs(x).astype("float64"), np.abs(w).astype("float64"))
-        depth = w.size // max(1, w.shape[case.layout.index("C") and -1 if case.layout[1] != "C" else 0]) + 2
+        depth = w.size // w.shape[0 if case.layout[1] == "C" else -1] + 2
         assert np.all(np.abs(got.astype("float64") - exact) <= depth * float(np.finfo(dtype).eps) * size + 1e-300)
     return plan
 

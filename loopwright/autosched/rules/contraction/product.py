@@ -82,23 +82,17 @@ class Product:
     @property
     def column_dimension(self) -> int | None:
         """The dimension of the column operand that is the column axis and nothing else; None when there is none."""
-        return _own_dimension(self.column_operand, self.column)
+        return self.column_operand.own_dimension(self.column.var)
 
     @property
     def reduce_dimension(self) -> int | None:
         """The dimension of the row operand that is the innermost reduction and nothing else."""
-        return _own_dimension(self.row_operand, self.reduce[-1])
+        return self.row_operand.own_dimension(self.reduce[-1].var)
 
     @property
     def row_dimension(self) -> int | None:
         """The dimension of the row operand that is the row axis and nothing else; None when there is none."""
-        return None if self.row is None else _own_dimension(self.row_operand, self.row)
-
-
-def _own_dimension(access: Access, axis: Axis) -> int | None:
-    moved = [k for k, form in enumerate(access.forms) if form is None or axis.var in form.variables()]
-    form = access.forms[moved[0]] if len(moved) == 1 else None
-    return moved[0] if form is not None and form.terms == {axis.var: 1} and form.const == 0 else None
+        return None if self.row is None else self.row_operand.own_dimension(self.row.var)
 
 
 def product_of(facts: BlockFacts, of_any_size: bool = False) -> Product | None:
@@ -108,7 +102,7 @@ def product_of(facts: BlockFacts, of_any_size: bool = False) -> Product | None:
         return None
     if combined is None or combined.op != "sum" or not isinstance(combined.value, Mul):
         return None
-    first, second = _operand(facts, combined.value.a), _operand(facts, combined.value.b)
+    first, second = facts.factor(combined.value.a), facts.factor(combined.value.b)
     if first is None or second is None or not facts.write.is_affine:
         return None
     column = next((axis for axis in reversed(facts.spatial) if facts.write.stride(axis.var) == 1), None)
@@ -129,15 +123,3 @@ def product_of(facts: BlockFacts, of_any_size: bool = False) -> Product | None:
     reduce = sorted(facts.reduce, key=lambda axis: (axis.extent != 1, row_side.stride(axis.var) == 1))
     found = Product(facts, row_side, column_side, outer, row, column, tuple(reduce))
     return None if found.column_dimension is None else found  # else it cannot be packed, nor padded
-
-
-def _operand(facts: BlockFacts, side: Expr) -> Access | None:
-    """The one load that a factor is, perhaps cast to another type."""
-    while isinstance(side, Cast):
-        side = side.value
-    if not isinstance(side, BufferLoad) or loads_of(side) != [side]:
-        return None
-    for access in facts.reads:
-        if access.buffer is side.buffer and access.indices == tuple(side.indices) and access.is_affine:
-            return access
-    return None

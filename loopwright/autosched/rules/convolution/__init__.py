@@ -1,6 +1,7 @@
 """convolution: sums over windows of an image, by vectors of channels; padding before it, element-wise work after it.
 
-Open `window.py` (what is a convolution), then `tiles.py` (the sizes, by a cost model) and `steps.py` (the schedule).
+Open `window.py` (what is a convolution), then `tiles.py` (the sizes, by a cost model) and `steps.py` (the schedule);
+`groups.py` and `pointwise.py` bring groups and windows of one pixel to a form that is scheduled already.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from loopwright.autosched.rules.convolution.pointwise import fold_pixels, is_poi
 from loopwright.autosched.rules.convolution.steps import schedule_window
 from loopwright.autosched.rules.convolution.tiles import Tiles, choose_tiles
 from loopwright.autosched.rules.convolution.window import Window, extent, window_of
+from loopwright.autosched.rules.whole_blocks import schedule_alone
 from loopwright.ir import IntImm
 from loopwright.schedule import Schedule
 
@@ -68,8 +70,10 @@ class Convolution:
                 return
         prepacks = program.is_made_early(window.weights.buffer, machine.runs_here)
         padding = entries[names[0]] if before else None
-        schedule_window(sch, window, padding, epilogue, tiles, prepacks, renamed)
+        packing = schedule_window(sch, window, padding, epilogue, tiles, renamed)
         _explain(window, tiles, machine, decision, padding is not None, prepacks)
+        if not prepacks:
+            schedule_alone(sch, packing, program, machine, decision)
 
 
 def _is_worth_it(window: Window | None) -> bool:

@@ -20,10 +20,9 @@ def schedule_window(
     padding: Entry | None,
     epilogue: Sequence[Entry],
     tiles: Tiles,
-    prepacks: bool,
     renamed: Sequence[str],
-) -> None:
-    """Pack the weights, tile, keep the sums in registers, and pad and finish band by band."""
+) -> str:
+    """Tile, keep the sums in registers, and pad and finish band by band; the block that packs the weights first."""
     block = sch.get_block(window.facts.name)
     packing, out = _copies(sch, block, window, tiles)
     for name in renamed:
@@ -51,13 +50,12 @@ def schedule_window(
     _finish(sch, block, registers, turning, last, nest, tiles, window)
     sch.unroll(nest.pixel)
     vectors(sch, nest.channel, tiles.lanes, unrolled=True)
-    if not prepacks:
-        _share_packing(sch, packing, tiles)
     if tiles.threads > 1:
         tasks = sch.fuse(*nest.shared)
         sch.parallel(tasks)
         if tiles.turns > 1:
             sch.annotate(tasks, "parallel_dynamic", 1)  # a core that is late leaves its tasks to the others
+    return packing.name
 
 
 def _copies(sch: Schedule, block: BlockRV, window: Window, tiles: Tiles) -> tuple[BlockRV, BlockRV]:
@@ -256,9 +254,3 @@ def _extent(sch: Schedule, loop: LoopRV) -> int:
     node = sch.get(loop)
     assert isinstance(node, For) and isinstance(node.extent, IntImm)
     return int(node.extent.value)
-
-
-def _share_packing(sch: Schedule, packing: BlockRV, tiles: Tiles) -> None:
-    """Weights that come with the call are packed by all threads."""
-    if tiles.threads > 1:
-        sch.parallel(sch.get_loops(packing)[0])

@@ -101,7 +101,7 @@ def window_of(facts: BlockFacts) -> Window | None:
     combined = facts.combined
     if combined is None or combined.op != "sum" or not isinstance(combined.value, Mul):
         return None
-    first, second = _operand(facts, combined.value.a), _operand(facts, combined.value.b)
+    first, second = facts.factor(combined.value.a), facts.factor(combined.value.b)
     if first is None or second is None or first.buffer is second.buffer:
         return None
     if any(axis.extent is None or axis.extent == 0 for axis in facts.axes) or not _is_plain_write(facts):
@@ -120,23 +120,11 @@ def _is_plain_write(facts: BlockFacts) -> bool:
     return len(set(used)) == len(used) and needed <= set(used) <= {id(axis.var) for axis in facts.spatial}
 
 
-def _operand(facts: BlockFacts, side: Expr) -> Access | None:
-    """The one load that a factor is, perhaps cast to another type."""
-    while isinstance(side, Cast):
-        side = side.value
-    if not isinstance(side, BufferLoad) or loads_of(side) != [side]:
-        return None
-    for access in facts.reads:
-        if access.buffer is side.buffer and access.indices == tuple(side.indices) and access.is_affine:
-            return access
-    return None
-
-
 def _window(facts: BlockFacts, image: Access, weights: Access) -> Window | None:
     found = [axis for axis in facts.spatial if weights.uses(axis.var) and not image.uses(axis.var)]
     # Blocks of channels are two axes: the one whose channels are neighbours is the one of the vectors.
     channels = sorted(found, key=lambda axis: facts.write.stride(axis.var) != 1)
-    if not channels or not _has_own_dimensions(weights, [*facts.reduce, channels[0]]):
+    if not channels or any(weights.own_dimension(axis.var) is None for axis in (*facts.reduce, channels[0])):
         return None
     if not all(image.uses(axis.var) for axis in facts.reduce):
         return None
@@ -178,13 +166,3 @@ def _in_window(image: Access, axis: Axis, pixels: tuple[Axis, ...]) -> int:
     """0 for a channel of the image, 1 for an axis of the window."""
     own = {dimension for pixel in pixels for dimension in _moved(image, pixel)}
     return int(any(dimension in own for dimension in _moved(image, axis)))
-
-
-def _has_own_dimensions(access: Access, axes: list[Axis]) -> bool:
-    """Whether each of the axes is one dimension of the access, and the only thing in it."""
-    for axis in axes:
-        moved = _moved(access, axis)
-        form = access.forms[moved[0]] if len(moved) == 1 else None
-        if form is None or form.terms != {axis.var: 1} or form.const != 0:
-            return False
-    return True

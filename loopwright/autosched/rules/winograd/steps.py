@@ -230,7 +230,7 @@ def _turn_data(sch: Schedule, blocks: _Blocks, program: Program, sizes: Sizes) -
     channel = facts.axes[-1].var
     found: list[_Turned] = []
     for access in {access.buffer: access for access in facts.reads}.values():
-        dimension = _own_dimension(access, channel)
+        dimension = access.own_dimension(channel)
         if dimension is None or dimension == len(access.indices) - 1:
             continue
         position = [region.buffer for region in sch.get(blocks.wide).reads].index(access.buffer)
@@ -244,12 +244,6 @@ def _turn_data(sch: Schedule, blocks: _Blocks, program: Program, sizes: Sizes) -
             block = _in_tiles(sch, block, access.buffer, dimension, size)
         found.append(_Turned(block, access.buffer.name, dimension, size))
     return found
-
-
-def _own_dimension(access: Access, var: object) -> int | None:
-    """The dimension of an access that is the axis and nothing else."""
-    own = [k for k, form in enumerate(access.forms) if form is not None and form.terms == {var: 1} and not form.const]
-    return own[0] if len(own) == 1 else None
 
 
 def _intrinsic(size: int, between: int, dtype: str) -> str:
