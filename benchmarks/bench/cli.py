@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -49,6 +50,7 @@ def main(arguments: list[str] | None = None) -> int:
         without=[name for name in ("onnxruntime", "openvino") if getattr(chosen, f"no_{name}")],
         only=chosen.only,
     )
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # a run that is stopped keeps what it has
     record = run(options, lambda text: print(f"{perf_counter() - start:7.1f} s  {text}", file=sys.stderr, flush=True))
     record["settings"]["seconds"] = round(perf_counter() - start, 1)
     record["settings"]["command"] = " ".join(["python -m benchmarks.bench", *_without_folders(given)])

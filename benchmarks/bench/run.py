@@ -1,6 +1,7 @@
 """The run as a whole: children are started one after another, and what they report is gathered into one record.
 
-A child that dies or hangs costs the row it was at: that row says so, and a new child goes on with the next.
+A child that dies or hangs costs the row it was at: that row says so, and a new child goes on with the next. A run that
+is stopped (Ctrl-C, SIGTERM) is a record of what it measured until then.
 """
 
 from __future__ import annotations
@@ -67,12 +68,15 @@ def run(options: Options, progress: Callable[[str], None]) -> dict[str, Any]:
             record["notes"].append(f"C loops: {loops.missing}")
         if loops.serial is None:
             record["notes"].append("no roofline: it is measured by C loops")
-        for count in thread_counts(options.threads, described["cores"]):
-            for rows in _batches(options):
-                _run_rows(rows, count, options, record, loops, progress)
-        if "compile" in options.families:
-            progress("compile times")
-            record["compile"] = compile_times.measure(Path(folder), 1 if options.quick else 5)
+        try:
+            for count in thread_counts(options.threads, described["cores"]):
+                for rows in _batches(options):
+                    _run_rows(rows, count, options, record, loops, progress)
+            if "compile" in options.families:
+                progress("compile times")
+                record["compile"] = compile_times.measure(Path(folder), 1 if options.quick else 5)
+        except KeyboardInterrupt:
+            record["notes"].append("the run was stopped before its end: rows are missing")
     _compare_bits(record)
     record["settings"]["load_before"] = load_before
     if load_before > 0.5:
@@ -205,16 +209,21 @@ def _listen(orders: dict[str, Any], threads: int, options: Options) -> Iterator[
             child.wait()  # its ending is reported below
         hung = False
         pending = b""
-        while True:
-            if not select.select([child.stdout], [], [], options.patience)[0]:
-                hung = True
-                child.kill()
-                break
-            data = os.read(child.stdout.fileno(), 1 << 16)
-            if not data:
-                break
-            *lines, pending = (pending + data).split(b"\n")
-            yield from [json.loads(line) for line in lines]
+        try:
+            while True:
+                if not select.select([child.stdout], [], [], options.patience)[0]:
+                    hung = True
+                    child.kill()
+                    break
+                data = os.read(child.stdout.fileno(), 1 << 16)
+                if not data:
+                    break
+                *lines, pending = (pending + data).split(b"\n")
+                yield from [json.loads(line) for line in lines]
+        except (KeyboardInterrupt, GeneratorExit):
+            child.kill()
+            child.wait()
+            raise
         code = child.wait()
         child.stdout.close()
         if hung:

@@ -177,6 +177,12 @@ def test_amx_in_parallel_threads_and_from_a_library(tmp_path):
     np.testing.assert_array_equal(again, c)
 
 
+def test_one_tile_is_declared_by_its_sizes_before_its_name_is_asked_for(monkeypatch):
+    monkeypatch.setattr(TensorIntrin, "known", {})
+    assert amx_dot(16, 16, 64) == "amx_dot_16x16x64_u8s8s32"
+    assert TensorIntrin.get("amx_dot_16x16x64_s8s8s32") is not None
+
+
 def test_amx_sizes():
     with pytest.raises(ValueError, match="m is at least 1, n a multiple of 16 and k a multiple of 64; got 8, 24, 64"):
         amx_dot(8, 24, 64)

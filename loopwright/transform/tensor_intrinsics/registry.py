@@ -12,6 +12,8 @@ That both compute the same is the word of whoever registers them; `check_intrins
 from __future__ import annotations
 
 import importlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
@@ -200,13 +202,24 @@ def _is_loading(name: str) -> bool:
 
 def load_built_in(file: str, name: str = "") -> None:
     """Read the file that declares intrinsics of a machine; one that has very many declares the one asked for."""
-    _loading.add(file)
     module = importlib.import_module(f"loopwright.transform.tensor_intrinsics.{file}")
-    if name in TRANSPOSES:
-        module.register(name)
-    else:
-        module.register()
-    _loading.discard(file)
+    with declaring(file):
+        if name in TRANSPOSES:
+            module.register(name)
+        else:
+            module.register()
+
+
+@contextmanager
+def declaring(file: str) -> Iterator[None]:
+    """While the intrinsics of `file` are declared, their names are not taken: they are what they are kept for."""
+    outer = file in _loading
+    _loading.add(file)
+    try:
+        yield
+    finally:
+        if not outer:
+            _loading.discard(file)
 
 
 def _load_member(name: str) -> None:

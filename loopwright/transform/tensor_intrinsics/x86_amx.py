@@ -38,7 +38,7 @@ from loopwright.ir import (
 from loopwright.ir.intrinsics import address_of, call_llvm_intrin
 from loopwright.runtime.dtype import DataType
 from loopwright.transform.tensor_intrinsics.declare import description, function, load
-from loopwright.transform.tensor_intrinsics.registry import TensorIntrin
+from loopwright.transform.tensor_intrinsics.registry import TensorIntrin, declaring
 
 ROWS = 16  # of a tile
 ROW_BYTES = 64
@@ -106,7 +106,8 @@ def amx_dot(m: int, n: int, k: int, types: str = "u8s8s32", from_zero: bool = Fa
     name = f"amx_dot_{m}x{n}x{k}_{types}{FROM_ZERO if from_zero else ''}"
     if name not in TensorIntrin.known:
         desc = _description(kind, m, n, k, from_zero)
-        TensorIntrin.register(name, desc, _implementation(kind, m, n, k, from_zero))
+        with declaring("x86_amx"):
+            TensorIntrin.register(name, desc, _implementation(kind, m, n, k, from_zero))
     return name
 
 
