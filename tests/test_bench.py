@@ -6,6 +6,8 @@ import importlib.util
 import json
 import math
 import sys
+from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -193,11 +195,15 @@ def test_no_compiler_is_said(monkeypatch, tmp_path):
 # Timing and statistics.
 
 
-def test_every_contender_takes_every_turn():
-    names = ["a", "b", "c"]
-    orders = [_order(names, done) for done in range(6)]
-    assert orders[:3] == [["a", "b", "c"], ["b", "c", "a"], ["c", "a", "b"]]
-    assert orders[3] == ["c", "b", "a"] and all(sorted(order) == names for order in orders)
+@pytest.mark.parametrize("count", range(2, 7))
+def test_everyone_is_in_every_place_and_after_everyone_else(count):
+    names = [f"c{k}" for k in range(count)]
+    orders = [_order(names, done) for done in range(2 * count)]
+    assert all(sorted(order) == names for order in orders)
+    neighbours = Counter([pair for order in orders for pair in pairwise(order)])
+    places = Counter([placed for order in orders for placed in enumerate(order)])
+    assert len(neighbours) == count * (count - 1) and set(neighbours.values()) == {2}
+    assert len(places) == count * count and set(places.values()) == {2}
 
 
 def test_rounds_stop_at_the_budget_and_pair_up():

@@ -265,6 +265,12 @@ def test_halves(types: tuple[str, str, str], target: str) -> None:
     float_check(33, 65, 70, types, target)
 
 
+@pytest.mark.parametrize("size", [(1, 1, 1), (5, 67, 1), (1, 9, 33), (4, 1, 4)])
+@pytest.mark.parametrize("types", HALVES[:2])
+def test_halves_of_a_single_row_or_column(types: tuple[str, str, str], size: tuple[int, int, int]) -> None:
+    float_check(*size, types, ONE)
+
+
 def test_the_instruction_for_halves() -> None:
     if HERE["tiles"]:
         assert "AMX bf16bf16f32" in float_check(32, 64, 32, HALVES[0], HERE["tiles"])

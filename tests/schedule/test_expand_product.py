@@ -155,6 +155,7 @@ def test_floats_become_wider(dtype):
     arrays = [
         random.standard_normal([int(n) for n in b.shape]).astype(b.dtype.numpy()) for b in before.argument_buffers()
     ]
+    arrays[0][0, 0], arrays[1][3, 0], arrays[0][2] = np.inf, -np.inf, -0.0
     wanted, got = [a.copy() for a in arrays], [a.copy() for a in arrays]
     evaluate(before, *wanted)
     evaluate(sch.mod["main"], *got)

@@ -8,7 +8,7 @@
 where x = A + s is a copy of A in another type (int8 becomes uint8 here, so s is 128), and y = B + t one of B. Operands
 whose type is "" stay as they are: their shift is 0. A sum that is multiplied by zero is left out. Instructions multiply
 plain bytes, some of them only unsigned by signed ones: so a product with zero points becomes one for them. Floats have
-no zero points here, and may become a wider type.
+no zero points here (zero times the sum of an infinite operand would not be zero), and may become a wider type.
 
 Reason: with x = A + s and y = B + t, the sum over k of (A - p)(B - q) = (x - (p + s))(y - (q + t)) is the one above, by
 expanding it. Integers wrap, so this holds for every value. p and q must not change along the reduction. The block stays
@@ -379,4 +379,4 @@ def _plus(value: Expr, number: int) -> Expr:
 
 
 def _is_zero(expr: Expr) -> bool:
-    return isinstance(expr, IntImm) and expr.value == 0
+    return isinstance(expr, (IntImm, FloatImm)) and expr.value == 0

@@ -144,6 +144,8 @@ def _best(
         if choice.unit is not None
     ]
     if not costed:
+        if min(product.rows, product.columns, product.depth) < 2:
+            raise NotWorthIt("vectors of a single row or column are no matrix")
         return found[0], None
     return min(costed, key=lambda pair: pair[1].cycles)
 
