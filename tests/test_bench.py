@@ -23,7 +23,7 @@ from benchmarks.bench.peers import Missing, Peers
 from benchmarks.bench.plot import NoMatplotlib, plot
 from benchmarks.bench.ratios import estimate, geomean, ratio
 from benchmarks.bench.row import run_row, summary
-from benchmarks.bench.run import Options, pool_settings, run, thread_counts
+from benchmarks.bench.run import Options, merged, pool_settings, run, thread_counts
 from benchmarks.bench.table import duration, family_table, show
 from loopwright import te
 
@@ -446,3 +446,27 @@ def test_results_are_kept_in_the_repository():
 def test_a_record_names_files_without_their_folders():
     given = ["--quick", "--json", "/home/someone/out/a.json", "--json=/home/someone/b.json", "--only", "256³"]
     assert _without_folders(given) == ["--quick", "--json", "a.json", "--json=b.json", "--only", "256³"]
+
+
+# Records of several runs.
+
+
+def test_runs_of_other_rows_are_merged_and_judged_together():
+    row = {"family": "sgemm", "name": "256³", "threads": 1, "status": "wrong", "message": "x"}
+    part = {
+        "machine": {"cores": 2},
+        "versions": {"numpy": "2"},
+        "settings": {"command": "a"},
+        "roofline": {"1": None},
+        "rows": [row],
+        "compile": [],
+        "notes": ["1 rows whose A/A interval …", "the machine was busy before the run"],
+    }
+    other = {**part, "settings": {"command": "b"}, "roofline": {"2": None}, "rows": [{**row, "threads": 2}]}
+    whole = merged([part, other])
+    assert [row["threads"] for row in whole["rows"]] == [1, 2] and whole["settings"]["command"] == "a; b"
+    assert whole["roofline"].keys() == {"1", "2"} and whole["notes"] == ["the machine was busy before the run"] * 2
+    with pytest.raises(ValueError, match="a row is in more than one of the runs"):
+        merged([part, part])
+    with pytest.raises(ValueError, match="not the same machine"):
+        merged([part, {**other, "machine": {"cores": 16}}])

@@ -5,6 +5,7 @@
     python -m benchmarks.bench --families sgemm,softmax --threads 1
     python -m benchmarks.bench show FILE.json
     python -m benchmarks.bench plot FILE.json OUT.png
+    python -m benchmarks.bench merge ONE.json TWO.json … WHOLE.json
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from rich.console import Console
 from benchmarks.bench.cases import FAMILIES, GROUPS
 from benchmarks.bench.machine import short_name
 from benchmarks.bench.plot import NoMatplotlib, plot
-from benchmarks.bench.run import ROOT, Options, run
+from benchmarks.bench.run import ROOT, Options, merged, run
 from benchmarks.bench.table import show
 
 RESULTS = ROOT / "benchmarks" / "results"
@@ -37,6 +38,8 @@ def main(arguments: list[str] | None = None) -> int:
         return _plot(given[1:])
     if given[:1] == ["show"]:
         return _show(given[1:])
+    if given[:1] == ["merge"]:
+        return _merge(given[1:])
     chosen = _parser().parse_args(given)
     console = Console(width=None if sys.stdout.isatty() else 150)
     start = perf_counter()
@@ -103,6 +106,20 @@ def _show(arguments: list[str]) -> int:
     parser.add_argument("record", type=Path, help="the JSON of a run")
     chosen = parser.parse_args(arguments)
     show(json.loads(chosen.record.read_text(encoding="utf-8")), Console(width=None if sys.stdout.isatty() else 150))
+    return 0
+
+
+def _merge(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.bench merge", description="One record of several runs.")
+    parser.add_argument("records", type=Path, nargs="+", help="the JSON of runs on one machine")
+    parser.add_argument("whole", type=Path, help="the JSON to write")
+    chosen = parser.parse_args(arguments)
+    try:
+        record = merged([json.loads(path.read_text(encoding="utf-8")) for path in chosen.records])
+    except ValueError as error:
+        print(error, file=sys.stderr)
+        return 1
+    _write(record, chosen.whole, False, Console(width=None if sys.stdout.isatty() else 150))
     return 0
 
 

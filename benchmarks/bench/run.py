@@ -23,6 +23,7 @@ from benchmarks.bench.cases import FAMILIES, cases_of
 
 ROOT = Path(__file__).resolve().parents[2]
 SCHEMA = 1
+KEPT_NOTES = ("C loops", "no roofline", "the machine was busy", "the run was stopped", "a child")  # others follow from rows
 Row = dict[str, Any]
 
 
@@ -77,10 +78,36 @@ def run(options: Options, progress: Callable[[str], None]) -> dict[str, Any]:
                 record["compile"] = compile_times.measure(Path(folder), 1 if options.quick else 5)
         except KeyboardInterrupt:
             record["notes"].append("the run was stopped before its end: rows are missing")
-    _compare_bits(record)
     record["settings"]["load_before"] = load_before
     if load_before > 0.5:
         record["notes"].append(f"the machine was busy before the run (load {load_before:.1f}): do not publish this")
+    return _summed_up(record)
+
+
+def merged(records: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """One record of several runs on one machine with the same versions, each of other rows."""
+    first = records[0]
+    for other in records[1:]:
+        for what in ("machine", "versions"):
+            if other[what] != first[what]:
+                raise ValueError(f"the runs have not the same {what}: {first[what]} and {other[what]}")
+    whole = {
+        **first,
+        "settings": {**first["settings"], "command": "; ".join([record["settings"]["command"] for record in records])},
+        "roofline": {key: value for record in records for key, value in record["roofline"].items()},
+        "rows": [row for record in records for row in record["rows"]],
+        "compile": [row for record in records for row in record["compile"]],
+        "notes": [note for record in records for note in record["notes"] if note.startswith(KEPT_NOTES)],
+    }
+    found = [(row["family"], row["name"], row["threads"]) for row in whole["rows"]]
+    if len(set(found)) < len(found):
+        raise ValueError("a row is in more than one of the runs")
+    return _summed_up(whole)
+
+
+def _summed_up(record: dict[str, Any]) -> dict[str, Any]:
+    """The record with what follows from all of its rows."""
+    _compare_bits(record)
     record["notes"] += doubts.mark(record["rows"])
     record["notes"] += _skipped(record["rows"])
     record["geomeans"] = bars.geomeans(record["rows"])
