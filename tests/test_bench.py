@@ -454,7 +454,7 @@ def test_a_record_names_files_without_their_folders():
 def test_runs_of_other_rows_are_merged_and_judged_together():
     row = {"family": "sgemm", "name": "256³", "threads": 1, "status": "wrong", "message": "x"}
     part = {
-        "machine": {"cores": 2},
+        "machine": machine.describe(),
         "versions": {"numpy": "2"},
         "settings": {"command": "a"},
         "roofline": {"1": None},
@@ -469,4 +469,4 @@ def test_runs_of_other_rows_are_merged_and_judged_together():
     with pytest.raises(ValueError, match="a row is in more than one of the runs"):
         merged([part, part])
     with pytest.raises(ValueError, match="not the same machine"):
-        merged([part, {**other, "machine": {"cores": 16}}])
+        merged([part, {**other, "machine": {**machine.describe(), "cores": 96}}])

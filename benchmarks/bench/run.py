@@ -23,7 +23,8 @@ from benchmarks.bench.cases import FAMILIES, cases_of
 
 ROOT = Path(__file__).resolve().parents[2]
 SCHEMA = 1
-KEPT_NOTES = ("C loops", "no roofline", "the machine was busy", "the run was stopped", "a child")  # others follow from rows
+# Notes of a run that a record of several keeps; the others follow from the rows.
+KEPT_NOTES = ("C loops", "no roofline", "the machine was busy", "the run was stopped", "a child")
 Row = dict[str, Any]
 
 

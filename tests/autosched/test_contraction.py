@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -106,6 +108,17 @@ def test_slabs_when_panels_do_not_fit_the_cache() -> None:
     func = matmul(150, 1200, 600, flips="A")
     assert "slabs of" in autosched.apply(func, ONE).explain()
     check(func, flips="A")
+
+
+def test_tiles_in_registers_have_no_guards_that_depend_on_the_task() -> None:
+    """Columns that are no whole panels, and tasks of several products: the last tile of each is shorter."""
+    func = matmul(576, 96, 196, batch=4)
+    target = "llvm -mcpu=skylake-avx512 -num-cores=2"
+    text = lw.lower(autosched.apply(func, target).mod).script()
+    places = re.findall(r"_local\[([^]]*)]", text)
+    assert places and not any("fused" in place for place in places)
+    got, exact, allowed = product(func, TWO)
+    assert np.all(np.abs(got - exact) <= allowed)
 
 
 def test_the_same_bits_for_any_number_of_threads() -> None:

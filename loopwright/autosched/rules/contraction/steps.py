@@ -5,11 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from loopwright.autosched.facts import Access, const
+from loopwright.autosched.chunks import deal_out
+from loopwright.autosched.layouts import in_panels, moved_last
 from loopwright.autosched.program import Entry, Program
-from loopwright.autosched.rules.contraction.places import loop_of_axis, loops_below, vectors
 from loopwright.autosched.rules.contraction.product import Product
 from loopwright.autosched.rules.contraction.tiles import ALL_ROWS, PACKED_STRIPS, Tiles
+from loopwright.autosched.small_steps import (
+    extent_of,
+    loop_of_axis,
+    loops_below,
+    loops_by_axis,
+    operand_of,
+    sink_result,
+    vectors,
+)
 from loopwright.ir import Buffer
 from loopwright.schedule import BlockRV, LoopRV, Schedule
 
@@ -54,11 +63,9 @@ def schedule_product(sch: Schedule, product: Product, group: Group, program: Pro
         _pack_strips(sch, block, product, nest.strips, tiles)
     if packing is not None:
         sch.compute_at(packing, nest.slab or nest.task)
-        sch.sink_alloc(packing, sch.get(packing).writes[0].buffer.name)
+        sink_result(sch, packing)
     if out is not None:
-        is_padded = not product.knows_columns or product.columns % tiles.nr > 0
-        whole = not product.knows_columns or (is_padded and not product.knows_rows and tiles.threads > 1)
-        _finish(sch, group, out, sums, nest, tiles, program, whole)
+        _finish(sch, group, out, sums, nest, tiles, program, _has_tiles_cut_by_tasks(product, tiles))
     if init is not None:
         _slabs(sch, block, sums, init, nest, tiles)
 
@@ -68,10 +75,20 @@ def schedule_product(sch: Schedule, product: Product, group: Group, program: Pro
     if packing is not None:
         _pack(sch, packing, nest.slab or nest.task, product, tiles)
     if tiles.threads > 1:
-        tasks = sch.fuse(*nest.shared)
-        sch.parallel(tasks)
-        if tiles.turns > 1:
-            sch.annotate(tasks, "parallel_dynamic", 1)  # a core that is late leaves its tasks to the others
+        deal_out(sch, sch.fuse(*nest.shared), tiles.turns)
+
+
+def _has_tiles_cut_by_tasks(product: Product, tiles: Tiles) -> bool:
+    """Whether it depends on the task which columns of a tile are there, in a way that no loop can be parted by.
+
+    That is so for a remainder: tasks of several products, or of rows whose number is not known, are numbered together.
+    A guard of that kind around parts of a tile in registers would send all of it to memory.
+    """
+    if not product.knows_columns:
+        return True
+    shares_columns = tiles.task_columns * tiles.nr < product.columns
+    is_remainder = not product.knows_rows or (product.copies > 1 and shares_columns)
+    return is_remainder and product.columns % tiles.nr > 0 and tiles.threads > 1
 
 
 def _copies(sch: Schedule, group: Group, product: Product, tiles: Tiles) -> tuple[BlockRV | None, BlockRV | None]:
@@ -80,7 +97,7 @@ def _copies(sch: Schedule, group: Group, product: Product, tiles: Tiles) -> tupl
     Sums that wait in memory between slabs can wait where they belong, if nothing else is done to them.
     """
     block = group.block
-    operand = [region.buffer for region in sch.get(block).reads].index(product.column_operand.buffer)
+    operand = operand_of(sch, block, product.column_operand.buffer)
     packing: BlockRV | None
     out: BlockRV | None
     if product.columns % tiles.nr or not product.knows_columns:
@@ -92,27 +109,17 @@ def _copies(sch: Schedule, group: Group, product: Product, tiles: Tiles) -> tupl
         packing = sch.cache_read(block, operand, "global", [block]) if tiles.packs else None
         out = None if not group.after and tiles.slab < product.depth else sch.cache_write(block, 0, "global")
     if packing is not None:
-        sch.transform_layout(packing, ("write", 0), _panels(product.column_operand, product.column_dimension, tiles.nr))
+        dimension = product.column_dimension
+        assert dimension is not None
+        sch.transform_layout(packing, ("write", 0), in_panels(len(product.column_operand.indices), dimension, tiles.nr))
     return packing, out
-
-
-def _panels(operand: Access, dimension: int | None, width: int) -> str:
-    """The layout of packed panels: lambda k, j: (j // width, k, j % width)."""
-    indices = [f"d{k}" for k in range(len(operand.indices))]
-    assert dimension is not None
-    own = indices[dimension]
-    others = [index for index in indices if index != own]
-    return f"lambda {', '.join(indices)}: ({', '.join([f'{own} // {width}', *others, f'{own} % {width}'])})"
 
 
 def _lay_along(sch: Schedule, block: BlockRV, product: Product) -> None:
     """A copy of A that runs along the reduction, before all loops."""
-    operand = [region.buffer for region in sch.get(block).reads].index(product.row_operand.buffer)
-    copy = sch.cache_read(block, operand, "global", [block])
-    indices = [f"d{k}" for k in range(len(product.row_operand.indices))]
-    along = indices[product.reduce_dimension or 0]
-    order = [*[index for index in indices if index != along], along]
-    sch.transform_layout(copy, ("write", 0), f"lambda {', '.join(indices)}: ({', '.join(order)})")
+    copy = sch.cache_read(block, operand_of(sch, block, product.row_operand.buffer), "global", [block])
+    rank = len(product.row_operand.indices)
+    sch.transform_layout(copy, ("write", 0), moved_last(rank, product.reduce_dimension or 0))
 
 
 def _writer(sch: Schedule, block: BlockRV, buffer: Buffer) -> BlockRV:
@@ -120,32 +127,21 @@ def _writer(sch: Schedule, block: BlockRV, buffer: Buffer) -> BlockRV:
     return next(made for made in sch.get_producers(block) if sch.get(made).writes[0].buffer is buffer)
 
 
-class _Nest:
+class _Nest(NamedTuple):
     """The loops of the tiled product, by what they do."""
 
-    def __init__(
-        self,
-        shared: list[LoopRV],
-        task: LoopRV,
-        slab: LoopRV | None,
-        strips: LoopRV | None,
-        strip: LoopRV,
-        tile: LoopRV,
-        unrolled: list[LoopRV],
-        columns: LoopRV,
-    ) -> None:
-        self.shared = shared  # those whose iterations threads share out among them
-        self.task = task
-        self.slab = slab
-        self.strips = strips  # those of A that are packed together
-        self.strip = strip  # a row of tiles
-        self.tile = tile
-        self.unrolled = unrolled
-        self.columns = columns
+    shared: list[LoopRV]  # those whose iterations threads share out among them
+    task: LoopRV
+    slab: LoopRV | None
+    strips: LoopRV | None  # those of A that are packed together
+    strip: LoopRV  # a row of tiles
+    tile: LoopRV
+    unrolled: list[LoopRV]
+    columns: LoopRV
 
 
 def _tile(sch: Schedule, block: BlockRV, product: Product, tiles: Tiles) -> _Nest:
-    loops = dict(zip([axis.var for axis in product.facts.axes], sch.get_loops(block), strict=True))
+    loops = loops_by_axis(sch, block, product.facts)
     assert product.row is not None
     row_tiles, row = sch.split(loops[product.row.var], [None, tiles.mr])
     panels, column = sch.split(loops[product.column.var], [None, tiles.nr])
@@ -231,7 +227,7 @@ def _whole_tiles(sch: Schedule, block: BlockRV, nest: _Nest, tiles: Tiles) -> Bl
     copy = sch.cache_write(block, 0, "local")
     sch.reverse_compute_at(copy, nest.tile)
     *rows, columns = loops_below(sch, copy, nest.tile)
-    sch.sink_alloc(block, sch.get(block).writes[0].buffer.name)
+    sink_result(sch, block)
     for row in rows:
         sch.unroll(row)
     vectors(sch, columns, tiles.lanes, unrolled=True)
@@ -259,7 +255,7 @@ def _pack(sch: Schedule, packing: BlockRV, place: LoopRV, product: Product, tile
         return  # a single column
     others = [loop for loop in loops if loop is not columns]
     panel, column = sch.split(columns, [None, tiles.nr])
-    depth = const(sch.get(others[-1]).extent) if others else None
+    depth = extent_of(sch, others[-1]) if others else None
     few = next((rows for rows in PACKED_ROWS if depth is not None and depth % rows == 0), 1)
     if columns is not loops[-1]:  # B lies the other way: short runs are read along it
         few = PACKED_RUN if depth is None else few
@@ -278,11 +274,7 @@ def _pack_strips(sch: Schedule, block: BlockRV, product: Product, place: LoopRV,
     """Copy some strips of A, so that the numbers of one step are neighbours; whole lines of it are read at a time."""
     dimension = product.row_dimension
     assert dimension is not None
-    indices = [f"d{k}" for k in range(len(product.row_operand.indices))]
-    own = indices[dimension]
-    others = [index for index in indices if index != own]
-    order = [f"{own} // {tiles.mr}", *others, f"{own} % {tiles.mr}"]
-    layout = f"lambda {', '.join(indices)}: ({', '.join(order)})"
+    layout = in_panels(len(product.row_operand.indices), dimension, tiles.mr)
     strips = sch.stage(block, place, product.row_operand.buffer.name, layout=layout)
     loops = loops_below(sch, strips, place)
     rows = loops[dimension]
