@@ -3,6 +3,7 @@
 #   make test    the whole test suite
 #   make lint    ruff and mypy
 #   make bench   our kernels beside numpy, torch and C loops (make bench BENCH=--quick: a look, under a minute)
+#   make docs    the documentation site, into build/site; open build/site/index.html
 #   make clean   remove everything made here, .venv included
 
 # The first Python that is new enough; `make PYTHON=/path/to/python` overrides.
@@ -10,10 +11,12 @@ PYTHON ?= $(shell for candidate in python3 python3.13 python3.12 python3.11 pyth
 	"$$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo "$$candidate" && break; done)
 
 BIN := .venv/bin
+# (editable_mode=compat below: with the default, a script beside a clone called `loopwright` would find the empty shell of a
+# package where the clone is.)
 READY := .venv/.loopwright-ready
 WORKERS ?= 2
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test lint bench docs clean
 
 demo: $(READY)
 	$(BIN)/python examples/demo.py
@@ -28,9 +31,14 @@ lint: $(READY)
 # matplotlib draws the picture. torch takes part where it is installed, and is never downloaded for this; without a
 # network the benchmarks run with what is there.
 bench: $(READY)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[bench]" || \
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --config-settings editable_mode=compat --editable ".[bench]" || \
 		echo "matplotlib cannot be installed: there will be no picture." >&2
 	$(BIN)/python -m benchmarks.bench $(BENCH)
+
+# A link or an anchor that leads nowhere fails the build. ruff, which .venv has, formats the signatures.
+docs: $(READY)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --config-settings editable_mode=compat --editable ".[docs]"
+	@NO_MKDOCS_2_WARNING=1 PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m mkdocs build --strict
 
 $(READY): pyproject.toml
 	@test -n "$(PYTHON)" && "$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
@@ -39,7 +47,7 @@ $(READY): pyproject.toml
 	@"$(PYTHON)" -c 'import venv, ensurepip' 2>/dev/null || { \
 		echo "$(PYTHON) comes without venv and pip (on Debian and Ubuntu: apt install python3-venv)." >&2; exit 1; }
 	test -x $(BIN)/python || "$(PYTHON)" -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --config-settings editable_mode=compat --editable ".[dev]"
 	touch $@
 
 clean:

@@ -26,6 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from rich.console import Console
 from rich.table import Table
 
+from loopwright.runtime import progress
 from loopwright.schedule import Schedule
 from tests.schedule.harness.cases import Move
 from tests.schedule.harness.enumerate import (
@@ -87,13 +88,16 @@ def _campaign(options: argparse.Namespace) -> Tally:
 
 def _joined(jobs: int, work: object, parts: Sequence[tuple[int, int, Sequence[int], Sequence[str] | None]]) -> Tally:
     tally = Tally()
-    if jobs == 1:
-        for part in parts:
-            tally.join(work(part))  # type: ignore[operator]
-        return tally
-    with ProcessPoolExecutor(jobs, get_context("spawn")) as pool:
-        for found in pool.map(work, parts):  # type: ignore[arg-type]
-            tally.join(found)
+    with progress.shown(), progress.task("cases", len(parts)) as task:
+        if jobs == 1:
+            for part in parts:
+                tally.join(work(part))  # type: ignore[operator]
+                task.advance(f"{tally.total} done")
+            return tally
+        with ProcessPoolExecutor(jobs, get_context("spawn")) as pool:
+            for found in pool.map(work, parts):  # type: ignore[arg-type]
+                tally.join(found)
+                task.advance(f"{tally.total} done")
     return tally
 
 

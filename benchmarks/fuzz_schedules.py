@@ -21,6 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from rich.console import Console
 from rich.table import Table
 
+from loopwright.runtime import progress
 from tests.schedule.harness.fuzz import STEPS, Campaign, fuzz
 
 PART = 25  # cases a job takes at a time
@@ -42,13 +43,16 @@ def main() -> int:
         (first, min(first + PART, stop), options.native_every, options.steps)
         for first in range(options.seed, stop, PART)
     ]
-    if options.jobs == 1:
-        for part in parts:
-            found.join(_part(part))
-    else:
-        with ProcessPoolExecutor(options.jobs, get_context("spawn")) as pool:
-            for made in pool.map(_part, parts):
-                found.join(made)
+    with progress.shown(), progress.task("schedules", len(parts)) as task:
+        if options.jobs == 1:
+            for part in parts:
+                found.join(_part(part))
+                task.advance(f"{found.cases} done, {len(found.failing)} failing")
+        else:
+            with ProcessPoolExecutor(options.jobs, get_context("spawn")) as pool:
+                for made in pool.map(_part, parts):
+                    found.join(made)
+                    task.advance(f"{found.cases} done, {len(found.failing)} failing")
     _show(found, time.perf_counter() - start)
     return 1 if found.failing else 0
 

@@ -77,13 +77,15 @@ def main() -> None:
         np.matmul(a, b, out=d)
         np.matmul(np.exp(d, out=d), c, out=g)
 
-    print(f"\nOn {lw.runtime.num_threads()} threads, medians of {PAIRS} pairs of calls, ours and numpy's in turn:\n")
+    threads = lw.runtime.num_threads()
+    print(f"\nOn {threads} threads, medians of {PAIRS} pairs of calls and of ratios, ours and numpy's in turn:\n")
     pairs = [(timed(in_numpy), timed(lambda: scheduled(a, b, c, f))) for _ in range(PAIRS + 1)][1:]
     show("numpy", statistics.median(theirs for theirs, _ in pairs))
     ratio = statistics.median(theirs / mine for theirs, mine in pairs)
     ours = statistics.median(mine for _, mine in pairs)
     show("te, scheduled by rule", ours, ratio, share_of_bound(f, exact, allowed))
     written = lw.build(function)
+    print("    (now one call of the loops as written: up to a minute)", flush=True)
     seconds = timed(lambda: written(a, b, c, f))
     show("te, loops as written (one call)", seconds, pairs[0][0] / seconds, share_of_bound(f, exact, allowed))
     print("\nChecked against float64, with the bound that any order of float32 additions must keep.")

@@ -17,10 +17,11 @@ _HOMES = {
     "loopwright.build": "build lower",
     "loopwright.error": "TVMError register_error",
     "loopwright.ir": "IRModule",
-    "loopwright.runtime": "cl convert cpu cuda device ext_dev get_global_func gpu hexagon metal mtl opencl "
+    "loopwright.runtime": "cl convert cpu cuda device ext_dev get_global_func gpu hexagon load_module metal mtl opencl "
     "register_func rocm vpi vulkan webgpu",
     "loopwright.runtime.dtype": "DataType",
     "loopwright.runtime.errors": "LoopwrightError",
+    "loopwright.schedule": "Schedule",
     "loopwright.target": "Target",
     "loopwright.tir": "PrimExpr",
     "loopwright.transform": "PassContext",
@@ -32,6 +33,7 @@ _MODULES = {
     "testing tir topi transform".split()
 }
 _MODULES["instrument"] = "loopwright.ir.instrument"
+_MODULES["progress"] = "loopwright.runtime.progress"
 # Names that users of a full stack look for, and that are not here yet.
 _TO_COME = "auto_scheduler autotvm micro meta_schedule relay relax rpc".split()
 
@@ -46,7 +48,9 @@ def __getattr__(name: str) -> Any:
     elif name in _TO_COME:
         raise AttributeError(f"'loopwright.{name}' is not built yet; the README lists what works today")
     else:
-        raise AttributeError(f"module 'loopwright' has no attribute {name!r}")
+        from loopwright.runtime.guesses import OF_THE_PACKAGE, no_attribute  # loaded when something went wrong
+
+        raise no_attribute("module 'loopwright' has no attribute", name, __all__, OF_THE_PACKAGE)
     globals()[name] = value
     return value
 
@@ -68,3 +72,5 @@ def __dir__() -> list[str]:
 
 if TYPE_CHECKING:
     from loopwright.build import build, lower
+    from loopwright.runtime import load_module
+    from loopwright.schedule import Schedule

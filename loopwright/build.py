@@ -3,133 +3,42 @@
     te tensors ─┐
     PrimFunc ───┼─► IRModule ─► lower: the pass pipeline ─► codegen ─► runtime Module
     IRModule ───┘
+
+`as_module.py` is the first arrow. A program that was built before comes from the compile cache instead.
 """
 
 from __future__ import annotations
 
-import sys
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter
 from typing import Any
 
-from loopwright.ir.expr import Producer, Var
+from loopwright.as_module import NotBuildable, as_module
 from loopwright.ir.function import IRModule, PrimFunc
-from loopwright.ir.passes import PassContext
+from loopwright.ir.pass_context import PassContext
 from loopwright.ir.verifier import verify
+from loopwright.runtime import progress
 from loopwright.runtime.artifact_store import is_on as cache_is_on
-from loopwright.runtime.errors import LoopwrightError, NotBuilt, with_article
 from loopwright.target import CpuDescription, Target, describe, require_buildable
 
 
-class NotBuildable(LoopwrightError, ValueError):
-    """`build` or `lower` was given something that is no program.
-
-    For example:
-
-        import loopwright
-
-        loopwright.build("add.py")
-    """
-
-    code = "LW0790"
-
-    def __init__(self, given: object) -> None:
-        kind = type(given).__name__
-        what, why = with_article(kind), None
-        if isinstance(given, (list, tuple)):
-            what = f"this {kind}" if given else f"an empty {kind}"
-            why = next(
-                (
-                    f"entry {k} of the {kind} is {with_article(type(item).__name__)}"
-                    for k, item in enumerate(given)
-                    if not isinstance(item, (PrimFunc, IRModule, Producer, Var))
-                ),
-                "it mixes tensors and functions" if given else None,
-            )
-        super().__init__(
-            f"cannot build {what}",
-            why=why,
-            hint="give a PrimFunc, an IRModule, or a list of te tensors (inputs, then outputs)",
-            fields={"given": kind},
-        )
-
-
-class ArgsWithoutSchedule(LoopwrightError, TypeError):
-    """`args` was given for a program that says itself what its parameters are.
-
-    Only a te schedule leaves them open. The second argument of `build` and `lower` is `args`: a target has its name.
-
-    For example:
-
-        import loopwright
-        from loopwright import te
-
-        A = te.placeholder((8,), name="A")
-        B = te.compute((8,), lambda i: A[i] + 1, name="B")
-        loopwright.build(te.create_prim_func([A, B]), "llvm")  # target="llvm"
-    """
-
-    code = "LW0791"
-
-    def __init__(self, args: object) -> None:
-        a_target = isinstance(args, (str, Mapping, Target))
-        super().__init__(
-            f"args belongs to a schedule, and is {type(args).__name__} {args!r} here",
-            hint=f"write target={args!r}" if a_target else "leave args out: the program says what its parameters are",
-        )
-
-
-class BadFunctionName(LoopwrightError, TypeError):
-    """A compiled function is found by its name, which is a text that is not empty.
-
-    For example:
-
-        import loopwright
-        from loopwright import te
-
-        A = te.placeholder((8,), name="A")
-        B = te.compute((8,), lambda i: A[i] + 1, name="B")
-        loopwright.build([A, B], name="")
-    """
-
-    code = "LW0792"
-
-    def __init__(self, name: object) -> None:
-        super().__init__(f"{name!r} cannot name a function", hint='give a text, such as name="main"')
-
-
-class NameClash(LoopwrightError, ValueError):
-    """Two functions of one program would be compiled under the same name.
-
-    For example:
-
-        import loopwright
-        from loopwright import ir, te
-
-        A = te.placeholder((8,), name="A")
-        B = te.compute((8,), lambda i: A[i] + 1, name="B")
-        func = te.create_prim_func([A, B]).with_attr("global_symbol", "add")
-        loopwright.build(ir.IRModule({"first": func, "second": func}))
-    """
-
-    code = "LW0793"
-
-    def __init__(self, symbol: str, first: str, second: str) -> None:
-        super().__init__(
-            f"functions {first} and {second} would both be compiled as {symbol!r}, their global_symbol",
-            hint=f'give one another name: function.with_attr("global_symbol", "{second}_2")',
-            fields={"symbol": symbol, "functions": (first, second)},
-        )
-
-
 def lower(
-    inp: Any, args: Sequence[Any] | None = None, name: str = "main", binds: Any = None, simple_mode: bool = False
+    inp: Any,
+    args: Sequence[Any] | None = None,
+    name: str = "main",
+    binds: Any = None,
+    simple_mode: bool = False,
+    target: str | Target | None = None,
 ) -> IRModule:
-    """The program after every lowering pass, ready for code generation; `simple_mode` keeps loops whole."""
+    """The program after every lowering pass, ready for code generation; `simple_mode` keeps loops whole.
+
+    Without `target`, for the current target or else this machine.
+    """
     from loopwright.transform import lower as run_pipeline
 
-    return run_pipeline(as_module(inp, args, name, binds), without=["partition_loops"] if simple_mode else [])
+    module = as_module(inp, args, name, binds)
+    return run_pipeline(module, target, without=["partition_loops"] if simple_mode else [])
 
 
 def build(
@@ -186,6 +95,11 @@ def _build_module(module: IRModule, target: Target, autosched: bool, winograd: b
 
 def _compiled(module: IRModule, target: Target, autosched: bool, winograd: bool | int) -> Any:
     """The module scheduled if so wanted, checked, lowered and compiled for `target`."""
+    with progress.task("build") as task:
+        return _compiled_in(task, module, target, autosched, winograd)
+
+
+def _compiled_in(task: progress.Task, module: IRModule, target: Target, autosched: bool, winograd: bool | int) -> Any:
     from loopwright.analysis import check_program
     from loopwright.transform import lower as run_pipeline
 
@@ -200,6 +114,7 @@ def _compiled(module: IRModule, target: Target, autosched: bool, winograd: bool 
     checked = perf_counter()
     lowered = run_pipeline(module, target)
     finished = perf_counter()
+    task.now("machine code")
     made = _code_generator(target)(lowered, describe(target), _entry_name(module))
     scheduled = {"schedule": start - begin} if autosched else {}
     made.timings = {**scheduled, "check": checked - start, "lower": finished - checked, **made.timings}
@@ -229,7 +144,7 @@ def _check_pass_names() -> None:
     """Warn of misspelt pass names, as running the passes would have done."""
     context = PassContext.current()
     if context.disabled_pass or context.required_pass:
-        import loopwright.transform  # whose passes are known by name then
+        import loopwright.transform  # noqa: F401, whose passes are known by name then
 
         context.check_names(())
 
@@ -257,70 +172,6 @@ def _code_generator(target: Target) -> Callable[[IRModule, CpuDescription, str |
     return make_module
 
 
-def as_module(inputs: Any, args: Sequence[Any] | None = None, name: str = "main", binds: Any = None) -> IRModule:
-    """The IRModule that `inputs` stands for; `args` and `binds` belong to a te schedule."""
-    if not isinstance(name, str) or not name:
-        raise BadFunctionName(name)
-    if _is_te_schedule(inputs):
-        from loopwright.te.schedule.to_module import schedule_to_module
-
-        return schedule_to_module(inputs, args, name, binds)
-    if args is not None:
-        raise ArgsWithoutSchedule(args)
-    _refuse_binds(binds)
-    if _is_tir_schedule(inputs):
-        inputs = inputs.mod
-    if isinstance(inputs, IRModule):
-        _require_distinct_symbols(inputs.functions_items())
-        return inputs
-    if isinstance(inputs, PrimFunc):
-        # A name that is asked for wins over the function's own; the default is no wish.
-        symbol = name if name != "main" else inputs.attrs.get("global_symbol", name)
-        return IRModule({str(symbol): inputs.with_attr("global_symbol", symbol)})
-    from loopwright import te
-
-    if isinstance(inputs, te.Tensor):
-        inputs = [inputs]
-    if isinstance(inputs, (list, tuple)) and inputs:
-        # Variables are parameters too; a list of nothing else computes nothing, and create_prim_func says so.
-        if all(isinstance(item, (te.Tensor, Var)) for item in inputs):
-            return IRModule({name: te.create_prim_func(inputs).with_attr("global_symbol", name)})
-        if all(isinstance(item, (PrimFunc, IRModule)) for item in inputs):
-            modules = [as_module(item) for item in inputs]
-            _require_distinct_symbols([item for module in modules for item in module.functions_items()])
-            merged = IRModule()
-            for module in modules:
-                merged.update(module)
-            return merged
-    raise NotBuildable(inputs)
-
-
-def _is_te_schedule(inputs: object) -> bool:
-    """Whether this is a te schedule; te is not loaded to find out."""
-    te = sys.modules.get("loopwright.te.schedule.schedule")
-    return te is not None and isinstance(inputs, te.Schedule)
-
-
-def _is_tir_schedule(inputs: object) -> bool:
-    schedule = sys.modules.get("loopwright.schedule.schedule")
-    return schedule is not None and isinstance(inputs, schedule.Schedule)
-
-
-def _require_distinct_symbols(functions: Iterable[tuple[str, PrimFunc]]) -> None:
-    seen: dict[str, str] = {}
-    for key, function in functions:
-        symbol = str(function.attrs.get("global_symbol", key))
-        if symbol in seen:
-            raise NameClash(symbol, seen[symbol], key)
-        seen[symbol] = key
-
-
-def _refuse_binds(binds: object) -> None:
-    # Leaving them out in silence would build another program than the one asked for.
-    if binds is not None:
-        raise NotBuilt("binding tensors to buffers of one's own", "binds belongs to a te schedule: leave it out here")
-
-
 def _entry_name(module: IRModule) -> str | None:
     names = [str(function.attrs.get("global_symbol", name)) for name, function in module.functions_items()]
     if len(names) == 1:
@@ -328,4 +179,4 @@ def _entry_name(module: IRModule) -> str | None:
     return "main" if "main" in names else None
 
 
-__all__ = ["ArgsWithoutSchedule", "BadFunctionName", "NameClash", "NotBuildable", "as_module", "build", "lower"]
+__all__ = ["build", "lower"]

@@ -3,7 +3,7 @@
 `random_function(seed)` is a PrimFunc of a few stages. Each stage fills a buffer (element by element, by a reduction, by
 a reduction of pairs, through a local buffer) from inputs and earlier stages. Every cell is written before it is read,
 every index is in bounds, every operation has a defined result: no zero divisors, no wide shifts, and floats become
-integers only where they are small. `random_arguments(func, seed)` are arrays to call it with.
+integers only where they are small (`random_values.py`). `random_arguments(func, seed)` are arrays to call it with.
 
 Results that went through `exp` and its kind are approximate; they never decide a branch, an index or an integer, so
 two correct implementations differ by rounding only. `math=False` leaves such functions out. Float inputs are small
@@ -27,7 +27,6 @@ from loopwright.ir import (
     BufferLoad,
     BufferRegion,
     BufferStore,
-    Cast,
     DataType,
     DeclBuffer,
     Expr,
@@ -36,7 +35,6 @@ from loopwright.ir import (
     IfThenElse,
     IterType,
     IterVar,
-    Let,
     LetStmt,
     MatchBufferRegion,
     Or,
@@ -49,28 +47,15 @@ from loopwright.ir import (
     const,
     decl_buffer,
     logical_and,
-    logical_not,
-    logical_or,
     seq,
 )
 from loopwright.ir import intrinsics as tir
-from loopwright.ir.operators import truncdiv, truncmod
 from loopwright.runtime.errors import SourceLine
 from loopwright.script.parser.regions import infer_regions
+from tests.random_values import DTYPES, FLOATS, SIGNED, Axis, Values, shape_of
 
-SIGNED = "int8 int16 int32 int64".split()
-UNSIGNED = "uint8 uint16 uint32 uint64".split()
-FLOATS = "float16 bfloat16 float32 float64".split()
-DTYPES = ["bool", *SIGNED, *UNSIGNED, *FLOATS]
 EXTENTS = [0, 1, 1, 2, 2, 3, 3, 5, 5, 7]
 _HERE = SourceLine(__file__, 1)
-
-
-class Axis(NamedTuple):
-    """A value that runs over 0 … extent - 1 in the body of a stage."""
-
-    var: Expr
-    extent: int
 
 
 class Loop(NamedTuple):
@@ -284,7 +269,7 @@ class _Program:
         in_place = bool(updated) and not is_last and self.chance(0.2)
         if in_place:
             out = self.rng.choice(updated)
-            shape, dtype = _shape_of(out), str(out.dtype)
+            shape, dtype = shape_of(out), str(out.dtype)
             exact = exact and out not in self.approximate
             if not exact:
                 self.approximate.add(out)
@@ -299,7 +284,7 @@ class _Program:
             # An in-place update may read its own cell only: other cells of the buffer change meanwhile.
             hidden = [b for b in self.readable if b is not out]
             own = [out] if in_place else []
-            values = _Values(self, axes, hidden, own, inside)
+            values = Values(self, axes, hidden, own, inside)
             value = values.make(dtype, 3, exact)
             if plain:
                 return BufferStore(out, value, inside), None
@@ -330,7 +315,7 @@ class _Program:
 
         def make(inside: list[Expr]) -> tuple[Stmt, Stmt]:
             axes = [Axis(var, extent) for var, (extent, _) in zip(inside, extents, strict=True)]
-            value = _Values(self, axes, self.readable, [], []).make(dtype, 2, exact)
+            value = Values(self, axes, self.readable, [], []).make(dtype, 2, exact)
             cell = inside[:rank]
             update = BufferStore(out, combine(BufferLoad(out, tuple(cell)), value), cell)
             return update, BufferStore(out, start, cell)
@@ -384,7 +369,7 @@ class _Program:
 
         def make(inside: list[Expr]) -> tuple[Stmt, Stmt]:
             axes = [Axis(var, extent) for var, (extent, _) in zip(inside, extents, strict=True)]
-            value = _Values(self, axes, self.readable, [], []).make(dtype, 1, True)
+            value = Values(self, axes, self.readable, [], []).make(dtype, 1, True)
             cell = tuple(inside[:-1])
             old, at = BufferLoad(best, cell), BufferLoad(place, cell)
             keep = old >= value if greatest else old <= value
@@ -416,11 +401,11 @@ class _Program:
         def make(inside: list[Expr]) -> tuple[Stmt, None]:
             axes = [Axis(var, extent) for var, extent in zip(inside, shape, strict=True)]
             var = Var(self.name("j"), self.index_dtype)
-            values = _Values(self, [*axes, Axis(var, length)], self.readable, [], [])
+            values = Values(self, [*axes, Axis(var, length)], self.readable, [], [])
             fill = BufferStore(local, values.make(str(local.dtype), 2, exact), (var,))
             kind = ForKind.UNROLLED if self.chance(0.3) else ForKind.SERIAL
             loop = For(var, self.index(0), self.index(length), kind, fill)
-            use = _Values(self, axes, [local, local, *self.readable], [], []).make(dtype, 2, exact)
+            use = Values(self, axes, [local, local, *self.readable], [], []).make(dtype, 2, exact)
             return seq([loop, BufferStore(out, use, inside)]), None
 
         nest = self.nest(extents)
@@ -439,7 +424,7 @@ class _Program:
         def make_outer(first: list[Expr]) -> tuple[Stmt, None]:
             def make_inner(rest: list[Expr]) -> tuple[Stmt, Stmt]:
                 axes = [Axis(v, e) for v, (e, _) in zip([*first, *rest], [*outer, *inner], strict=True)]
-                value = _Values(self, axes, self.readable, [], []).make(dtype, 2, exact)
+                value = Values(self, axes, self.readable, [], []).make(dtype, 2, exact)
                 cell = (*first, *rest[:-1])
                 return BufferStore(out, combine(BufferLoad(out, cell), value), cell), BufferStore(out, start, cell)
 
@@ -453,11 +438,11 @@ class _Program:
 
     def matched(self, blocks: bool, is_last: bool) -> list[Stmt]:
         """A block that looks at a row of an input under another name."""
-        rows = [b for b in self.inputs if len(b.shape) == 2 and 0 not in _shape_of(b)]
+        rows = [b for b in self.inputs if len(b.shape) == 2 and 0 not in shape_of(b)]
         if not rows:
             return self.elementwise(blocks, is_last)
         source = self.rng.choice(rows)
-        count, length = _shape_of(source)
+        count, length = shape_of(source)
         dtype, exact = self.dtype(), not (self.math and self.chance(0.3))
         out = self.target((count,), dtype, is_last, exact)
         row = decl_buffer([self.index(length)], source.dtype, self.name("row"), offset_factor=1)
@@ -466,7 +451,7 @@ class _Program:
 
         def make(inside: list[Expr]) -> tuple[Stmt, None]:
             axes = [Axis(inside[0], count)]
-            value = _Values(self, axes, [row, row, *self.readable], [], []).make(dtype, 2, exact)
+            value = Values(self, axes, [row, row, *self.readable], [], []).make(dtype, 2, exact)
             return BufferStore(out, value, inside), None
 
         realize = self.block(nest, extents, make)
@@ -487,215 +472,3 @@ class _Program:
         made = self.wrap(nest, realize.with_(block=block), vector=False)
         self.readable.append(out)
         return [made]
-
-
-class _Values:
-    """Random expressions over the axes of a stage and the buffers it may read."""
-
-    def __init__(
-        self, program: _Program, axes: list[Axis], readable: list[Buffer], own: list[Buffer], cell: list[Expr]
-    ) -> None:
-        self.program = program
-        self.rng = program.rng
-        self.axes = axes
-        self.readable = [b for b in readable if self.is_indexable(b)]
-        self.own = own  # buffers read at `cell` only
-        self.cell = cell
-        self.lets: list[Var] = []
-
-    def is_indexable(self, buffer: Buffer) -> bool:
-        """An empty dimension can only be indexed by an axis that never runs."""
-        empty = any(axis.extent == 0 for axis in self.axes)
-        return empty or 0 not in _shape_of(buffer)
-
-    # --- leaves ---
-
-    def index(self, extent: int) -> Expr:
-        """An index that stays within 0 … extent - 1."""
-        rng, zero = self.rng, self.program.index(0)
-        fitting = [axis for axis in self.axes if axis.extent <= extent]
-        if extent == 0:
-            return rng.choice(fitting).var if fitting else zero
-        roll = rng.random()
-        if fitting and roll < 0.7:
-            return rng.choice(fitting).var
-        if self.axes and roll < 0.9:
-            axis = rng.choice(self.axes)
-            if roll < 0.8:
-                return axis.var % extent
-            if axis.extent == extent:
-                return self.program.index(extent - 1) - axis.var
-            if axis.extent > extent:
-                return axis.var // -(-axis.extent // extent)
-            return tir.minimum(axis.var, self.program.index(extent - 1))
-        return self.program.index(rng.randrange(extent))
-
-    def load(self, buffer: Buffer) -> Expr:
-        if any(buffer is one for one in self.own):
-            return BufferLoad(buffer, tuple(self.cell))
-        return BufferLoad(buffer, tuple([self.index(extent) for extent in _shape_of(buffer)]))
-
-    def guarded(self, dtype: DataType, exact: bool) -> Expr | None:
-        """The neighbour of an element where there is one."""
-        found = [b for b in self.readable if b.dtype is dtype and len(b.shape) == 1 and self.may_use(b, exact)]
-        if not found or not self.axes:
-            return None
-        buffer, axis = self.rng.choice(found), self.rng.choice(self.axes)
-        if axis.extent > _shape_of(buffer)[0] + 1:
-            return None
-        return tir.if_then_else(axis.var > 0, BufferLoad(buffer, (axis.var - 1,)), self.literal(dtype))
-
-    def literal(self, dtype: DataType) -> Expr:
-        if dtype.is_bool:
-            return const(self.rng.random() < 0.5)
-        if dtype.is_float:
-            return const(self.rng.randrange(-32, 33) / 4, dtype)
-        return const(self.rng.randrange(0 if dtype.is_unsigned else -9, 10), dtype)
-
-    def may_use(self, buffer: Buffer, exact: bool) -> bool:
-        return not exact or buffer not in self.program.approximate
-
-    def leaf(self, dtype: DataType, exact: bool) -> Expr:
-        usable = [b for b in (*self.readable, *self.own, *self.own) if self.may_use(b, exact)]
-        same = [b for b in usable if b.dtype is dtype]
-        named = [v for v in self.lets if v.dtype is dtype and not exact]
-        roll = self.rng.random()
-        if named and roll < 0.5:
-            return self.rng.choice(named)
-        if same and roll < 0.75:
-            return self.load(self.rng.choice(same))
-        other = [b for b in usable if not (b.dtype.is_float and not dtype.is_float)]
-        if other and roll < 0.88:
-            return self.convert(self.load(self.rng.choice(other)), dtype)
-        if self.axes and roll < 0.93 and not dtype.is_bool:
-            return cast(self.rng.choice(self.axes).var, dtype)
-        return self.literal(dtype)
-
-    def convert(self, value: Expr, dtype: DataType) -> Expr:
-        if value.dtype is dtype:
-            return value
-        if dtype.is_bool:
-            return (
-                Cast(dtype, value)
-                if value.dtype.is_int and self.rng.random() < 0.5
-                else value != cast(const(0), value.dtype)
-            )
-        return cast(value, dtype)
-
-    def small_float(self) -> Expr:
-        """A float of at most 8 in magnitude, exact: a literal, or an element of an input that no stage changes."""
-        floats = [b for b in self.readable if b.dtype.is_float and any(b is one for one in self.program.inputs)]
-        return self.load(self.rng.choice(floats)) if floats else self.literal(DataType("float32"))
-
-    # --- compound values ---
-
-    def make(self, dtype: str | DataType, depth: int, exact: bool) -> Expr:
-        dtype = DataType(dtype)
-        if depth <= 0 or self.rng.random() < 0.15:
-            return self.leaf(dtype, exact)
-        if dtype.is_bool:
-            return self.condition(depth)
-        roll = self.rng.random()
-        if roll < 0.06:
-            chosen = self.guarded(dtype, exact)
-            if chosen is not None:
-                return chosen
-        if roll < 0.14:
-            choose: Any = self.rng.choice((tir.if_then_else, Select))
-            return choose(
-                self.condition(depth - 1), self.make(dtype, depth - 1, exact), self.make(dtype, depth - 1, exact)
-            )
-        if roll < 0.18:
-            var = Var(self.program.name("y"), dtype)
-            value, inner = self.make(dtype, depth - 1, exact), self.make(dtype, depth - 1, exact)
-            return Let(var, value, var + inner if self.rng.random() < 0.7 else tir.maximum(inner, var))
-        if roll < 0.28:
-            source = DataType(self.program.dtype())
-            if not (source.is_float and not dtype.is_float):
-                return self.convert(self.make(source, depth - 1, exact), dtype)
-        return self.float_value(dtype, depth, exact) if dtype.is_float else self.int_value(dtype, depth, exact)
-
-    def int_value(self, dtype: DataType, depth: int, exact: bool) -> Expr:
-        rng = self.rng
-        a = self.make(dtype, depth - 1, exact)
-        form = rng.randrange(13)
-        if form < 3:
-            b = self.make(dtype, depth - 1, exact)
-            return (a + b, a - b, a * b)[form]
-        if form < 5:
-            b = self.make(dtype, depth - 1, exact)
-            return (tir.minimum, tir.maximum)[form - 3](a, b)
-        if form < 8:
-            b = self.make(dtype, depth - 1, exact)
-            return (a & b, a | b, a ^ b)[form - 5]
-        if form == 8:
-            divisor = rng.choice((1, 2, 3, 5, 7) if dtype.is_unsigned else (1, 2, 3, 5, 7, -2, -3))
-            divide: Any = rng.choice((lambda x, y: x // y, lambda x, y: x % y, truncdiv, truncmod))
-            return divide(a, const(divisor, dtype))
-        if form == 9:
-            amount = (
-                const(rng.randrange(dtype.bits), dtype)
-                if rng.random() < 0.6
-                else self.shift_amount(dtype, depth, exact)
-            )
-            return a << amount if rng.random() < 0.5 else a >> amount
-        if form == 10:
-            return ~a if rng.random() < 0.5 else -a
-        if form == 11:
-            return tir.abs(a)
-        value = self.small_float()
-        return Cast(dtype, tir.abs(value) if dtype.is_unsigned else value)
-
-    def shift_amount(self, dtype: DataType, depth: int, exact: bool) -> Expr:
-        return self.make(dtype, depth - 1, exact) & const(dtype.bits - 1, dtype)
-
-    def float_value(self, dtype: DataType, depth: int, exact: bool) -> Expr:
-        rng = self.rng
-        a = self.make(dtype, depth - 1, exact)
-        form = rng.randrange(10 if exact else 16)
-        if form < 5:
-            b = self.make(dtype, depth - 1, exact)
-            return (a + b, a - b, a * b, tir.minimum(a, b), tir.maximum(a, b))[form]
-        if form == 5:
-            return a / const(rng.choice((0.5, 2.0, 4.0, -8.0, 3.0)), dtype)
-        if form == 6:
-            return a / (tir.abs(self.make(dtype, depth - 1, exact)) + const(1.0, dtype))
-        if form == 7:
-            return tir.abs(a) if rng.random() < 0.5 else -a
-        if form == 8:
-            step: Any = rng.choice((tir.floor, tir.ceil, tir.trunc, tir.nearbyint))
-            return step(self.make(dtype, depth - 1, True))
-        if form == 9:
-            return tir.sqrt(tir.abs(a))
-        one = const(1.0, dtype)
-        return (
-            lambda: tir.exp(tir.minimum(a, const(4.0, dtype))),
-            lambda: tir.log(tir.abs(a) + one),
-            lambda: rng.choice((tir.tanh, tir.sigmoid, tir.erf, tir.atan))(a),
-            lambda: rng.choice((tir.sin, tir.cos))(tir.maximum(tir.minimum(a, const(8.0, dtype)), const(-8.0, dtype))),
-            lambda: tir.rsqrt(tir.abs(a) + one),
-            lambda: tir.pow(
-                tir.minimum(tir.abs(a), const(8.0, dtype)) + one, const(rng.choice((0.5, 1.5, 2.0)), dtype)
-            ),
-        )[form - 10]()
-
-    def condition(self, depth: int) -> Expr:
-        """A truth value; it is always exact."""
-        rng = self.rng
-        form = rng.random()
-        if depth > 1 and form < 0.3:
-            a, b = self.condition(depth - 1), self.condition(depth - 1)
-            return rng.choice((logical_and, logical_or))(a, b)
-        if depth > 1 and form < 0.4:
-            return logical_not(self.condition(depth - 1))
-        if form < 0.5:
-            return self.leaf(DataType("bool"), True)
-        dtype = rng.choice(["int32", "float32", *SIGNED, *UNSIGNED, *FLOATS])
-        a, b = self.make(dtype, depth - 1, True), self.make(dtype, depth - 1, True)
-        return rng.choice(
-            (lambda: a < b, lambda: a <= b, lambda: a > b, lambda: a >= b, lambda: a.equal(b), lambda: a != b)
-        )()
-
-
-def _shape_of(buffer: Buffer) -> tuple[int, ...]:
-    return tuple(int(extent) for extent in buffer.shape)  # type: ignore[call-overload]

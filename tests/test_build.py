@@ -10,7 +10,7 @@ import pytest
 
 import loopwright as lw
 from loopwright import ir, te
-from loopwright.build import NotBuildable, as_module
+from loopwright.as_module import NotBuildable, as_module
 from loopwright.script import ir as I
 from loopwright.script import tir as T
 
@@ -184,3 +184,12 @@ def test_a_program_for_each_target():
         lw.build({"llvm": 3})
     with pytest.raises(NotBuildable, match="cannot build a dict"):
         lw.build({})
+
+
+def test_lower_for_another_target():
+    A = te.placeholder((64,), name="A")
+    B = te.compute((64,), lambda i: te.exp(A[i]), name="B")
+    narrow = "llvm -mtriple=thumbv7em-none-eabihf -mcpu=cortex-m7"
+    with lw.target.Target(narrow):
+        expected = lw.lower([A, B])
+    ir.assert_structural_equal(lw.lower([A, B], target=narrow), expected)

@@ -15,9 +15,9 @@ import pytest
 import loopwright as lw
 from loopwright import ir, te
 from loopwright.codegen import compile_cache
-from loopwright.codegen.llvm.engine import CodeNotForHost, MissingSymbols
+from loopwright.codegen.llvm.load_object import CodeNotForHost, MissingSymbols
 from loopwright.ir.instrument import PassTimingInstrument
-from loopwright.ir.passes import UnknownPassWarning
+from loopwright.ir.pass_context import UnknownPassWarning
 from loopwright.runtime import Module, artifact_store, register_extern
 from loopwright.runtime.artifact_store import CacheWarning
 from loopwright.runtime.call_errors import ShapeMismatch

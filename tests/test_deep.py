@@ -15,6 +15,7 @@ from loopwright.arith import Analyzer
 from loopwright.evaluator import evaluate
 from loopwright.ir import intrinsics
 from loopwright.ir.verifier import verify
+from loopwright.schedule import Schedule
 from loopwright.script import from_source
 
 DEPTH = 10_000
@@ -275,3 +276,24 @@ def test_statements_nest_deeply():
     a = np.zeros(4, "int32")
     evaluate(function, a)
     assert a[0] == 1
+
+
+def test_a_function_of_five_hundred_blocks():
+    """Every layer takes it, and a step in one of its nests takes no longer than elsewhere."""
+    tensors = [te.placeholder((8, 8), name="X")]
+
+    def link(before: te.Tensor, number: int) -> te.Tensor:
+        return te.compute((8, 8), lambda i, j: before[i, j] + float(number % 3), name=f"T{number}")
+
+    for number in range(500):
+        tensors.append(link(tensors[-1], number))
+    sch = Schedule(te.create_prim_func([tensors[0], tensors[-1]]))
+    for number in range(0, 500, 100):
+        rows, columns = sch.get_loops(f"T{number}")
+        sch.vectorize(sch.split(columns, [None, 4])[1])
+        sch.parallel(rows)
+    sch.compute_inline("T250")
+    assert sch.is_proved
+    x, y = np.arange(64, dtype="float32").reshape(8, 8), np.zeros((8, 8), "float32")
+    lw.build(sch.mod)(x, y)
+    np.testing.assert_array_equal(y, x + sum([number % 3 for number in range(500)]))

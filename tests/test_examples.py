@@ -6,6 +6,7 @@ import importlib.util
 import json
 import shutil
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
@@ -53,6 +54,40 @@ def test_every_rung_of_the_textbook_ladder_keeps_the_values():
         f = np.empty((32, 128), "float32")
         lw.build(sch.mod)(a, b, c, f)
         np.testing.assert_allclose(f, exact, rtol=0, atol=(64 + 128 + 8) * 2**-23 * 128 * 0.2 * 1.5)
+
+
+gemm_ladder = load("gemm_ladder")
+
+
+@pytest.mark.parametrize("rung", gemm_ladder.RUNGS, ids=lambda rung: rung.__name__)
+@pytest.mark.parametrize(("m", "n", "k"), [(12, 128, 8), (1, 64, 1), (7, 65, 3)])
+def test_every_rung_of_the_product_is_proved_and_right(rung, m, n, k):
+    sch = gemm_ladder.scheduled(rung, m, n, k, gemm_ladder.Sizes(rows=6, columns=64, panel=64, lanes=16))
+    assert sch.is_proved
+    rng = np.random.default_rng(0)
+    a, b, c = rng.random((m, k), np.float32), rng.random((k, n), np.float32), np.empty((m, n), np.float32)
+    lw.build(sch.mod)(a, b, c)
+    exact = a.astype("float64") @ b
+    assert (np.abs(c - exact) <= k * 2.0**-24 * exact).all()
+
+
+def test_sizes_of_the_product_follow_from_the_machine():
+    cpu = lw.target.describe("llvm -mtriple=x86_64-linux-gnu -mcpu=skylake-avx512")
+    large = replace(cpu, cache_sizes=lw.target.Caches(48 << 10, 2 << 20, 32 << 20, 64))
+    assert gemm_ladder.choose_sizes(768, 768, large) == gemm_ladder.Sizes(rows=6, columns=64, panel=256, lanes=16)
+    assert gemm_ladder.choose_sizes(1536, 1536, large).panel == 128
+    plain = lw.target.describe("llvm -mtriple=riscv64-unknown-linux-gnu -mcpu=sifive-u74")
+    assert gemm_ladder.choose_sizes(7, 7, plain).lanes == plain.native_vector_lanes("float32")
+
+
+def test_the_ladder_of_the_product_prints_a_table(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["gemm_ladder.py", "64"])
+    gemm_ladder.main()
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines[3:]] == [*[rung.__name__ for rung in gemm_ladder.RUNGS], "by"]
+    monkeypatch.setattr(sys, "argv", ["gemm_ladder.py", "64", "--show", "packed"])
+    gemm_ladder.main()
+    assert "B_stage" in capsys.readouterr().out
 
 
 @pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")

@@ -227,6 +227,17 @@ def test_a_buffer_has_a_shape_of_sizes():
 # the package
 
 
+def test_a_python_function_is_no_program():
+    message = told(ValueError, lambda: lw.build(row_sums))
+    assert "cannot build row_sums, which is a Python function" in message
+    assert "give its result: row_sums(); if it is one, put @T.prim_func above it" in message
+
+    def sized(n):
+        return row_sums()
+
+    assert "give its result: sized(…);" in told(ValueError, lambda: lw.build(sized))
+
+
 def test_what_is_to_come_is_said_to_be():
     with pytest.raises(AttributeError, match=r"'loopwright\.relay' is not built yet"):
         _ = lw.relay

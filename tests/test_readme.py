@@ -1,10 +1,15 @@
-"""Every Python block of the README and the docs runs, and prints what the block after it shows."""
+"""Every Python block of the README and the docs runs, and prints what the block after it shows.
+
+A block is a program of its own, unless its page says `<!-- one program -->`: there each block goes on where the one
+before it ended, as in a notebook.
+"""
 
 from __future__ import annotations
 
 import re
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -12,23 +17,64 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"```python\n(.*?)```(?:\s*```text\n(.*?)```)?", re.DOTALL)
+ONE_PROGRAM = "<!-- one program -->"
+BETWEEN = "\x1e"  # printed between the blocks of one program
+
+# Each block is a file, since script functions are read from their source, and errors name the line that asked.
+RUN_IN_ORDER = f"""
+import sys
+
+names = {{"__name__": "__main__"}}
+for path in sys.argv[1:]:
+    with open(path, encoding="utf-8") as file:
+        exec(compile(file.read(), path, "exec"), names)
+    print({BETWEEN!r}, end="", flush=True)
+"""
 
 
-def snippets() -> list[tuple[str, str, str | None]]:
-    found = []
+def title(page: Path) -> str:
+    return page.relative_to(ROOT / "docs" if ROOT / "docs" in page.parents else ROOT).as_posix()
+
+
+def programs() -> list[tuple[str, list[str], list[str | None]]]:
+    """For each program its name, its blocks, and what each of them shows."""
+    found: list[tuple[str, list[str], list[str | None]]] = []
     for page in PAGES:
-        for number, match in enumerate(BLOCK.finditer(page.read_text(encoding="utf-8")), 1):
-            found.append((f"{page.name}-{number}", match[1], match[2]))
+        text = page.read_text(encoding="utf-8")
+        blocks = [(match[1], match[2]) for match in BLOCK.finditer(text)]
+        if ONE_PROGRAM in text:
+            found.append((title(page), [code for code, _ in blocks], [shown for _, shown in blocks]))
+        else:
+            found += [(f"{title(page)}-{number}", [code], [shown]) for number, (code, shown) in enumerate(blocks, 1)]
     return found
 
 
-@pytest.mark.parametrize(
-    ("name", "code", "shown"), snippets(), ids=lambda value: value if "\n" not in str(value) else ""
-)
-def test_a_documented_example_runs(name, code, shown, tmp_path):
-    script = tmp_path / "example.py"  # a file, since script functions are read from their source
-    script.write_text(code, encoding="utf-8")
-    done = subprocess.run([sys.executable, script], capture_output=True, text=True, cwd=tmp_path, timeout=300)
+def run(blocks: Sequence[str], folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run the blocks in order, in one process; each is `example.py` in a folder of its own."""
+    paths = []
+    for number, code in enumerate(blocks, 1):
+        path = folder / str(number) / "example.py"
+        path.parent.mkdir()
+        path.write_text(code, encoding="utf-8")
+        paths.append(str(path))
+    command = [sys.executable, paths[0]] if len(paths) == 1 else [sys.executable, "-c", RUN_IN_ORDER, *paths]
+    return subprocess.run(command, capture_output=True, text=True, cwd=folder, timeout=300)
+
+
+PROGRAMS = programs()
+
+
+@pytest.mark.parametrize(("name", "blocks", "shown"), PROGRAMS, ids=[name for name, *_ in PROGRAMS])
+def test_a_documented_example_runs(name, blocks, shown, tmp_path):
+    done = run(blocks, tmp_path)
     assert done.returncode == 0, done.stderr
-    if shown is not None:
-        assert done.stdout.rstrip() == shown.rstrip()
+    printed = done.stdout.split(BETWEEN)
+    for number, (got, wanted) in enumerate(zip(printed, shown, strict=False), 1):
+        if wanted is not None:
+            assert got.rstrip() == wanted.rstrip(), f"block {number} of {name}"
+
+
+def test_a_page_that_is_one_program_keeps_its_names(tmp_path):
+    done = run(["x = 1\nprint(x)\n", "print(x + 1)\n", "x / 0\n"], tmp_path)
+    assert done.stdout == f"1\n{BETWEEN}2\n{BETWEEN}"
+    assert "ZeroDivisionError" in done.stderr and "example.py" in done.stderr

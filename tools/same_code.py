@@ -30,7 +30,7 @@ os.environ["LOOPWRIGHT_CACHE"] = "0"
 
 from benchmarks.bench.cases import FAMILIES, cases_of
 from loopwright import autosched
-from loopwright.build import as_module
+from loopwright.as_module import as_module
 from loopwright.codegen.llvm.emit_module import emit_module
 from loopwright.codegen.llvm.engine import compile_text
 from loopwright.target import Target, describe
@@ -86,6 +86,7 @@ def examples(only: str) -> Iterator[tuple[str, list[str]]]:
             contextlib.redirect_stdout(io.StringIO()),
             contextlib.redirect_stderr(io.StringIO()),
             mock.patch.multiple(maker, emit_module=emit, compile_text=compiled),
+            contextlib.suppress(SystemExit),
         ):
             runpy.run_path(str(path), run_name="__main__")
         for place, digests in enumerate(seen):

@@ -34,14 +34,10 @@ ALL_FAMILIES = [*FAMILIES, "compile"]
 def main(arguments: list[str] | None = None) -> int:
     """Run the command; 1 when a kernel of ours is wrong, crashes or does not build."""
     given = sys.argv[1:] if arguments is None else arguments
-    if given[:1] == ["plot"]:
-        return _plot(given[1:])
-    if given[:1] == ["show"]:
-        return _show(given[1:])
-    if given[:1] == ["merge"]:
-        return _merge(given[1:])
+    if given and given[0] in _OTHERS:
+        return _OTHERS[given[0]](given[1:])
     chosen = _parser().parse_args(given)
-    console = Console(width=None if sys.stdout.isatty() else 150)
+    console = _console()
     start = perf_counter()
     options = Options(
         families=chosen.families,
@@ -71,6 +67,15 @@ def _parted(argument: str) -> tuple[str, str, str]:
     return argument.partition("=") if argument.startswith("--") and "=" in argument else ("", "", argument)
 
 
+def _console() -> Console:
+    return Console(width=None if sys.stdout.isatty() else 150)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return record
+
+
 def _write(record: dict[str, Any], path: Path | None, quick: bool, console: Console) -> None:
     """The JSON and its picture. A quick run is a look, not a result: it writes only where it is told to."""
     if path is None:
@@ -94,7 +99,7 @@ def _plot(arguments: list[str]) -> int:
     parser.add_argument("picture", type=Path, help="the PNG to write")
     chosen = parser.parse_args(arguments)
     try:
-        plot(json.loads(chosen.record.read_text(encoding="utf-8")), chosen.picture)
+        plot(_read(chosen.record), chosen.picture)
     except NoMatplotlib as error:
         print(error, file=sys.stderr)
         return 1
@@ -105,7 +110,7 @@ def _show(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.bench show", description="Print the tables of a run.")
     parser.add_argument("record", type=Path, help="the JSON of a run")
     chosen = parser.parse_args(arguments)
-    show(json.loads(chosen.record.read_text(encoding="utf-8")), Console(width=None if sys.stdout.isatty() else 150))
+    show(_read(chosen.record), _console())
     return 0
 
 
@@ -115,12 +120,15 @@ def _merge(arguments: list[str]) -> int:
     parser.add_argument("whole", type=Path, help="the JSON to write")
     chosen = parser.parse_args(arguments)
     try:
-        record = merged([json.loads(path.read_text(encoding="utf-8")) for path in chosen.records])
+        record = merged([_read(path) for path in chosen.records])
     except ValueError as error:
         print(error, file=sys.stderr)
         return 1
-    _write(record, chosen.whole, False, Console(width=None if sys.stdout.isatty() else 150))
+    _write(record, chosen.whole, False, _console())
     return 0
+
+
+_OTHERS = {"plot": _plot, "show": _show, "merge": _merge}  # what is not to run the benchmarks
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -7,7 +7,7 @@ the lazy forms around it (`if_then_else`, `and`, `or`); `Select` computes both s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeGuard
 
 from loopwright.analysis.affine import Affine, Condition, Form, Ge, constant
@@ -83,6 +83,10 @@ class Access:
         for position, loop in zip(self.instance.positions, self.instance.loops, strict=False):
             vector += [position, loop.var]
         return (*vector, self.instance.positions[-1], int(self.writes))
+
+    def time_in(self, names: Mapping[Var, str]) -> list[int | str]:
+        """The same, loops by their names."""
+        return [names[item] if isinstance(item, Var) else item for item in self.time]
 
 
 class Program:

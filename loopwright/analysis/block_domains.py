@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from loopwright.analysis.accesses import Program, accesses_of
-from loopwright.analysis.affine import Condition, Form, inequalities
+from loopwright.analysis.affine import Form, inequalities
 from loopwright.analysis.instances import Loop, Realized
 from loopwright.analysis.polyhedral import Undecided
 from loopwright.analysis.witness import at_iteration, named_values, values_of
@@ -131,8 +131,7 @@ def _ask(program: Program, realized: Realized, axes: Sequence[_Axis]) -> None:
     polyhedra, loops = program.polyhedra.begin(), realized.loops
     names = {loop.var: f"i{k}" for k, loop in enumerate(loops)}
     wrong = [f"{polyhedra.form(limit, names)} < 0" for axis in axes for limit in axis.limits]
-    guards: tuple[Condition, ...] = realized.guards
-    constraints = [*polyhedra.domain(loops, guards, names), f"({' or '.join(wrong)})"]
+    constraints = [*polyhedra.domain(loops, realized.guards, names), f"({' or '.join(wrong)})"]
     point = polyhedra.smallest(list(names.values()), constraints)
     if point is None:
         return

@@ -31,13 +31,12 @@ from loopwright.ir import (
     Max,
     Min,
     Mul,
-    Node,
     Not,
     Or,
     Sub,
     Var,
     deep,
-    pre_order_visit,
+    uses_var,
 )
 
 FEW: Final = 4_096  # iterations tried one by one before isl is asked: about its price
@@ -65,8 +64,7 @@ def carries(loops: Sequence[Loop | None], depth: int, values: Sequence[Expr], co
         return True
     if isinstance(loop.extent, IntImm) and loop.extent.value == 1:
         return False
-    used = [_variables(value) for value in values]
-    if not any(loop.var in variables for variables in used):
+    if not any(uses_var(value, lambda used: used is loop.var) for value in values):
         return True
     if any(_tells_apart(value, loops, depth) for value in values):
         return False
@@ -81,12 +79,6 @@ def carries(loops: Sequence[Loop | None], depth: int, values: Sequence[Expr], co
     if answer is None and size is not None and size <= MANY:
         answer = query.by_trying()
     return True if answer is None else answer
-
-
-def _variables(root: Node) -> set[Var]:
-    found: set[Var] = set()
-    pre_order_visit(root, lambda node: found.add(node) if isinstance(node, Var) else None)
-    return found
 
 
 def _tells_apart(value: Expr, loops: Sequence[Loop | None], depth: int) -> bool:
@@ -125,7 +117,7 @@ def _linear(value: Expr, moving: set[Var]) -> dict[Var, int] | None:
                 return None if form is None else {var: c * factor.value for var, c in form.items()}
     if isinstance(value, Cast) and value.value.dtype.is_int and value.dtype.bits >= value.value.dtype.bits:
         return _linear(value.value, moving)
-    return None if _variables(value) & moving else {}
+    return None if uses_var(value, moving.__contains__) else {}
 
 
 class _NotAffine(Exception):

@@ -11,6 +11,7 @@ from loopwright.analysis.thread_memory import check_thread_memory_in
 from loopwright.analysis.thread_races import check_thread_races_in
 from loopwright.analysis.uninitialised import check_initialised_in
 from loopwright.ir import IRModule, PrimFunc
+from loopwright.runtime import progress
 
 
 def check_program(program: IRModule | PrimFunc) -> None:
@@ -21,12 +22,15 @@ def check_program(program: IRModule | PrimFunc) -> None:
     what isl cannot decide within its budget, passes.
     """
     functions = [program] if isinstance(program, PrimFunc) else list(program.functions.values())
-    for function in functions:
-        check_thread_extents(function)
-        walked = accesses_of(function)
-        check_domains_in(walked)
-        check_bounds_in(walked)
-        check_initialised_in(walked)
-        check_races_in(walked)
-        check_thread_memory_in(walked)
-        check_thread_races_in(walked)
+    with progress.task("check", len(functions)) as task:
+        for function in functions:
+            task.now(function.name)
+            check_thread_extents(function)
+            walked = accesses_of(function)
+            check_domains_in(walked)
+            check_bounds_in(walked)
+            check_initialised_in(walked)
+            check_races_in(walked)
+            check_thread_memory_in(walked)
+            check_thread_races_in(walked)
+            task.advance()

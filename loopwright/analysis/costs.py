@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from loopwright.analysis.reduction_init import write_inits
+from loopwright.analysis.thread_axes import scope_of
 from loopwright.ir import (
     Allocate,
     AllocateConst,
@@ -24,7 +25,6 @@ from loopwright.ir import (
     IntImm,
     IRModule,
     Node,
-    PointerType,
     PrimFunc,
     Select,
     SeqStmt,
@@ -143,11 +143,6 @@ def _size(dtype: DataType, extents: Any, at: Node, alignment: int) -> int:
     return -(-total // alignment) * alignment
 
 
-def _scope_of(node: Allocate) -> str:
-    annotation = node.buffer_var.type_annotation
-    return (annotation.storage_scope if isinstance(annotation, PointerType) else "") or "global"
-
-
 def calculate_allocated_bytes(func_or_mod: PrimFunc | IRModule) -> dict[str, Any]:
     """{scope: bytes allocated in it} for a function, all allocations added up; for a module, that by function."""
     if isinstance(func_or_mod, IRModule):
@@ -156,7 +151,7 @@ def calculate_allocated_bytes(func_or_mod: PrimFunc | IRModule) -> dict[str, Any
 
     class _Sum(Visitor):
         def visit_Allocate(self, node: Allocate) -> None:
-            scope = _scope_of(node)
+            scope = scope_of(node.buffer_var)
             found[scope] = found.get(scope, 0) + _bytes(node, 1)
             self.visit(node.body)
 
@@ -179,7 +174,8 @@ def calculate_workspace_bytes(func: PrimFunc, workspace_byte_alignment: int = 1)
     class _Peak(Visitor):
         def visit_Allocate(self, node: Allocate) -> int:
             inner: int = self.visit(node.body)
-            return inner + (_bytes(node, workspace_byte_alignment) if _scope_of(node).startswith("global") else 0)
+            is_workspace = scope_of(node.buffer_var).startswith("global")
+            return inner + (_bytes(node, workspace_byte_alignment) if is_workspace else 0)
 
         def visit_Block(self, block: Block) -> int:
             own = [

@@ -26,8 +26,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from loopwright.analysis.accesses import Access, Program
 from loopwright.analysis.affine import Form
-from loopwright.analysis.instances import Place, common_depth
+from loopwright.analysis.instances import Place
 from loopwright.analysis.polyhedral import Polyhedra
+from loopwright.analysis.time_order import not_before
 from loopwright.arith.isl import BudgetExceeded, budget, context
 from loopwright.ir import BinaryExpr, Buffer, BufferLoad, BufferStore, Expr, IterType, Var
 
@@ -378,8 +379,7 @@ class Dataflow:
             if item.access is None:
                 item.time = [-1 if item.kind == "start" else 1]
             else:
-                names = item.names
-                item.time = [0, *[names[t] if isinstance(t, Var) else t for t in item.access.time]]
+                item.time = [0, *item.access.time_in(item.names)]
         length = max([len(item.time) for item in references])
         for item in references:
             item.time += [0] * (length - len(item.time))
@@ -393,21 +393,12 @@ class Dataflow:
         if reader.access is None:
             return None
         assert update.access is not None
-        mine, its = update.access.instance, reader.access.instance
         other = {var: f"j{k}" for k, var in enumerate(update.names)}
-        depth = common_depth(mine, its)
-        cases: list[str] = []
-        equal: list[str] = []
-        for loop in mine.loops[:depth]:
-            cases.append(" and ".join([*equal, f"{other[loop.var]} > {reader.names[loop.var]}"]))
-            equal.append(f"{other[loop.var]} = {reader.names[loop.var]}")
-        # In one iteration of the loops around both the text decides; a statement loads before it stores.
-        if mine.positions[depth] >= its.positions[depth]:
-            cases.append(" and ".join(equal) or "0 = 0")
-        if not cases:
+        late = not_before(update.access.time_in(other), reader.access.time_in(reader.names))
+        if late is None:
             return None
         target = f"{update.tag}[{', '.join(other.values())}]"
-        return f"{reader.tuple_text} -> {target} : {' or '.join([f'({case})' for case in cases])}"
+        return f"{reader.tuple_text} -> {target} : {late}"
 
 
 def dataflow_of(program: Program) -> Dataflow:
@@ -421,6 +412,19 @@ def dataflow_of(program: Program) -> Dataflow:
 def _title(access: Access) -> str:
     block = access.instance.block
     return f'"{block.name_hint}"' if block is not None else "root"
+
+
+def _last_writers(asked: Any, sources: Any, times: Any, rank: int) -> Any:
+    """Reader → the last of those that write its cell before it, the long way: no step of it is isl's own search."""
+    import islpy as isl
+
+    same_cell = asked.apply_range(sources.reverse())
+    space = isl.Space.set_alloc(asked.get_ctx(), 0, rank)
+    earlier = isl.UnionMap.from_map(isl.Map.lex_gt(space))
+    before = times.intersect_domain(asked.domain()).apply_range(earlier)
+    written = times.intersect_domain(sources.domain())
+    last = same_cell.apply_range(written).intersect(before).lexmax()
+    return last.apply_range(written.reverse()).intersect(same_cell)
 
 
 # --- what is a reduction --------------------------------------------------------------------------------------------
@@ -456,19 +460,6 @@ def _updated(place: Place, accesses: Sequence[Access]) -> tuple[Buffer, ...]:
 
 
 _COMMUTE: Final = ("Add", "Mul", "Min", "Max", "And", "Or")
-
-
-def _last_writers(asked: Any, sources: Any, times: Any, rank: int) -> Any:
-    """Reader → the last of those that write its cell before it, the long way: no step of it is isl's own search."""
-    import islpy as isl
-
-    same_cell = asked.apply_range(sources.reverse())
-    space = isl.Space.set_alloc(asked.get_ctx(), 0, rank)
-    earlier = isl.UnionMap.from_map(isl.Map.lex_gt(space))
-    before = times.intersect_domain(asked.domain()).apply_range(earlier)
-    written = times.intersect_domain(sources.domain())
-    last = same_cell.apply_range(written).intersect(before).lexmax()
-    return last.apply_range(written.reverse()).intersect(same_cell)
 
 
 def _operator(store: BufferStore) -> str | None:

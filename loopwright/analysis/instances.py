@@ -11,7 +11,7 @@ outer bound of what runs; checks then stay silent, since only certain errors are
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from loopwright.analysis.affine import ALWAYS, Affine, Condition, Form, constant
 from loopwright.analysis.thread_axes import LAUNCHES, is_barrier, tag_of
@@ -112,7 +112,14 @@ class Realized(NamedTuple):
     exact: bool
 
 
-def common_depth(a: Instance, b: Instance) -> int:
+class InLoops(Protocol):
+    """Something that stands inside loops, outermost first."""
+
+    @property
+    def loops(self) -> tuple[Loop, ...]: ...
+
+
+def common_depth(a: InLoops, b: InLoops) -> int:
     """How many loops are around both."""
     depth = 0
     for one, other in zip(a.loops, b.loops, strict=False):

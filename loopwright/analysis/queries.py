@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from loopwright.analysis.thread_axes import is_thread_loop
 from loopwright.ir import (
     Allocate,
     AllocateConst,
@@ -13,6 +14,7 @@ from loopwright.ir import (
     BlockRealize,
     Buffer,
     BufferLoad,
+    BufferRealize,
     BufferRegion,
     BufferStore,
     Call,
@@ -116,10 +118,23 @@ class _Undefined(Visitor):
         self.visit(node.value)
         self._with([node.node.var] if isinstance(node.node, IterVar) else [], node.body)
 
+    def visit_BufferRealize(self, node: BufferRealize) -> None:
+        for part in (*node.bounds, node.condition):
+            self.visit(part)
+        self._with([node.buffer.data], node.body)
+
     def visit_Block(self, block: Block) -> None:
         own = [axis.var for axis in block.iter_vars]
-        memory = [buffer.data for buffer in (*block.alloc_buffers, *[match.buffer for match in block.match_buffers])]
-        self._with([*own, *memory], *block.reads, *block.writes, block.init, block.body)
+        for axis in block.iter_vars:
+            if axis.dom is not None:
+                self.visit(axis.dom)
+        own += [buffer.data for buffer in block.alloc_buffers]
+        for match in block.match_buffers:
+            # What a match leaves open is defined by it.
+            sizes = (*match.buffer.shape, *match.buffer.strides, match.buffer.elem_offset)
+            own += [match.buffer.data, *[size for size in sizes if isinstance(size, Var)]]
+        sources = [match.source for match in block.match_buffers]
+        self._with(own, *sources, *block.reads, *block.writes, block.init, block.body)
 
 
 @deep
@@ -220,6 +235,7 @@ def detect_buffer_access_lca(func: PrimFunc) -> dict[Buffer, Stmt | None]:
     return found
 
 
+@deep
 def find_anchor_block(mod: IRModule | PrimFunc) -> Block | None:
     """The block that does most of the work: the last one with a reduction, of those the one in most loops."""
     functions = [mod] if isinstance(mod, PrimFunc) else list(mod.functions.values())
@@ -281,9 +297,7 @@ def _first_outside(func: PrimFunc) -> Node | None:
     pending: list[Any] = [func.body]
     while pending:
         node = pending.pop()
-        if isinstance(node, For) and node.thread_binding is not None:
-            continue
-        if isinstance(node, AttrStmt) and node.attr_key in ("thread_extent", "virtual_thread"):
+        if is_thread_loop(node):
             continue
         if isinstance(node, (BufferStore, BufferLoad)):
             return node

@@ -21,7 +21,9 @@ from loopwright.analysis.accesses import Access, Program, accesses_of
 from loopwright.analysis.affine import Form, Part
 from loopwright.analysis.instances import Loop
 from loopwright.analysis.polyhedral import Undecided
+from loopwright.analysis.same_cell import same_indices, same_owner
 from loopwright.analysis.thread_axes import takes_turns
+from loopwright.analysis.time_order import not_before
 from loopwright.analysis.witness import actor, assignment, deed, element, named_values, values_of
 from loopwright.ir import Buffer, ForKind, PrimFunc, Var
 from loopwright.runtime.errors import LoopwrightError
@@ -282,18 +284,13 @@ def _meeting(
     first = {item.var: f"i{k}" for k, item in enumerate(one.loops)}
     second = {item.var: f"i{k}" if k < depth else f"j{k}" for k, item in enumerate(other.loops)}
     constraints = polyhedra.domain(one.loops, one.guards, first) + polyhedra.domain(other.loops, other.guards, second)
-    for a, b in zip(one.cell[1], other.cell[1], strict=True):
-        if a is not None and b is not None:
-            constraints.append(f"{polyhedra.form(a, first)} = {polyhedra.form(b, second)}")
-    for key in program.owners(one.cell[0]):
-        mine, its = program.owner_index(key, one.loops), program.owner_index(key, other.loops)
-        if mine is not None and its is not None:
-            constraints.append(f"{first[mine.var]} = {second[its.var]}")
+    constraints += same_indices(program, one, first, other, second) + same_owner(program, one, first, other, second)
     here, there = first[loop.var], second[loop.var]
     if loop.kind is ForKind.VECTORIZED:
-        a_time, b_time = _inner_time(one, depth, first), _inner_time(other, depth, second)
-        orders = [f"({here} < {there} and {late})" for late in [_not_before(a_time, b_time)] if late]
-        orders += [f"({here} > {there} and {late})" for late in [_not_before(b_time, a_time)] if late]
+        inside = 2 * depth + 2  # of a vector of time: what is within one iteration
+        a_time, b_time = one.time_in(first)[inside:], other.time_in(second)[inside:]
+        orders = [f"({here} < {there} and {late})" for late in [not_before(a_time, b_time)] if late]
+        orders += [f"({here} > {there} and {late})" for late in [not_before(b_time, a_time)] if late]
         if not orders:
             return None
         constraints.append(f"({' or '.join(orders)})")
@@ -304,26 +301,3 @@ def _meeting(
     if point is None:
         return None
     return values_of(point, first, polyhedra), values_of(point, second, polyhedra)
-
-
-def _inner_time(access: Access, depth: int, names: Mapping[Var, str]) -> list[int | str]:
-    """When the access happens within one iteration of the loop at `depth`."""
-    return [names[item] if isinstance(item, Var) else item for item in access.time[2 * depth + 2 :]]
-
-
-def _not_before(a: Sequence[int | str], b: Sequence[int | str]) -> str | None:
-    """The condition, as isl text, that time `a` is not before time `b`; None when it always is."""
-    cases: list[str] = []
-    equal: list[str] = []
-    for x, y in zip(a, b, strict=False):
-        if isinstance(x, int) and isinstance(y, int):
-            if x == y:
-                continue
-            if x > y:
-                cases.append(" and ".join(equal) or "0 = 0")
-            break
-        cases.append(" and ".join([*equal, f"{x} > {y}"]))
-        equal.append(f"{x} = {y}")
-    else:
-        cases.append(" and ".join(equal) or "0 = 0")
-    return f"({' or '.join([f'({case})' for case in cases])})" if cases else None

@@ -20,6 +20,7 @@ mirror loops that only the reduction runs over, so it runs although such a loop 
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Container, Hashable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple
@@ -27,7 +28,6 @@ from typing import Final, NamedTuple
 from loopwright.analysis.carried import Loop, carries
 from loopwright.ir import (
     Allocate,
-    And,
     Block,
     BlockRealize,
     Buffer,
@@ -35,16 +35,17 @@ from loopwright.ir import (
     Expr,
     For,
     IfThenElse,
-    IntImm,
     IterType,
     IterVar,
     LetStmt,
     MatchBufferRegion,
     Node,
     Rewriter,
+    SeqStmt,
     Stmt,
     Var,
     While,
+    conjuncts,
     const,
     deep,
     logical_and,
@@ -145,6 +146,19 @@ class _WriteInits(Rewriter):
         made: Stmt = node.with_(body=self.visit(node.body))
         return made
 
+    def visit_SeqStmt(self, sequence: SeqStmt) -> Stmt:
+        if self.around or self.homes:
+            return sequence.rebuild(self.visit)
+        parts = []
+        for part in sequence.seq:
+            written, inits = _written_part(part)
+            if self.inits.keys().isdisjoint(inits):
+                self.inits.update(inits)
+            else:
+                written = self.visit(part)  # each definition of its variables is one of its own
+            parts.append(written)
+        return sequence if all(map(operator.is_, parts, sequence.seq)) else seq(parts)
+
     def visit_For(self, loop: For) -> Stmt:
         return self._loop(loop)
 
@@ -202,6 +216,14 @@ class _WriteInits(Rewriter):
 
     visit_Buffer = visit_BufferRegion = visit_MatchBufferRegion = visit_IterVar = visit_Range = visit_Expr
     visit_BufferStore = visit_Evaluate = visit_Expr
+
+
+@lru_cache(maxsize=2048)  # a step of a schedule changes one nest of a function: the others are the same objects
+def _written_part(part: Stmt) -> tuple[Stmt, Mapping[Block, Block]]:
+    """A statement that nothing is around, with the inits in it written down."""
+    writer = _WriteInits()
+    written: Stmt = writer.visit(part)
+    return written, writer.inits
 
 
 def _place_key(realize: BlockRealize, around: Sequence[_Around], home: int) -> Hashable | None:
@@ -345,18 +367,6 @@ class _Init:
         for var in used_variables(made, reduction):
             raise InitUsesReduction(block, f"reduction axis {var.name}")
         return BlockRealize._make(tuple([value for _, value in axes]), predicate, made, span=self.realize.span)
-
-
-def conjuncts(condition: Expr) -> list[Expr]:
-    """The conditions that must all hold for `condition` to hold; none when it is the literal true."""
-    found, pending = [], [condition]
-    while pending:
-        item = pending.pop()
-        if isinstance(item, And):
-            pending += [item.b, item.a]
-        elif not (isinstance(item, IntImm) and item.value):
-            found.append(item)
-    return found
 
 
 def used_variables(root: Node, variables: Container[Var]) -> set[Var]:

@@ -11,6 +11,7 @@ from typing import Final
 
 from loopwright.analysis.accesses import Access, Program, accesses_of
 from loopwright.analysis.polyhedral import Undecided
+from loopwright.analysis.same_cell import same_home, same_indices, same_owner
 from loopwright.analysis.thread_axes import is_of_block
 from loopwright.analysis.witness import actor, assignment, element, named_values, values_of
 from loopwright.ir import Buffer, PrimFunc, Var
@@ -111,22 +112,14 @@ def _touches(
     program: Program, write: Access, read: Access, own: Mapping[Var, str], names: Mapping[Var, str]
 ) -> list[str]:
     """The constraints that the write touches the cell of the read, in whatever thread."""
-    polyhedra = program.polyhedra
-    constraints = polyhedra.domain(write.loops, write.guards, own)
-    constraints += [f"{own[loop.var]} = {names[loop.var]}" for loop in program.homes[read.cell[0].data]]
-    for mine, theirs in zip(write.cell[1], read.cell[1], strict=True):
-        if mine is not None and theirs is not None:
-            constraints.append(f"{polyhedra.form(mine, own)} = {polyhedra.form(theirs, names)}")
-    return constraints
+    constraints = program.polyhedra.domain(write.loops, write.guards, own)
+    return constraints + same_home(program, read, own, names) + same_indices(program, write, own, read, names)
 
 
 def _own(program: Program, write: Access, read: Access, names: Mapping[Var, str]) -> str:
     """The condition that the write touches the cell in the thread of the read."""
     own = {loop.var: f"w{k}" for k, loop in enumerate(write.loops)}
     constraints = _touches(program, write, read, own, names)
-    for key in program.owners(read.cell[0]):
-        mine, its = program.owner_index(key, write.loops), program.owner_index(key, read.loops)
-        if mine is not None and its is not None:
-            constraints.append(f"{own[mine.var]} = {names[its.var]}")
+    constraints += same_owner(program, write, own, read, names)
     text = " and ".join(constraints) or "0 = 0"
     return f"exists ({', '.join(own.values())} : {text})" if own else text

@@ -9,7 +9,7 @@ next. Two accesses of different threads to one cell, with a write among them, ne
         T.tvm_storage_sync("shared")
         B[k, tx] = S[31 - tx]         … while thread 31 still reads it for k = 0: a second barrier is needed here
 
-A barrier is reached by all threads of a block or by none.
+That a barrier is reached by all threads of a block or by none, `barriers.py` makes sure of.
 """
 
 from __future__ import annotations
@@ -19,30 +19,18 @@ from operator import gt, lt
 from typing import Final
 
 from loopwright.analysis.accesses import Access, Program, accesses_of
-from loopwright.analysis.instances import Barrier, Loop
+from loopwright.analysis.barriers import check_barriers
+from loopwright.analysis.instances import Barrier, Loop, common_depth
 from loopwright.analysis.polyhedral import Undecided
 from loopwright.analysis.races import ParallelRace, check_loops
-from loopwright.analysis.thread_axes import Axis, axis_of, is_block_tag, is_thread_tag, is_virtual_tag, tag_of
+from loopwright.analysis.same_cell import same_indices, same_owner
+from loopwright.analysis.thread_axes import axis_of, is_block_tag, is_thread_tag, is_virtual_tag, tag_of
+from loopwright.analysis.time_order import before
 from loopwright.analysis.witness import actor, assignment, deed, element, named_values, values_of
-from loopwright.arith import Analyzer
-from loopwright.ir import (
-    AttrStmt,
-    Buffer,
-    Expr,
-    For,
-    IntImm,
-    Node,
-    PrimFunc,
-    Stmt,
-    Var,
-    const,
-    pre_order_visit,
-    substitute,
-)
+from loopwright.ir import AttrStmt, Buffer, For, Node, PrimFunc, Stmt, Var, pre_order_visit
 from loopwright.runtime.errors import LoopwrightError
 
 PAIRS: Final = 300  # of accesses to one buffer that isl is asked about
-_THREADS: Final = 1024  # tried for a witness
 
 
 class ThreadRace(LoopwrightError, ValueError):
@@ -102,42 +90,6 @@ class ThreadRace(LoopwrightError, ValueError):
         )
 
 
-class BarrierNotReached(LoopwrightError, ValueError):
-    """A barrier stands where some threads of the block come by and others do not.
-
-    A barrier waits for every thread of the block: those that do come would wait for ever. Move the barrier out of the
-    condition, and leave under it only what the chosen threads do.
-
-    For example:
-
-        from loopwright.analysis import check_program
-        from loopwright.script import tir as T
-
-        @T.prim_func
-        def f(A: T.Buffer(32)):
-            for tx in T.thread_binding(32, thread="threadIdx.x"):
-                if tx < 16:
-                    A[tx] = T.float32(1)
-                    T.evaluate(T.tvm_storage_sync("shared"))
-
-        check_program(f)
-    """
-
-    code = "LW0835"
-
-    def __init__(self, statement: Stmt, expr: Expr, axis: Axis, pair: tuple[tuple[int, int], tuple[int, int]]) -> None:
-        (one, a), (other, b) = pair
-        texts = [("true" if x else "false") if expr.dtype.is_bool else str(x) for x in (a, b)]
-        what = f"{expr} is {texts[0]} for {axis.var.name} = {one} and {texts[1]} for {axis.var.name} = {other}"
-        super().__init__(
-            f"not all threads along {axis.tag} reach a barrier alike: {what}",
-            at=statement,
-            why="a barrier waits for all threads of the block",
-            hint="move the barrier out of the condition or loop, and keep only the threads' own work in it",
-            fields={"axis": axis.tag, "threads": (one, other)},
-        )
-
-
 def thread_text(access: Access, values: Mapping[Var, int]) -> str:
     """`(ty=0, tx=3)`: the thread that makes an access."""
     found = [f"{loop.var.name}={values[loop.var]}" for loop in access.loops if is_thread_tag(loop.thread_tag)]
@@ -164,42 +116,6 @@ def check_thread_races_in(program: Program) -> None:
     crossing = find_crossing(program, certain=True)
     if isinstance(crossing, ThreadRace):
         raise crossing
-
-
-# --- barriers that only some reach ----------------------------------------------------------------------------------
-
-
-def check_barriers(program: Program) -> None:
-    """Raise BarrierNotReached for a barrier under a condition that differs between threads."""
-    for statement, expr, axes in program.regions.divergent:
-        for axis in axes:
-            if isinstance(axis.extent, IntImm):
-                pair = _differing(expr, axis)
-                if pair is not None:
-                    raise BarrierNotReached(statement, expr, axis, pair)
-
-
-def _differing(expr: Expr, axis: Axis) -> tuple[tuple[int, int], tuple[int, int]] | None:
-    """Two threads along an axis for which the expression is not the same; other variables are at 0."""
-    facts = Analyzer()
-    first: tuple[int, int] | None = None
-    others: dict[Var, Expr] = {}
-
-    def look(node: Node) -> None:
-        if isinstance(node, Var) and node is not axis.var and node.dtype.is_int:
-            others[node] = const(0, node.dtype)
-
-    pre_order_visit(expr, look)
-    assert isinstance(axis.extent, IntImm)
-    for thread in range(min(axis.extent.value, _THREADS)):
-        value = facts.simplify(substitute(expr, {**others, axis.var: const(thread, axis.var.dtype)}))
-        if not isinstance(value, IntImm):
-            return None
-        if first is None:
-            first = thread, value.value
-        elif value.value != first[1]:
-            return first, (thread, value.value)
-    return None
 
 
 # --- between stretches ----------------------------------------------------------------------------------------------
@@ -292,11 +208,7 @@ def _loop_variables(root: Stmt) -> set[Var]:
 
 def _always_separated(program: Program, one: _Point, other: _Point, inside: set[Var]) -> bool:
     """A quick yes: a barrier without conditions stands between the two whenever the first comes first."""
-    depth = 0
-    for mine, its in zip(one.loops, other.loops, strict=False):
-        if mine is not its:
-            break
-        depth += 1
+    depth = common_depth(one, other)
     barriers = [barrier for barrier in program.barriers if barrier.exact and not barrier.guards]
 
     def beside(point: _Point, levels: int, is_right: Callable[[int, int], bool]) -> bool:
@@ -342,14 +254,8 @@ def _ask(
 
     first, second = named(one.loops, "i"), named(other.loops, "j")
     constraints = polyhedra.domain(one.loops, one.guards, first) + polyhedra.domain(other.loops, other.guards, second)
-    for a, b in zip(one.cell[1], other.cell[1], strict=True):
-        if a is not None and b is not None:
-            constraints.append(f"{polyhedra.form(a, first)} = {polyhedra.form(b, second)}")
-    for key in program.owners(one.cell[0]):
-        mine, its = program.owner_index(key, one.loops), program.owner_index(key, other.loops)
-        if mine is not None and its is not None:
-            constraints.append(f"{first[mine.var]} = {second[its.var]}")
-    other_thread = _other_thread(program, one, other, first, second)
+    constraints += same_indices(program, one, first, other, second) + same_owner(program, one, first, other, second)
+    other_thread = _other_thread(one, other, first, second)
     early = before(here.time(first), there.time(second))
     if other_thread is None or early is None:
         return None
@@ -363,9 +269,7 @@ def _ask(
     return ThreadRace((one, other), [index.at(values[0]) for index in one.cell[1] if index is not None], values)
 
 
-def _other_thread(
-    program: Program, one: Access, other: Access, first: Mapping[Var, str], second: Mapping[Var, str]
-) -> str | None:
+def _other_thread(one: Access, other: Access, first: Mapping[Var, str], second: Mapping[Var, str]) -> str | None:
     """The condition that two threads are not the same; one that stands for others may be any."""
     mine = {_key(loop): first[loop.var] for loop in one.loops if is_thread_tag(loop.thread_tag)}
     its = {_key(loop): second[loop.var] for loop in other.loops if is_thread_tag(loop.thread_tag)}
@@ -402,24 +306,6 @@ def _between(
     return f"exists ({', '.join(own)} : {text})" if own else text
 
 
-def before(a: Sequence[int | str], b: Sequence[int | str]) -> str | None:
-    """The condition, as isl text, that time `a` is before time `b`; None when it never is."""
-    cases: list[str] = []
-    equal: list[str] = []
-    for x, y in zip(a, b, strict=False):
-        if isinstance(x, int) and isinstance(y, int):
-            if x == y:
-                continue
-            if x < y:
-                cases.append(" and ".join(equal) or "0 = 0")
-            break
-        if x == y:
-            continue
-        cases.append(" and ".join([*equal, f"{x} < {y}"]))
-        equal.append(f"{x} = {y}")
-    return f"({' or '.join([f'({case})' for case in cases])})" if cases else None
-
-
 def may_meet(
     program: Program, one: Access, other: Access, around: Sequence[Var] = (), carried: Container[Var] = ()
 ) -> bool:
@@ -437,9 +323,7 @@ def may_meet(
 
     first, second = named(one.loops, "i"), named(other.loops, "j")
     constraints = polyhedra.domain(one.loops, one.guards, first) + polyhedra.domain(other.loops, other.guards, second)
-    for a, b in zip(one.cell[1], other.cell[1], strict=True):
-        if a is not None and b is not None:
-            constraints.append(f"{polyhedra.form(a, first)} = {polyhedra.form(b, second)}")
+    constraints += same_indices(program, one, first, other, second)
     for loop in one.loops:
         if loop.var in second and program.is_own(one.cell[0], loop):
             constraints.append(f"{first[loop.var]} = {second[loop.var]}")
@@ -448,7 +332,7 @@ def may_meet(
             constraints.append(f"{first[var]} {'<' if var in carried else '='} {second[var]}")
         if var in carried:
             break
-    other_thread = _other_thread(program, one, other, first, second)
+    other_thread = _other_thread(one, other, first, second)
     if other_thread is None:
         return False
     dims = list(dict.fromkeys([*first.values(), *second.values()]))

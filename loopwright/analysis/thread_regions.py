@@ -23,8 +23,8 @@ from typing import Final
 
 from loopwright.analysis.thread_axes import (
     Axis,
-    Together,
     axis_of,
+    barrier,
     has_threads,
     is_allreduce,
     is_barrier,
@@ -37,6 +37,7 @@ from loopwright.analysis.thread_axes import (
     tag_of,
     uses,
 )
+from loopwright.analysis.thread_work import Together
 from loopwright.ir import (
     Allocate,
     AssertStmt,
@@ -45,7 +46,6 @@ from loopwright.ir import (
     BufferLoad,
     BufferRealize,
     DeclBuffer,
-    Evaluate,
     Expr,
     For,
     ForKind,
@@ -56,7 +56,6 @@ from loopwright.ir import (
     Rewriter,
     SeqStmt,
     Stmt,
-    StringImm,
     Var,
     While,
     const,
@@ -64,7 +63,6 @@ from loopwright.ir import (
     pre_order_visit,
     seq,
 )
-from loopwright.ir.machine_intrinsics import tvm_storage_sync
 
 _UNIFORM: Final = (ForKind.SERIAL, ForKind.UNROLLED)
 
@@ -158,7 +156,7 @@ class _Kernel:
         return self.through(statement)
 
     def between_barriers(self, statement: Stmt) -> Stmt:
-        return seq([_barrier(), statement, _barrier()]) if self.regions.implied else statement
+        return seq([barrier(), statement, barrier()]) if self.regions.implied else statement
 
     def sequence(self, statement: SeqStmt) -> Stmt:
         found: list[Stmt] = []
@@ -257,10 +255,6 @@ class _Kernel:
         """The regions are not known; the statement counts as one."""
         self.regions.reason = self.regions.reason or reason
         return self.region(statement, self.axes)
-
-
-def _barrier() -> Stmt:
-    return Evaluate(tvm_storage_sync(StringImm("shared")))
 
 
 def _steering(statement: Stmt) -> list[Expr]:

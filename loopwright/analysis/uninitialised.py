@@ -17,7 +17,9 @@ from typing import Final, NamedTuple
 from loopwright.analysis.accesses import Access, Program, accesses_of
 from loopwright.analysis.affine import Form
 from loopwright.analysis.instances import Loop, common_depth
-from loopwright.analysis.polyhedral import Polyhedra, Undecided
+from loopwright.analysis.polyhedral import Undecided
+from loopwright.analysis.same_cell import same_home, same_indices
+from loopwright.analysis.time_order import before
 from loopwright.analysis.witness import actor, assignment, at_iteration, element, named_values, values_of
 from loopwright.ir import BufferStore, PrimFunc, Var
 from loopwright.runtime.errors import LoopwrightError
@@ -199,23 +201,12 @@ def _precedes(program: Program, write: Access, read: Access, names: Mapping[Var,
     """
     polyhedra = program.polyhedra
     own = {loop.var: f"w{k}" for k, loop in enumerate(write.loops)}
-    common = common_depth(write.instance, read.instance)
-    before = []
-    same: list[str] = []
-    for loop in write.loops[:common]:
-        before.append(" and ".join([*same, f"{own[loop.var]} < {names[loop.var]}"]))
-        same.append(f"{own[loop.var]} = {names[loop.var]}")
-    # In one iteration of the loops around both, the order is that of the text; a statement loads before it stores.
-    if write.instance.positions[common] < read.instance.positions[common]:
-        before.append(" and ".join(same) or "0 = 0")
-    if not before:
+    earlier = before(write.time_in(own), read.time_in(names))  # a statement loads before it stores
+    if earlier is None:
         return None
     constraints = polyhedra.domain(write.loops, write.guards, own)
-    constraints += [f"{own[loop.var]} = {names[loop.var]}" for loop in program.homes[read.cell[0].data]]
-    for mine, theirs in zip(write.cell[1], read.cell[1], strict=True):
-        if mine is not None and theirs is not None:
-            constraints.append(f"{polyhedra.form(mine, own)} = {polyhedra.form(theirs, names)}")
-    constraints.append(f"({' or '.join([f'({item})' for item in before])})")
+    constraints += same_home(program, read, own, names) + same_indices(program, write, own, read, names)
+    constraints.append(earlier)
     text = " and ".join(constraints)
     return f"exists ({', '.join(own.values())} : {text})" if own else text
 
@@ -224,7 +215,7 @@ def _later(
     program: Program, read: Access, indices: Sequence[int], values: Mapping[Var, int], writes: Sequence[Access]
 ) -> Writer | None:
     """The first store in the program that certainly writes the cell."""
-    polyhedra: Polyhedra = program.polyhedra
+    polyhedra = program.polyhedra
     home = program.homes[read.cell[0].data]
     parameters = [f"{name} = {values[var]}" for var, name in polyhedra.parameters.items()]
     for write in writes:

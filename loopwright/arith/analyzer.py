@@ -95,6 +95,14 @@ class Analyzer:
         self.enabled_extensions = Extension.NoExtensions
         self._counted = self._counts()
 
+    @staticmethod
+    def over(domains: Mapping[Var, Range]) -> Analyzer:
+        """An analyzer that knows the domain of each of these variables."""
+        made = Analyzer()
+        for var, domain in domains.items():
+            made.bind(var, domain)
+        return made
+
     # --- facts -------------------------------------------------------------------------------------------------
 
     @deep

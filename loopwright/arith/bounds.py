@@ -23,7 +23,6 @@ from loopwright.ir import (
     FloorDiv,
     FloorMod,
     IntImm,
-    Let,
     Max,
     Min,
     Mod,
@@ -236,7 +235,6 @@ _RULES: Final[dict[type[Expr], Callable[[Simplifier, Any], Interval]]] = {
     Cast: _cast,
     Call: _call,
     Select: lambda s, e: _union(s, e.true_value, e.false_value),
-    Let: lambda s, e: type_range(e),
     Broadcast: lambda s, e: expr_range(s, e.value),
     Ramp: _ramp,
 }

@@ -37,7 +37,7 @@ def compare(s: Simplifier, e: Any) -> Expr:
 def decide(s: Simplifier, cls: type[Expr], d: LinearForm) -> bool | None:
     """Whether `d cls 0` always or never holds; None when neither is proved."""
     low, high = form_range(s, d)
-    found = _by_interval(cls, low, high)
+    found = by_interval(cls, low, high)
     if found is not None:
         return found
     if cls is EQ or cls is NE:
@@ -55,7 +55,8 @@ def decide(s: Simplifier, cls: type[Expr], d: LinearForm) -> bool | None:
     return True if at_most(s, d, bound) else (False if at_least(s, d, bound + 1) else None)
 
 
-def _by_interval(cls: type[Expr], low: int, high: int) -> bool | None:
+def by_interval(cls: type[Expr], low: int, high: int) -> bool | None:
+    """Whether `d cls 0` always or never holds for a d between `low` and `high`."""
     if cls is LT:
         return True if high < 0 else (False if low >= 0 else None)
     if cls is LE:
@@ -92,7 +93,7 @@ def _shorten(s: Simplifier, e: Any, cls: type[Any], a: LinearForm, b: LinearForm
         low, high = 0, high - low
     if not left:
         if not right:
-            return imm(int(_by_interval(cls, low - high, low - high) is True), BOOL)
+            return imm(int(by_interval(cls, low - high, low - high) is True), BOOL)
         left, right, low, high, cls = right, left, high, low, _MIRROR[cls]
         low, high = 0, high - low
     factor = gcd(*left.values(), *right.values())

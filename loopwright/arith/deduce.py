@@ -1,7 +1,9 @@
 """What conditions say about a variable: `deduce_bound`, `detect_clip_bound`.
 
-deduce_bound(a, b * a + c >= 0, {b: positive}, {c: [0, 10]})       a >= ceil(0 / b): for every c of its interval
-detect_clip_bound(all(i < n, i >= 2), [i])                         [2, n - 1]
+    deduce_bound(a, b * a + c >= 0, {b: positive}, {c: [0, 10]})       a >= ceil(0 / b): for every c of its interval
+    detect_clip_bound(all(i < n, i >= 2), [i])                         [2, n - 1]
+
+A condition is a linear form that is not negative; the variable's own term is brought to one side, and opened.
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
 """IndexMap: a layout as a function from indices to indices, and its inverse.
 
-blocked = IndexMap.from_func(lambda i, j: (i // 4, j, i % 4))
-blocked.map_shape([16, 8])              (4, 8, 4)
-blocked.inverse([16, 8])                lambda io, j, ii: (io * 4 + ii, j)
+    blocked = IndexMap.from_func(lambda i, j: (i // 4, j, i % 4))
+    blocked.map_shape([16, 8])              (4, 8, 4)
+    blocked.inverse([16, 8])                lambda io, j, ii: (io * 4 + ii, j)
+
+The inverse comes from the iteration map that the new indices are (`iter_map.py`).
 """
 
 from __future__ import annotations
@@ -40,6 +42,7 @@ from loopwright.ir import (
     node,
     post_order_visit,
     substitute,
+    uses_var,
 )
 from loopwright.runtime.dtype import DataType
 from loopwright.runtime.errors import LoopwrightError, NotBuilt
@@ -158,9 +161,7 @@ class IndexMap(Node):
     def map_shape(self, shape: Sequence[Any]) -> list[Expr]:
         """The shape that holds every new index, the old ones running from 0 to `shape`."""
         domains = self._domains(shape)
-        facts = Analyzer()
-        for var, domain in domains.items():
-            facts.bind(var, domain)
+        facts = Analyzer.over(domains)
         sizes: list[Expr] = []
         for result in self.final_indices:
             low, high = facts.interval(result)
@@ -295,9 +296,7 @@ def _padded(var: Var, domain: Range, results: Sequence[Expr]) -> Range:
 
     def look(e: Node) -> None:
         if isinstance(e, (FloorDiv, FloorMod)) and isinstance(e.b, IntImm) and e.b.value > 0:
-            used: list[Var] = []
-            post_order_visit(e.a, lambda inner: used.append(inner) if isinstance(inner, Var) else None)
-            if var in used:
+            if uses_var(e.a, lambda used: used is var):
                 divisors.append(e.b.value)
 
     for result in results:

@@ -8,12 +8,13 @@ old from the new, and solutions correspond one to one.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from loopwright.arith.analyzer import Analyzer
 from loopwright.arith.int_set import IntervalSet
 from loopwright.arith.linear import LinearForm, is_index
 from loopwright.arith.loop_bounds import linear_coefficients
-from loopwright.ir import Expr, Node, Range, Var, as_expr, node
+from loopwright.ir import Expr, Node, Range, Var, as_expr, conjuncts, node, variables_in
 from loopwright.ir.operators import floordiv, maximum, minimum
 from loopwright.runtime.errors import LoopwrightError
 
@@ -78,9 +79,7 @@ class IntGroupBounds(Node):
 
     def find_best_range(self, ranges: Mapping[Var, Range] | None = None) -> Range | None:
         """The range they leave, when there is a bound on both sides."""
-        facts = Analyzer()
-        for var, domain in (ranges or {}).items():
-            facts.bind(var, domain)
+        facts = Analyzer.over(ranges or {})
         lows = [-floordiv(-bound, self.coef) for bound in (*self.lower, *self.equal)]
         highs = [floordiv(bound, self.coef) for bound in (*self.upper, *self.equal)]
         if not lows or not highs:
@@ -113,7 +112,29 @@ def integer_row(what: str, relation: Expr, difference: Expr, variables: Sequence
     return row, found[1]
 
 
-def as_domains(variables: Sequence[Var], ranges: object) -> dict[Var, Range]:
+class System(NamedTuple):
+    """What a solver is given, in one form; `relations` holds no conjunction and no literal true."""
+
+    source: IntConstraints
+    unknowns: list[Var]
+    domains: dict[Var, Range]
+    relations: list[Expr]
+
+
+def as_system(relations: Any, variables: Sequence[Var] | None, ranges: object) -> System:
+    """The system that the arguments of a solver say: constraints, or relations with their variables and ranges."""
+    source = relations if isinstance(relations, IntConstraints) else None
+    if source is not None:
+        relations, variables, ranges = source.relations, source.variables, source.ranges
+    given = [as_expr(one) for one in (relations if isinstance(relations, (list, tuple)) else [relations])]
+    used = {var: None for relation in given for var in variables_in(relation)}
+    unknowns = list(used if variables is None else variables)
+    domains = _domains(unknowns, ranges)
+    source = source or IntConstraints(tuple(unknowns), domains, tuple(given))
+    return System(source, unknowns, domains, [part for relation in given for part in conjuncts(relation)])
+
+
+def _domains(variables: Sequence[Var], ranges: object) -> dict[Var, Range]:
     """The ranges of those variables that have one: from a mapping, or one range a variable."""
     if ranges is None:
         return {}

@@ -164,14 +164,6 @@ def int_set(expr: Expr | int, dom_map: Mapping[Var, Set], analyzer: Analyzer) ->
     return _Eval(analyzer, dom_map).of(as_expr(expr))
 
 
-def union_regions(regions: Sequence[IntervalSet]) -> IntervalSet:
-    """The least interval that holds them all."""
-    total = IntSet.nothing()
-    for region in regions:
-        total = total.union(region)
-    return total
-
-
 class _Eval:
     def __init__(self, analyzer: Analyzer, dom_map: Mapping[Var, Set]) -> None:
         self.analyzer = analyzer
@@ -244,8 +236,7 @@ class _Eval:
             corners = [x * y for x in a for y in b]
             return IntervalSet(_fold(minimum, corners), _fold(maximum, corners))
         factor = b.min_value
-        sign = self.sign(factor)
-        if sign == 0 or _is_infinite(factor):
+        if _is_infinite(factor) or (sign := self.sign(factor)) == 0:
             return IntSet.everything()
         ends = [_times(end, factor, sign) for end in a]
         return IntervalSet(*ends) if sign > 0 else IntervalSet(ends[1], ends[0])

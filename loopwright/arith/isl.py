@@ -273,6 +273,14 @@ def _sizes(names: Names) -> list[str]:
     return [f"{name} >= 0" for var, name in names.of.items() if isinstance(var, SizeVar)]
 
 
+def _facts(domains: Mapping[Var, Range], conditions: Sequence[Expr], names: Names) -> str:
+    """All that holds: the domains, the conditions, and that sizes are not negative."""
+    facts = [range_text(var, domain, names) for var, domain in domains.items()]
+    facts += [condition_text(condition, names) for condition in conditions]
+    facts += _sizes(names)
+    return " and ".join(facts) or "0 = 0"
+
+
 def domain_set(
     domains: Mapping[Var, Range], conditions: Sequence[Expr] = (), names: Names | None = None
 ) -> tuple[islpy.Set, Names]:
@@ -281,32 +289,10 @@ def domain_set(
 
     names = names or Names()
     dims = [names.var(var) for var in domains]
-    facts = [range_text(var, domain, names) for var, domain in domains.items()]
-    facts += [condition_text(condition, names) for condition in conditions]
-    facts += _sizes(names)
-    parameters = [name for name in names.all() if name not in dims]
-    text = f"[{', '.join(parameters)}] -> {{ [{', '.join(dims)}] : {' and '.join(facts) or '0 = 0'} }}"
+    facts = _facts(domains, conditions, names)
+    parameters = ", ".join([name for name in names.all() if name not in dims])
+    text = f"[{parameters}] -> {{ [{', '.join(dims)}] : {facts} }}"
     return islpy.Set.read_from_str(context(), text), names
-
-
-def affine_map(
-    domains: Mapping[Var, Range], results: Sequence[Expr], conditions: Sequence[Expr] = (), names: Names | None = None
-) -> tuple[islpy.Map, Names]:
-    """The map from the domains' variables to the results, on the points where the conditions hold."""
-    import islpy
-
-    names = names or Names()
-    dims = [names.var(var) for var in domains]
-    texts = [affine_text(result, names) for result in results]
-    facts = [range_text(var, domain, names) for var, domain in domains.items()]
-    facts += [condition_text(condition, names) for condition in conditions]
-    facts += _sizes(names)
-    parameters = [name for name in names.all() if name not in dims]
-    text = (
-        f"[{', '.join(parameters)}] -> {{ [{', '.join(dims)}] -> [{', '.join(texts)}] : "
-        f"{' and '.join(facts) or '0 = 0'} }}"
-    )
-    return islpy.Map.read_from_str(context(), text), names
 
 
 def smallest_point(
@@ -319,14 +305,12 @@ def smallest_point(
     import islpy
 
     names = Names()
-    facts = [range_text(var, domain, names) for var, domain in domains.items()]
-    facts += [condition_text(condition, names) for condition in conditions]
-    facts += _sizes(names)
+    facts = _facts(domains, conditions, names)
     # Sizes and other outer values lead, so that the least point has the smallest of them.
     order = [var for var in names.of if var not in domains] + list(domains)
     dims = ", ".join([names.of[var] for var in order])
     with budget(limit) as ctx:
-        whole = islpy.Set.read_from_str(ctx, f"{{ [{dims}] : {' and '.join(facts) or '0 = 0'} }}")
+        whole = islpy.Set.read_from_str(ctx, f"{{ [{dims}] : {facts} }}")
         if whole.is_empty():
             return None
         for reach in (8, 128, 1 << 14):

@@ -13,35 +13,23 @@ each point is reached once (bijective).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from enum import IntEnum
 from typing import NamedTuple
 
 from loopwright.arith.analyzer import Analyzer
 from loopwright.arith.iter_nodes import IterMapLevel, IterMark, IterSplitExpr, IterSumExpr, plain_expr
 from loopwright.arith.iter_reader import IterReader, NoMap
-from loopwright.arith.linear import LinearForm, imm, is_index
 from loopwright.ir import (
-    GE,
-    GT,
-    LE,
-    LT,
-    And,
     Expr,
     FloorDiv,
     FloorMod,
     IntImm,
-    Node,
     Range,
     Sub,
     Var,
     as_expr,
     const,
     deep,
-    node,
-    uses_var,
 )
-from loopwright.ir.node import derived
-from loopwright.runtime.dtype import DataType
 from loopwright.runtime.errors import LoopwrightError
 
 
@@ -129,9 +117,7 @@ def iter_map_simplify(
     check_level: int | str | IterMapLevel = IterMapLevel.Surjective,
 ) -> list[Expr]:
     """The indices, simplified as an iteration map where they are one, else as expressions."""
-    analyzer = Analyzer()
-    for var, domain in input_iters.items():
-        analyzer.bind(var, domain)
+    analyzer = Analyzer.over(input_iters)
     found = detect_iter_map(indices, input_iters, predicate, check_level).indices
     return [analyzer.simplify(plain_expr(index)) for index in (found or indices)]
 

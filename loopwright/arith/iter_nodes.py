@@ -2,31 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from enum import IntEnum
-from typing import NamedTuple
 
 from loopwright.arith.analyzer import Analyzer
-from loopwright.arith.linear import LinearForm, imm, is_index
 from loopwright.ir import (
-    GE,
-    GT,
-    LE,
-    LT,
-    And,
     Expr,
     FloorDiv,
     FloorMod,
-    IntImm,
     Node,
-    Range,
-    Sub,
-    Var,
-    as_expr,
-    const,
-    deep,
+    is_one,
     node,
-    uses_var,
 )
 from loopwright.ir.node import derived
 from loopwright.runtime.dtype import DataType
@@ -99,6 +84,7 @@ class IterSumExpr(Expr):
 
 
 def plain_expr(e: Expr) -> Expr:
+    """The ordinary expression that an iterator expression stands for; any other comes back as it is."""
     if isinstance(e, IterSumExpr):
         total = e.base
         for arg in reversed(e.args):
@@ -106,8 +92,7 @@ def plain_expr(e: Expr) -> Expr:
         return total
     if isinstance(e, IterSplitExpr):
         value = plain_expr(e.source.source)
-        whole = isinstance(e.lower_factor, IntImm) and e.lower_factor.value == 1
-        value = value if whole else FloorDiv(value, e.lower_factor)
+        value = value if is_one(e.lower_factor) else FloorDiv(value, e.lower_factor)
         if not covers(e):
             value = FloorMod(value, e.extent)
         return value * e.scale
@@ -119,7 +104,3 @@ def covers(split: IterSplitExpr) -> bool:
     if split.extent is split.source.extent:
         return is_one(split.lower_factor)
     return Analyzer().can_prove_equal(split.lower_factor * split.extent, split.source.extent)
-
-
-def is_one(e: Expr) -> bool:
-    return isinstance(e, IntImm) and e.value == 1

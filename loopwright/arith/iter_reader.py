@@ -3,35 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from enum import IntEnum
-from typing import NamedTuple
 
 from loopwright.arith.analyzer import Analyzer
-from loopwright.arith.iter_nodes import IterMark, IterSplitExpr, IterSumExpr, is_one, plain_expr
+from loopwright.arith.iter_nodes import IterMark, IterSplitExpr, IterSumExpr, plain_expr
 from loopwright.arith.linear import LinearForm, imm, is_index
 from loopwright.ir import (
     GE,
     GT,
     LE,
     LT,
-    And,
     Expr,
     FloorDiv,
     FloorMod,
     IntImm,
-    Node,
     Range,
     Sub,
     Var,
-    as_expr,
+    conjuncts,
     const,
-    deep,
-    node,
+    is_one,
+    is_zero,
     uses_var,
 )
-from loopwright.ir.node import derived
 from loopwright.runtime.dtype import DataType
-from loopwright.runtime.errors import LoopwrightError
 
 
 class NoMap(Exception):
@@ -50,10 +44,9 @@ class IterReader:
         self.limited: dict[tuple[object, ...], str] = {}  # fusions of the predicate that no index has used yet
         for var, domain in input_iters.items():
             extent, start = self.analyzer.simplify(domain.extent), self.analyzer.simplify(domain.min)
-            trivial = isinstance(extent, IntImm) and extent.value == 1
+            trivial = is_one(extent)
             if not trivial or not simplify_trivial:
-                shifted = not (isinstance(start, IntImm) and start.value == 0)
-                self.marks[var] = IterMark(Sub(var, start) if shifted else var, extent)
+                self.marks[var] = IterMark(var if is_zero(start) else Sub(var, start), extent)
                 self.starts[var] = start
             if not trivial or simplify_trivial:
                 self.analyzer.bind(var, domain)
@@ -62,14 +55,8 @@ class IterReader:
 
     def restrict(self, predicate: Expr) -> None:
         """Conditions `fusion < bound` shorten the fused iterator."""
-        pending = [self.analyzer.simplify(predicate)]
-        while pending:
-            e = pending.pop()
-            if isinstance(e, And):
-                pending += [e.b, e.a]
-            elif isinstance(e, IntImm) and e.value:
-                continue
-            elif isinstance(e, (LT, LE, GT, GE)) and is_index(e.a.dtype):
+        for e in conjuncts(self.analyzer.simplify(predicate)):
+            if isinstance(e, (LT, LE, GT, GE)) and is_index(e.a.dtype):
                 small, large = (e.a, e.b) if isinstance(e, (LT, LE)) else (e.b, e.a)
                 self._restrict_one(small, large, isinstance(e, (LT, GT)), e)
             else:
@@ -169,7 +156,7 @@ class IterReader:
             raise NoMap(f"{atom!r} divides by something that is not a positive constant")
         c = imm(d.const, dtype)
         total = self._read_form(x, dtype, strict=True)
-        if not (isinstance(total.base, IntImm) and total.base.value == 0):
+        if not is_zero(total.base):
             raise NoMap(f"{atom!r} divides an iterator that does not start at a multiple of {c.value}")
         split = self.as_one(total, unit=False).args[0]
         if not is_one(split.scale):

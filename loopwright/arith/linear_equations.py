@@ -17,23 +17,16 @@ from loopwright.arith.int_constraints import (
     IntConstraints,
     IntConstraintsTransform,
     NotLinear,
-    as_domains,
+    System,
+    as_system,
     integer_row,
 )
 from loopwright.arith.linear import imm
 from loopwright.arith.loop_bounds import interval_of
-from loopwright.ir import EQ, And, Expr, IntImm, Range, Var, as_expr, const, deep, post_order_visit
+from loopwright.ir import EQ, Expr, IntImm, Range, Var, const, deep, variables_in
 from loopwright.ir.operators import floordiv, floormod
 
 Matrix = list[list[int]]
-
-
-def used_variables(relations: Sequence[Expr]) -> list[Var]:
-    """The variables of the relations, in order of appearance."""
-    found: dict[Var, None] = {}
-    for relation in relations:
-        post_order_visit(relation, lambda part: found.setdefault(part) if isinstance(part, Var) else None)
-    return list(found)
 
 
 @deep
@@ -41,32 +34,14 @@ def solve_linear_equations(
     equations: Any, variables: Sequence[Var] | None = None, ranges: Any = None
 ) -> IntConstraintsTransform:
     """New variables that run over exactly the solutions of the equations; symbols that are no variables stay."""
-    source = equations if isinstance(equations, IntConstraints) else None
-    if source is not None:
-        equations, variables, ranges = source.relations, source.variables, source.ranges
-    given = [as_expr(one) for one in (equations if isinstance(equations, (list, tuple)) else [equations])]
-    unknowns = list(variables) if variables is not None else used_variables(given)
-    domains = as_domains(unknowns, ranges)
-    source = source or IntConstraints(tuple(unknowns), domains, tuple(given))
-    return _Solve(source, unknowns, domains).run(_split(given))
-
-
-def _split(relations: Sequence[Expr]) -> list[Expr]:
-    found: list[Expr] = []
-    pending = list(reversed(relations))
-    while pending:
-        relation = pending.pop()
-        if isinstance(relation, And):
-            pending += [relation.b, relation.a]
-        else:
-            found.append(relation)
-    return found
+    system = as_system(equations, variables, ranges)
+    return _Solve(system).run(system.relations)
 
 
 class _Solve:
-    def __init__(self, source: IntConstraints, unknowns: list[Var], domains: dict[Var, Range]) -> None:
-        self.source, self.unknowns, self.domains = source, unknowns, domains
-        self.dtype = unknowns[0].dtype if unknowns else const(0).dtype
+    def __init__(self, system: System) -> None:
+        self.source, self.unknowns, self.domains = system.source, system.unknowns, system.domains
+        self.dtype = self.unknowns[0].dtype if self.unknowns else const(0).dtype
         self.facts = Analyzer()
 
     def run(self, relations: Sequence[Expr]) -> IntConstraintsTransform:
@@ -78,11 +53,10 @@ class _Solve:
                 row, rest = integer_row("solve_linear_equations", relation, relation.a - relation.b, self.unknowns)
                 rows.append(row)
                 right.append(-rest)
-            elif not (isinstance(relation, IntImm) and relation.value):
-                # `relation` is no equation: literals decide, others are not for this solver.
-                if not isinstance(relation, IntImm):
-                    raise NotLinear("solve_linear_equations", relation, "an equation")
-                kept.append(relation)
+            elif isinstance(relation, IntImm):
+                kept.append(relation)  # false: there is no solution
+            else:
+                raise NotLinear("solve_linear_equations", relation, "an equation")
         columns, inverse, diagonal = _diagonal(rows, right, len(self.unknowns), self.facts)
         return self._transform(columns, inverse, diagonal, right, kept)
 
@@ -121,7 +95,7 @@ class _Solve:
         return self.facts.simplify(total)
 
     def _range(self, value: Expr) -> Range | None:
-        used = used_variables([value])
+        used = variables_in(value)
         if not set(used) & set(self.unknowns) <= self.domains.keys():
             return None
         ends = interval_of(value, {var: self.domains[var] for var in used if var in self.domains})
@@ -131,9 +105,7 @@ class _Solve:
 
     def _needed(self, relations: Sequence[Expr], domains: dict[Var, Range]) -> list[Expr]:
         """The relations that do not follow from the ranges; a false one alone says that there is no solution."""
-        facts = Analyzer()
-        for var, domain in domains.items():
-            facts.bind(var, domain)
+        facts = Analyzer.over(domains)
         needed = []
         for relation in relations:
             simple = facts.simplify(relation)

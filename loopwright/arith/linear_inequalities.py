@@ -18,13 +18,12 @@ from loopwright.arith.int_constraints import (
     IntConstraints,
     IntConstraintsTransform,
     NotLinear,
-    as_domains,
+    as_system,
     ends_of,
     integer_row,
 )
 from loopwright.arith.linear import imm
-from loopwright.arith.linear_equations import _split, used_variables
-from loopwright.ir import EQ, GE, GT, LE, LT, Expr, IntImm, Range, Var, as_expr, const, deep, substitute
+from loopwright.ir import EQ, GE, GT, LE, LT, Expr, IntImm, Range, Var, const, deep, is_one, substitute
 from loopwright.ir.operators import floordiv
 
 Inequality = tuple[tuple[int, ...], Expr]  # sum(coefficients * variables) + rest >= 0
@@ -38,15 +37,9 @@ def solve_linear_inequalities(
 
     With `deskew_range`, new variables whose ranges start at 0, and the transform to them.
     """
-    source = equations if isinstance(equations, IntConstraints) else None
-    if source is not None:
-        equations, variables, ranges = source.relations, source.variables, source.ranges
-    given = [as_expr(one) for one in (equations if isinstance(equations, (list, tuple)) else [equations])]
-    unknowns = list(variables) if variables is not None else used_variables(given)
-    domains = as_domains(unknowns, ranges)
-    source = source or IntConstraints(tuple(unknowns), domains, tuple(given))
-    solved = _Eliminate(unknowns).run(_split(given), domains)
-    return _deskewed(source, solved) if deskew_range else solved
+    system = as_system(equations, variables, ranges)
+    solved = _Eliminate(system.unknowns).run(system.relations, system.domains)
+    return _deskewed(system.source, solved) if deskew_range else solved
 
 
 class _Eliminate:
@@ -151,7 +144,7 @@ def _deskewed(source: IntConstraints, solved: IntConstraints) -> IntConstraintsT
         else:
             extent = facts.simplify(substitute(domain.extent, back))
             low = facts.simplify(substitute(domain.min, back))
-            if isinstance(extent, IntImm) and extent.value == 1:
+            if is_one(extent):
                 back[var] = low
                 continue
             new = Var(var.name, var.dtype)

@@ -26,7 +26,7 @@ def linear_coefficients(
     if not is_index(e.dtype):
         return None
     engine = (analyzer or Analyzer()).engine
-    split = _split(engine, engine.form(e), variables, e.dtype)
+    split = _split(engine, engine.form(e), variables)
     if split is None:
         return None
     coefficients, base = split
@@ -43,8 +43,9 @@ def detect_linear_equation(expr: Expr, variables: Sequence[Var]) -> list[Expr]:
 
 
 def _split(
-    engine: Simplifier, form: LinearForm, variables: Sequence[Var], dtype: DataType
+    engine: Simplifier, form: LinearForm, variables: Sequence[Var]
 ) -> tuple[list[LinearForm], LinearForm] | None:
+    """The form as a cofactor for each variable, and the rest; None where a variable stands inside something else."""
     wanted = set(variables)
     coefficients = [LinearForm({}, 0) for _ in variables]
     base = LinearForm({}, form.const)

@@ -16,17 +16,15 @@ Results are remembered by identity until the facts change. A node that is simple
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from typing import Any, Final
 
 from loopwright.arith import divide
-from loopwright.arith.bounds import expr_range, form_range, is_exact
-from loopwright.arith.compare import compare
+from loopwright.arith.bounds import form_range, is_exact
 from loopwright.arith.data import is_data
 from loopwright.arith.facts import Facts, Interval
-from loopwright.arith.learn import learn
+from loopwright.arith.handlers import HANDLERS
 from loopwright.arith.linear import LinearForm, Terms, TooWide, imm, is_index, write_terms, writing_order
-from loopwright.arith.nodes import HANDLERS
 from loopwright.arith.rules import REWRITES
 from loopwright.arith.structure import Structure
 from loopwright.arith.wrapping import fold, simplify_wrapping
@@ -34,9 +32,6 @@ from loopwright.ir import (
     Add,
     And,
     Call,
-    CallEffect,
-    Cast,
-    CompareExpr,
     Div,
     Expr,
     FloatImm,
@@ -49,7 +44,6 @@ from loopwright.ir import (
     Mod,
     Mul,
     Node,
-    Op,
     Or,
     Reduce,
     Select,
@@ -57,7 +51,6 @@ from loopwright.ir import (
     StringImm,
     Sub,
     Var,
-    cast,
 )
 from loopwright.ir.node import FieldKind
 from loopwright.runtime.dtype import INT32, INT64, DataType

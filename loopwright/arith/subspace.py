@@ -14,7 +14,7 @@ from loopwright.arith.analyzer import Analyzer
 from loopwright.arith.iter_map import detect_iter_map, normalize_to_iter_sum
 from loopwright.arith.iter_nodes import IterMapLevel, IterMark, IterSplitExpr, IterSumExpr, plain_expr
 from loopwright.arith.linear import imm
-from loopwright.ir import And, Expr, IntImm, Range, Var, as_expr, const, deep, logical_and, uses_var
+from loopwright.ir import Expr, Range, Var, as_expr, conjuncts, const, deep, is_zero, logical_and, uses_var
 
 
 @deep
@@ -53,12 +53,7 @@ def _divide_predicate(predicate: Expr, inner: set[Var], loops: Mapping[Var, Rang
     """The conditions on outer loops, and those on inner ones; None when one relates both."""
     outside: Expr = const(True)
     inside: Expr = const(True)
-    pending = [predicate]
-    while pending:
-        condition = pending.pop()
-        if isinstance(condition, And):
-            pending += [condition.b, condition.a]
-            continue
+    for condition in conjuncts(predicate):
         uses_inner = uses_var(condition, inner.__contains__)
         if uses_inner and uses_var(condition, lambda var: var in loops and var not in inner):
             return None
@@ -80,7 +75,7 @@ def _divide(total: IterSumExpr, inner: set[Var]) -> tuple[IterMark, IterMark] | 
     if not high:
         # What is added stays outside: an inner part starts at 0.
         mark = IterMark(IterSumExpr(tuple(low), zero), _extent(facts, low, one))
-        if isinstance(total.base, IntImm) and total.base.value == 0:
+        if is_zero(total.base):
             return IterMark(IterSumExpr((), zero), one), mark
         return IterMark(IterSumExpr((), total.base), one), mark
     tile = _extent(facts, low, one)

@@ -9,10 +9,10 @@
 from __future__ import annotations
 
 from math import copysign
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from loopwright.arith.bounds import expr_range
-from loopwright.arith.compare import _by_interval
+from loopwright.arith.compare import by_interval
 from loopwright.arith.linear import imm
 from loopwright.ir import (
     Add,
@@ -33,19 +33,17 @@ from loopwright.ir import (
     Sub,
     const,
 )
-from loopwright.ir.operators import _build
+from loopwright.ir.operators import fold_or_build
 from loopwright.runtime.dtype import BOOL
 
 if TYPE_CHECKING:
     from loopwright.arith.simplify import Simplifier
 
-_DIVISIONS: Final = (Div, Mod, FloorDiv, FloorMod)
-
 
 def fold(e: Expr) -> Expr | None:
     """The literal that an operation on two literals is."""
     if isinstance(e, BinaryExpr) and type(e.a) is type(e.b) and type(e.a) in (IntImm, FloatImm):
-        folded = _build(type(e), e.a, e.b)
+        folded = fold_or_build(type(e), e.a, e.b)
         return folded if isinstance(folded, (IntImm, FloatImm)) else None
     return None
 
@@ -93,7 +91,7 @@ def _integer(s: Simplifier, e: Any, a: Any, b: Any) -> Expr | None:
             return const(0, e.dtype)
         # Addition stays associative when it wraps.
         if cls is Add and type(a) is Add and type(a.b) is IntImm:
-            return Add(a.a, _build(Add, a.b, b))
+            return Add(a.a, fold_or_build(Add, a.b, b))
     if cls is Sub and s.same(a, b):
         return const(0, e.dtype)
     return None
@@ -102,9 +100,9 @@ def _integer(s: Simplifier, e: Any, a: Any, b: Any) -> Expr | None:
 def _compare(s: Simplifier, e: Any) -> Expr | None:
     """Limits of the type settle some comparisons; nothing is moved from one side to the other."""
     (low_a, high_a), (low_b, high_b) = expr_range(s, e.a), expr_range(s, e.b)
-    found = _by_interval(type(e), low_a - high_b, high_a - low_b)
+    found = by_interval(type(e), low_a - high_b, high_a - low_b)
     if found is None and s.same(e.a, e.b):
-        found = _by_interval(type(e), 0, 0)
+        found = by_interval(type(e), 0, 0)
     return None if found is None else imm(int(found), BOOL)
 
 

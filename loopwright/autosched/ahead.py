@@ -18,7 +18,7 @@ from itertools import pairwise
 from loopwright.autosched.contiguous import size_of
 from loopwright.autosched.decision import Decision
 from loopwright.autosched.facts import Access
-from loopwright.autosched.machine import Machine, bytes_of
+from loopwright.autosched.machine import PAGE, Machine, bytes_of
 from loopwright.autosched.nest_cost import NestCost
 from loopwright.autosched.row_nest import Part, passes_of
 from loopwright.ir import Buffer
@@ -27,7 +27,7 @@ from loopwright.schedule import BlockRV, LoopRV, Schedule
 IN_SIGHT = 3  # instructions a vector: up to these, a processor's window of instructions reaches into the next page
 # A page and a little: hardware looks to the end of a page only; and what lies exactly a page ahead looks like what was
 # just stored.
-DISTANCE = 4096 + 512
+DISTANCE = PAGE + 512
 LINES_OF_A_ROW = 16  # at least: a shorter row is over before what was asked for could arrive
 
 

@@ -4,23 +4,29 @@ plan = autosched.apply(mod, "llvm")
 plan.mod            the scheduled module
 plan.schedule       the Schedule: its trace can be printed, edited and replayed
 plan.explain()      in words, why each size was chosen and how near the limit it should run
+plan.show()         the same as a table, and the loops that came of it
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from loopwright.autosched.decision import Decision
 from loopwright.autosched.inlining import inline_cheap
 from loopwright.autosched.machine import Machine
 from loopwright.autosched.program import Entry, Program
+from loopwright.autosched.rule import schedule_first
 from loopwright.autosched.rules import RULES
 from loopwright.autosched.rules.winograd.allowed import largest_tile
 from loopwright.ir import IRModule, PrimFunc
-from loopwright.runtime.errors import InternalError
-from loopwright.schedule import Schedule, ScheduleError, Trace
+from loopwright.runtime import progress
+from loopwright.schedule import Schedule, Trace
 from loopwright.target import Target
+
+if TYPE_CHECKING:
+    from loopwright.runtime.sheet import Sheet
 
 
 @dataclass(frozen=True)
@@ -43,6 +49,18 @@ class Plan:
         """Why everything is as it is, in words."""
         return "\n".join(line for decision in self.decisions for line in decision.lines())
 
+    def show(self, style: str | None = None) -> None:
+        """Show the decisions and the loops that came of them."""
+        self._sheet().show(style)
+
+    def _repr_html_(self) -> str:
+        return self._sheet().html()
+
+    def _sheet(self) -> Sheet:
+        from loopwright.autosched.plan_sheet import plan_sheet  # loaded when somebody looks
+
+        return plan_sheet(self)
+
 
 def apply(mod: IRModule | PrimFunc, target: Target | str | None = None, *, winograd: bool | int = False) -> Plan:
     """The program with every block scheduled for `target`; each step is proved, as if you had written it.
@@ -58,39 +76,19 @@ def apply(mod: IRModule | PrimFunc, target: Target | str | None = None, *, winog
     for name in list(sch.views()):
         sch.work_on(name)
         sch = inline_cheap(sch, name, decisions)
-        sch = _schedule_blocks(sch, name, machine, decisions, largest)
+        _schedule_blocks(sch, name, machine, decisions, largest)
     return Plan(sch, machine, tuple(decisions))
 
 
-def _schedule_blocks(
-    sch: Schedule, name: str, machine: Machine, decisions: list[Decision], winograd: int
-) -> Schedule:
+def _schedule_blocks(sch: Schedule, name: str, machine: Machine, decisions: list[Decision], winograd: int) -> None:
     program = Program(sch, name, winograd)
     pending: Sequence[Entry] = program.entries
-    while pending:
-        sch, decision = _schedule_first(sch, pending, program, machine)
-        decisions.append(decision)
-        pending = pending[len(decision.blocks) :]
-    return sch
-
-
-def _schedule_first(
-    sch: Schedule, pending: Sequence[Entry], program: Program, machine: Machine
-) -> tuple[Schedule, Decision]:
-    """The schedule after the first rule that can do it scheduled some of the first blocks, and what it decided."""
-    refused: list[str] = []
-    for rule in RULES:
-        taken = pending[: rule.take(pending, program)]
-        if not taken:
-            continue
-        decision = Decision(tuple(entry.name for entry in taken), rule.name)
-        trial = sch.copy()  # what a rule did before it was refused is forgotten with it
-        try:
-            rule.schedule(trial, taken, program, machine, decision)
-        except ScheduleError as error:
-            refused.append(f"{rule.name}: {error.problem}")
-            continue
-        for reason in refused:
-            decision.chose("another rule was refused", reason)
-        return trial, decision
-    raise InternalError("no rule takes the block, though the last one takes every block")
+    with progress.task(f"schedule {name}", len(pending)) as task:
+        while pending:
+            task.now(pending[0].name)
+            decision, refused = schedule_first(RULES, sch, pending, program, machine)
+            for reason in refused:
+                decision.chose("another rule was refused", reason)
+            decisions.append(decision)
+            pending = pending[len(decision.blocks) :]
+            task.advance(parts=len(decision.blocks))

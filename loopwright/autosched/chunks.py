@@ -9,7 +9,7 @@ from typing import Final
 from loopwright.autosched.decision import Decision
 from loopwright.autosched.machine import Machine
 from loopwright.autosched.nest_cost import NestCost
-from loopwright.ir import For, IntImm
+from loopwright.autosched.small_steps import extent_of, fused
 from loopwright.schedule import LoopRV, Schedule
 
 _UNKNOWN: Final = 64  # iterations that a loop is taken to have when there is no knowing
@@ -28,7 +28,7 @@ def share_out(
         if machine.cores > 1:
             decision.chose("one thread", "there is nothing to share out")
         return
-    extents = [_extent(sch, loop) for loop in loops]
+    extents = [extent_of(sch, loop) for loop in loops]
     if not work.is_known:
         _in_pieces_of_enough(sch, loops, extents, each, work, machine, decision)
         return
@@ -44,11 +44,11 @@ def share_out(
         taken += 1
         if count >= wanted:
             break
-    loop = sch.fuse(*loops[:taken]) if taken > 1 else loops[0]
+    loop = fused(sch, loops[:taken])
     if count > 4 * wanted:
         loop, _ = sch.split(loop, [None, ceil(count / wanted)])
     run_in_pieces(sch, loop)
-    pieces = _extent(sch, loop)
+    pieces = extent_of(sch, loop)
     decision.chose(f"{pieces} pieces for threads", f"{work.cycles:.0f} cycles of work keep {threads} cores busy")
 
 
@@ -56,6 +56,13 @@ def run_in_pieces(sch: Schedule, loop: LoopRV) -> None:
     """Run a loop on threads: each begins with iterations of its own, and then helps those that are late."""
     sch.parallel(loop)
     sch.annotate(loop, "parallel_dynamic", 0)
+
+
+def deal_out(sch: Schedule, tasks: LoopRV, turns: int | None = None) -> None:
+    """Run a loop over equal tasks on threads, of which each gets `turns`; a core that is late leaves some to others."""
+    sch.parallel(tasks)
+    if turns != 1:
+        sch.annotate(tasks, "parallel_dynamic", 1)
 
 
 def _in_pieces_of_enough(
@@ -78,16 +85,8 @@ def _in_pieces_of_enough(
     cycles = max(1.0, elements * work.cycles / work.elements)  # of one iteration of that loop
     rounds = max(1, ceil(2 * machine.fork_cycles / cycles))
     piece, _ = sch.split(loops[first], [None, rounds])
-    if first:
-        piece = sch.fuse(*loops[:first], piece)
-    run_in_pieces(sch, piece)
+    run_in_pieces(sch, fused(sch, [*loops[:first], piece]))
     decision.chose(
         f"pieces of {rounds} rounds for threads",
         "with sizes known only when it runs, two of them are worth waking a core for",
     )
-
-
-def _extent(sch: Schedule, loop: LoopRV) -> int | None:
-    node = sch.get(loop)
-    assert isinstance(node, For)
-    return int(node.extent.value) if isinstance(node.extent, IntImm) else None

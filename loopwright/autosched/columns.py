@@ -13,7 +13,6 @@ summed in parallel first, and then combined; how many there are does not depend 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from loopwright.autosched.chunks import run_in_pieces
@@ -23,7 +22,7 @@ from loopwright.autosched.facts import Axis, BlockFacts
 from loopwright.autosched.lanes import vector_width
 from loopwright.autosched.machine import Machine, bytes_of, rounded_up
 from loopwright.autosched.nest_cost import NestCost
-from loopwright.ir import IntImm
+from loopwright.autosched.small_steps import extent_of, fused, loops_by_axis
 from loopwright.schedule import BlockRV, LoopRV, Schedule
 
 ROWS_TOGETHER = 4
@@ -108,16 +107,16 @@ def column_nest(sch: Schedule, plan: ColumnPlan, machine: Machine, decision: Dec
     """Schedule a reduction by columns."""
     facts = plan.facts
     block = sch.get_block(facts.name)
-    loops = dict(zip([axis.var for axis in facts.axes], sch.get_loops(block), strict=True))
+    loops = loops_by_axis(sch, block, facts)
     units = [axis for axis in facts.spatial if axis.extent == 1 and axis not in plan.columns]
     order = [*units, *plan.outer, *plan.columns, *facts.reduce]
     if [axis.var for axis in order] != [axis.var for axis in facts.axes]:
         sch.reorder(*[loops[axis.var] for axis in order])
     outer = [loops[axis.var] for axis in (*units, *plan.outer)]
-    along = _one(sch, [loops[axis.var] for axis in plan.columns])
+    along = fused(sch, [loops[axis.var] for axis in plan.columns])
     joined = seamless_tail(facts.reduce, facts)
     reduce = [loops[axis.var] for axis in facts.reduce[:-joined]]
-    row = _one(sch, [loops[axis.var] for axis in facts.reduce[-joined:]])
+    row = fused(sch, [loops[axis.var] for axis in facts.reduce[-joined:]])
     if plan.chunk is not None:
         chunks, row = sch.split(row, [None, plan.chunk])
         partial = sch.rfactor(chunks, 0)
@@ -143,23 +142,18 @@ def column_nest(sch: Schedule, plan: ColumnPlan, machine: Machine, decision: Dec
         f"{together} rows × {plan.width} columns at a time", f"a sum is loaded and stored once for {together} additions"
     )
     if plan.threads > 1 and outer and (plan.chunk or plan.strip or size_of(plan.outer) > 1):
-        run_in_pieces(sch, _one(sch, outer))
+        run_in_pieces(sch, fused(sch, outer))
         decision.chose("in parallel", f"the work is worth {plan.threads} cores")
-
-
-def _one(sch: Schedule, loops: Sequence[LoopRV]) -> LoopRV:
-    return sch.fuse(*loops) if len(loops) > 1 else loops[0]
 
 
 def _combine(sch: Schedule, block: BlockRV, plan: ColumnPlan, machine: Machine, decision: Decision) -> None:
     """The sums of chunks are added chunk by chunk, in vectors; by several cores where there is much to add."""
     *_, along, chunks = sch.get_loops(block)
-    extent = sch.get(chunks).extent
-    columns = plan.facts.extent(plan.columns)
+    count, columns = extent_of(sch, chunks), plan.facts.extent(plan.columns)
     strips: list[LoopRV] = []
     threads = 1
-    if columns is not None and isinstance(extent, IntImm) and size_of(plan.outer) == 1:
-        read = columns * int(extent.value) * bytes_of(plan.facts.dtype)
+    if columns is not None and count is not None and size_of(plan.outer) == 1:
+        read = columns * count * bytes_of(plan.facts.dtype)
         threads = machine.threads_for(read / machine.l3_bytes_per_cycle)  # other cores wrote them
         strip = rounded_up(-(-columns // threads), plan.width)
         if threads > 1 and strip < columns:

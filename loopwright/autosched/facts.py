@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from operator import is_
 from typing import NamedTuple
 
@@ -183,16 +183,7 @@ class BlockFacts:
 
     @cached_property
     def costly_calls(self) -> int:
-        """Calls in the value that take many instructions each: exp, tanh, division is not among them."""
-        found = 0
-
-        def look(node: Node) -> None:
-            nonlocal found
-            if isinstance(node, Call) and node.op.name.removeprefix("tir.") not in CHEAP_CALLS:
-                found += 1
-
-        post_order_visit(self.block.body, look)
-        return found
+        return costly_calls(self.block)
 
     def extent(self, axes: Sequence[Axis]) -> int | None:
         """The product of extents, or None when one is unknown."""
@@ -202,9 +193,6 @@ class BlockFacts:
                 return None
             total *= axis.extent
         return total
-
-
-CHEAP_CALLS = frozenset({"if_then_else", "likely", "fabs", "abs", "fma", "floor", "ceil", "sqrt", "reinterpret"})
 
 
 class Combined(NamedTuple):
@@ -230,11 +218,15 @@ def _combined(store: BufferStore, block: Block) -> Combined | None:
 
 def facts_of(view: View, realize: BlockRealize) -> BlockFacts | None:
     """The facts of a block, or None when it is not plain."""
+    return _facts_in(realize, tuple(view.loops_of(block_key(realize.block))))
+
+
+@lru_cache(maxsize=2048)  # most blocks are the same, in the same loops, after a step as before it
+def _facts_in(realize: BlockRealize, loops: tuple[For, ...]) -> BlockFacts | None:
     block = realize.block
     stores = _stores(block.body)
     if not stores or block.match_buffers or block.alloc_buffers or const(realize.predicate) != 1:
         return None
-    loops = view.loops_of(block_key(block))
     if len(loops) != len(block.iter_vars) or any(isinstance(loop.body, SeqStmt) for loop in loops):
         return None
     axes: list[Axis] = []
@@ -262,24 +254,43 @@ def facts_of(view: View, realize: BlockRealize) -> BlockFacts | None:
             reads_itself = True
     writes = tuple(access(store.buffer, store.indices) for store in stores)
     return BlockFacts(
-        block.name_hint, block, tuple(loops), tuple(axes), tuple(stores), writes, tuple(reads), reads_itself
+        block.name_hint, block, loops, tuple(axes), tuple(stores), writes, tuple(reads), reads_itself
     )
 
 
 def _stores(body: Stmt) -> list[BufferStore]:
     """The stores of a body that is nothing but stores, perhaps of values computed before; empty for any other."""
+    inner = without_lets(body)
+    parts = inner.seq if isinstance(inner, SeqStmt) else (inner,)
+    stores = [part for part in parts if isinstance(part, BufferStore)]
+    return stores if len(stores) == len(parts) else []
+
+
+def without_lets(body: Stmt) -> Stmt:
+    """What stands inside the values that a statement names first."""
     while isinstance(body, LetStmt):
         body = body.body
-    parts = body.seq if isinstance(body, SeqStmt) else (body,)
-    return (
-        [part for part in parts if isinstance(part, BufferStore)]
-        if all(isinstance(part, BufferStore) for part in parts)
-        else []
-    )
+    return body
 
 
 def _is_cell(load: BufferLoad, store: BufferStore) -> bool:
     return all(structural_equal(x, y) for x, y in zip(load.indices, store.indices, strict=True))
+
+
+_CHEAP_CALLS = frozenset({"if_then_else", "likely", "fabs", "abs", "fma", "floor", "ceil", "sqrt", "reinterpret"})
+
+
+def costly_calls(block: Block) -> int:
+    """How many calls in a block's values take many instructions each: exp and tanh do, a division is none."""
+    found = 0
+
+    def look(node: Node) -> None:
+        nonlocal found
+        if isinstance(node, Call) and node.op.name.removeprefix("tir.") not in _CHEAP_CALLS:
+            found += 1
+
+    post_order_visit(block.body, look)
+    return found
 
 
 def loads_of(root: Node) -> list[BufferLoad]:

@@ -9,11 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache, cached_property
 from math import ceil
+from typing import Final
 
 from loopwright.runtime import num_threads
 from loopwright.runtime.dtype import DataType
 from loopwright.target import CpuDescription, Target, describe
 from loopwright.transform.precompute_constants import runs_here
+
+PAGE: Final = 4096  # bytes: hardware that brings lines of a stream ahead does so within one
 
 
 @dataclass(frozen=True)
@@ -86,6 +89,15 @@ class Machine:
         if footprint <= self.l2:
             return self.l2_bytes_per_cycle
         return self.l3_bytes_per_cycle if footprint <= self.l3 // 2 else self.memory_bytes_per_cycle
+
+    def tile_step(self, rows: int, vectors: int, shared_load: float) -> float:
+        """Cycles of one step of a reduction on a tile of `rows` × `vectors` sums in registers, its operands near.
+
+        A load goes on beside the multiply-adds, but is in their way now and then: `shared_load` is what that costs.
+        """
+        loads = rows + vectors
+        busy = max(rows * vectors / self.fma_per_cycle, loads / self.loads_per_cycle, float(self.fma_latency))
+        return busy + loads * shared_load
 
     @cached_property
     def runs_here(self) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from loopwright.autosched.facts import BlockFacts, facts_of, innermost_blocks
 from loopwright.ir import BlockRealize, Buffer
@@ -38,7 +39,6 @@ class Program:
         self.winograd = winograd  # the largest tile of winograd that the caller allows; 0 for none
         self.func_name = func_name
         view = sch.view(func_name)
-        self.func_name = func_name
         self.entries = [Entry(realize, facts_of(view, realize)) for realize in innermost_blocks(view)]
         self.parameters = set(view.function.buffer_map.values())
         top = top_of(view.function)
@@ -52,11 +52,27 @@ class Program:
         """Whether the caller sees what is written there."""
         return buffer in self.parameters
 
-    def writers(self, buffer: Buffer) -> list[Entry]:
-        return [entry for entry in self.entries if buffer in entry.writes]
+    def writers(self, buffer: Buffer) -> Sequence[Entry]:
+        return self._writers.get(buffer, ())
 
-    def readers(self, buffer: Buffer) -> list[Entry]:
-        return [entry for entry in self.entries if buffer in entry.reads]
+    def readers(self, buffer: Buffer) -> Sequence[Entry]:
+        return self._readers.get(buffer, ())
+
+    @cached_property
+    def _writers(self) -> dict[Buffer, list[Entry]]:
+        return _by_buffer([(entry, entry.writes) for entry in self.entries])
+
+    @cached_property
+    def _readers(self) -> dict[Buffer, list[Entry]]:
+        return _by_buffer([(entry, entry.reads) for entry in self.entries])
+
+    def is_read_by(self, buffer: Buffer, reader: Entry) -> bool:
+        """Whether `reader` is the one block that reads the buffer."""
+        return [entry.name for entry in self.readers(buffer)] == [reader.name]
+
+    def entry(self, name: str) -> Entry:
+        """The block of that name."""
+        return next(entry for entry in self.entries if entry.name == name)
 
     def makers_of_constant(self, buffer: Buffer) -> list[Entry] | None:
         """The blocks that make a buffer from constants alone, none for a constant; None when more takes part in it."""
@@ -79,6 +95,15 @@ class Program:
         """Whether the compiler itself will compute the buffer, so that calls find it ready."""
         makers = self.makers_of_constant(buffer)
         return makers is not None and all(_is_early(maker, runs_here) for maker in makers)
+
+
+def _by_buffer(uses: Sequence[tuple[Entry, Sequence[Buffer]]]) -> dict[Buffer, list[Entry]]:
+    """Who uses each buffer, each of them once."""
+    found: dict[Buffer, list[Entry]] = {}
+    for entry, buffers in uses:
+        for buffer in dict.fromkeys(buffers):
+            found.setdefault(buffer, []).append(entry)
+    return found
 
 
 def _is_early(entry: Entry, runs_here: bool) -> bool:

@@ -17,6 +17,7 @@ from loopwright.autosched.contiguous import seamless_tail, vector_axis
 from loopwright.autosched.facts import Axis, BlockFacts
 from loopwright.autosched.lanes import keep_in_registers, lane_widths, reduce_in_lanes, sink, vector_width
 from loopwright.autosched.machine import Machine
+from loopwright.autosched.small_steps import fused, loops_by_axis
 from loopwright.ir import Buffer
 from loopwright.schedule import BlockRV, LoopRV, Schedule
 
@@ -67,8 +68,7 @@ def row_nest(sch: Schedule, parts: Sequence[Part], rows: int, kept: Sequence[Buf
         for write in part.facts.writes:
             if write.buffer in kept:
                 sink(sch, part.blocks[-1], write.buffer)
-    loops = sch.get_loops(every[0])[:rows]
-    return sch.fuse(*loops) if rows > 1 else loops[0]
+    return fused(sch, sch.get_loops(every[0])[:rows])
 
 
 def row_part(sch: Schedule, facts: BlockFacts, rows: int, machine: Machine, vectors: int) -> Part:
@@ -103,7 +103,7 @@ def results_first(sch: Schedule, facts: BlockFacts, block: BlockRV) -> BlockFact
     order = [*facts.spatial, *facts.reduce]
     if order == list(facts.axes):
         return facts
-    loops = dict(zip([axis.var for axis in facts.axes], sch.get_loops(block), strict=True))
+    loops = loops_by_axis(sch, block, facts)
     sch.reorder(*[loops[axis.var] for axis in order])
     return replace(facts, axes=tuple(order))
 
@@ -111,7 +111,7 @@ def results_first(sch: Schedule, facts: BlockFacts, block: BlockRV) -> BlockFact
 def join_row(sch: Schedule, facts: BlockFacts, block: BlockRV, rows: int) -> tuple[int | None, ...]:
     """Put the loop along memory innermost, as one loop where memory has no seam; the extents of the loops in a row."""
     rest = along_row(facts, rows)
-    loops = dict(zip([axis.var for axis in facts.axes], sch.get_loops(block), strict=True))
+    loops = loops_by_axis(sch, block, facts)
     units = [axis for axis in facts.axes[rows:] if axis.extent == 1]
     order = [*facts.axes[:rows], *units, *rest]
     if [axis.var for axis in order] != [axis.var for axis in facts.axes]:

@@ -1,4 +1,4 @@
-"""Rule: what a scheduling rule is.
+"""Rule: what a scheduling rule is, and how rules are tried one after the other.
 
 A rule looks at the blocks that are still to be scheduled, takes as many of the first ones as it can do together (a
 product and the element-wise work after it; the five blocks of a softmax), and schedules them with ordinary steps. A
@@ -8,12 +8,14 @@ step that the engine refuses ends the rule for these blocks, and all it did to t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
-from loopwright.autosched.decision import Decision
+from loopwright.autosched.contiguous import UNKNOWN_EXTENT
+from loopwright.autosched.decision import Choice, Decision
 from loopwright.autosched.machine import Machine
 from loopwright.autosched.program import Entry, Program
-from loopwright.schedule import Schedule
+from loopwright.runtime.errors import InternalError
+from loopwright.schedule import Schedule, ScheduleError
 
 
 class Rule(Protocol):
@@ -28,3 +30,44 @@ class Rule(Protocol):
         self, sch: Schedule, taken: Sequence[Entry], program: Program, machine: Machine, decision: Decision
     ) -> None:
         """Schedule them, and note in `decision` what was chosen and why."""
+
+
+class Scheduled(NamedTuple):
+    """What the rule that did some blocks decided, and why others before it were refused."""
+
+    decision: Decision
+    refused: list[str]
+
+
+def schedule_first(
+    rules: Sequence[Rule], sch: Schedule, pending: Sequence[Entry], program: Program, machine: Machine
+) -> Scheduled:
+    """Have the first of `rules` that can schedule some of the first pending blocks."""
+    refused: list[str] = []
+    for rule in rules:
+        taken = pending[: rule.take(pending, program)]
+        if not taken:
+            continue
+        decision = Decision(tuple(entry.name for entry in taken), rule.name)
+        before, length = sch.view(), len(sch.trace.insts)
+        try:
+            rule.schedule(sch, taken, program, machine, decision)
+        except ScheduleError as error:
+            while sch.view() is not before:
+                sch.undo()
+            while len(sch.trace.insts) > length:
+                sch.trace.pop()  # what it asked before its first step
+            refused.append(f"{rule.name}: {error.problem}")
+            continue
+        if decision.roofline is not None:
+            _note_open_sizes(taken, decision)
+        return Scheduled(decision, refused)
+    raise InternalError("no rule takes the block, though the last one takes every block")
+
+
+def _note_open_sizes(taken: Sequence[Entry], decision: Decision) -> None:
+    """Say first which sizes were guessed: the figures after it are about these."""
+    axes = [axis.name for entry in taken if entry.facts for axis in entry.facts.axes if axis.extent is None]
+    if axes:
+        what = f"planned for {UNKNOWN_EXTENT} iterations of {', '.join(dict.fromkeys(axes))}"
+        decision.choices.insert(0, Choice(what, "the size is open, and known only when the program runs"))

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import sys
+import json
 from importlib import metadata
 from pathlib import Path
 from typing import Annotated
@@ -13,6 +12,12 @@ from rich.console import Console
 
 from loopwright.cli import doctor as doctor_command
 from loopwright.cli import explain as explain_command
+from loopwright.cli.failures import shown
+from loopwright.runtime import progress
+from loopwright.runtime.screen import has_colours
+
+Autosched = Annotated[bool, typer.Option("--autosched", help="Schedule programs by rule first.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 
 app = typer.Typer(
     name="loopwright",
@@ -42,12 +47,17 @@ def _options(
     _version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and stop.")
     ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No line about what takes long.")] = False,
 ) -> None:
     """A tensor compiler you can read."""
+    if quiet:
+        progress.hide()
+    else:
+        progress.show()
 
 
 @app.command()
-def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False) -> None:
+def doctor(as_json: AsJson = False) -> None:
     """Show what this machine is, what was found on it, and what follows for compiled code."""
     facts = doctor_command.examine(version())
     if as_json:
@@ -60,20 +70,35 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print JSON for 
 
 @app.command()
 def explain(
-    code: Annotated[str | None, typer.Argument(help="An error's code, such as LW0113; none lists them all.")] = None,
+    code: Annotated[
+        str | None,
+        typer.Argument(help="An error's code or name, such as LW0113 or ShapeMismatch; none lists them all."),
+    ] = None,
     run: Annotated[bool, typer.Option("--run", help="Also run the page's example, and show what it raises.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Print the page of an error: what it means, what to do, and a program that raises it."""
-    if code is None:
-        typer.echo(explain_command.listing())
-        return
-    try:
-        typer.echo(explain_command.page(code, coloured=sys.stdout.isatty() and "NO_COLOR" not in os.environ))
-        if run:
-            typer.echo(f"\nIt raises:\n\n{explain_command.run_example(code)}")
-    except explain_command.UnknownErrorCode as error:
-        typer.echo(f"{error.problem}\nhint: {error.hint}", err=True)
-        raise typer.Exit(1) from None
+    with shown(as_json):
+        if code is None:
+            text = explain_command.listing_json() if as_json else explain_command.listing()
+        elif as_json:
+            text = explain_command.page_json(code, run)
+        else:
+            text = explain_command.page(code, coloured=has_colours())
+            text += f"\n\nIt raises:\n\n{explain_command.run_example(code)}" if run else ""
+        typer.echo(text)
+
+
+@app.command()
+def targets(
+    target: Annotated[str | None, typer.Argument(help='A target, such as "llvm -mcpu=core-avx2", or a tag.')] = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the kinds of targets and the tags; of one target, show what it means."""
+    from loopwright.cli import targets as command
+
+    with shown(as_json):
+        typer.echo(command.listing(as_json) if target is None else command.page(target, as_json))
 
 
 @app.command()
@@ -87,51 +112,53 @@ def show(
         bool, typer.Option("--diff", "-d", help="After the first stage, only the lines that changed.")
     ] = False,
     target: Annotated[str, typer.Option("--target", "-t", help="What to lower for.")] = "llvm",
+    autosched: Autosched = False,
     llvm: Annotated[bool, typer.Option("--llvm", help="Print the optimized LLVM text instead.")] = False,
     asm: Annotated[bool, typer.Option("--asm", help="Print the assembly instead.")] = False,
     html: Annotated[
         str | None, typer.Option("--html", metavar="OUT", help="Write a page with every stage to OUT.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
+    as_json: AsJson = False,
     stages: Annotated[bool, typer.Option("--stages", help="Only list the stages of lowering.")] = False,
 ) -> None:
     """Show the programs a Python file defines, and what each lowering pass makes of them.
 
-    Without --stage, the program as written and every stage that changed it. The file is executed, except for its
-    `if __name__ == "__main__":` part.
+    Without --stage, the program as written and every stage that changed it. With --autosched, the program as the rules
+    schedule it, and why. The file is executed, except for its `if __name__ == "__main__":` part.
     """
     from loopwright.cli import show as command
-    from loopwright.cli.failures import shown
-    from loopwright.cli.programs import choose, load_file, split_name
+    from loopwright.cli.programs import choose, load_file, scheduled, split_name
 
-    with shown():
+    with shown(as_json):
         names = command.stage_names(target)
         path, wanted = split_name(file)
         programs = choose(load_file(path), wanted, path)
         if stages:
-            typer.echo("\n".join(names))
+            typer.echo(json.dumps(names, indent=2) if as_json else "\n".join(names))
             return
+        if autosched:
+            programs = [scheduled(program, target) for program in programs]
         if llvm or asm:
-            for program in programs:
-                typer.echo(command.native_text(program.module, target, "ll" if llvm else "asm"))
+            form = "ll" if llvm else "asm"
+            texts = [(program, command.native_text(program.module, target, form)) for program in programs]
+            typer.echo(command.native_json(texts, form) if as_json else "\n".join([text for _, text in texts]))
             return
         result = []
         for program in programs:
-            every = list(command.lowering_stages(program.module, target))
-            wish = stage or (["all"] if html or as_json else [])
+            every = command.lowering_stages(program.module, target)
+            wish = stage or (["all"] if html or as_json else ["start"] if autosched and not diff else [])
             result.append((program, command.chosen_stages(every, wish, names)))
         if html is not None:
             Path(html).write_text(command.as_html(path, result), encoding="utf-8")
-            typer.echo(f"wrote {html}")
+            typer.echo(json.dumps({"wrote": html}, indent=2) if as_json else f"wrote {html}")
         elif as_json:
             typer.echo(command.as_json(result))
         else:
-            coloured = sys.stdout.isatty() and "NO_COLOR" not in os.environ
             for program, chosen in result:
-                typer.echo(command.as_text(program, chosen, diff, coloured, title=len(result) > 1))
+                typer.echo(command.as_text(program, chosen, diff, has_colours(), title=len(result) > 1))
 
 
-@app.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@app.command(context_settings={"allow_interspersed_args": False})
 def run(
     file: Annotated[str, typer.Argument(help="FILE or FILE:NAME, a Python file and a program in it.")],
     arguments: Annotated[
@@ -141,9 +168,10 @@ def run(
         bool, typer.Option("--script", help="Run FILE as a script, also when it only defines programs.")
     ] = False,
     target: Annotated[str, typer.Option("--target", "-t", help="What to compile programs for.")] = "llvm",
+    autosched: Autosched = False,
     seed: Annotated[int, typer.Option("--seed", help="Of the random inputs.")] = 0,
     repeat: Annotated[int, typer.Option("--repeat", help="How many timed calls.", min=1)] = 5,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Run a Python file with our rendering of errors, or the programs it defines on random inputs.
 
@@ -152,17 +180,21 @@ def run(
     evaluator where that is quick. Options come before FILE.
     """
     from loopwright.cli import run as command
-    from loopwright.cli.failures import shown
     from loopwright.cli.programs import choose, load_file, split_name
 
-    with shown():
+    with shown(as_json):
         path, wanted = split_name(file)
         if script or (wanted is None and not command.only_defines(path)):
-            command.run_script(path, arguments or [])
+            command.run_script(path, arguments or [], autosched)
             return
         programs = choose(load_file(path), wanted, path)
         sizes = command.read_sizes(arguments or [])
-        results = [command.run_program(program, target, sizes, seed, repeat) for program in programs]
+        results = []
+        with progress.task("run", len(programs)) as task:
+            for program in programs:
+                task.now(program.name)
+                results.append(command.run_program(program, target, sizes, seed, repeat, autosched))
+                task.advance()
         typer.echo(command.as_json(results) if as_json else "\n".join([command.as_text(one) for one in results]))
 
 
@@ -171,16 +203,13 @@ cache_app = typer.Typer(
 )
 app.add_typer(cache_app, name="cache")
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
-
 
 @cache_app.command("info")
 def cache_info(as_json: AsJson = False) -> None:
     """Where the cache is, what it holds, and how large it may grow."""
     from loopwright.cli import cache as command
-    from loopwright.cli.failures import shown
 
-    with shown():
+    with shown(as_json):
         typer.echo(command.info(as_json))
 
 
@@ -189,7 +218,8 @@ def cache_list(as_json: AsJson = False) -> None:
     """Every compiled module, the one used last first."""
     from loopwright.cli import cache as command
 
-    typer.echo(command.listing(as_json))
+    with shown(as_json):
+        typer.echo(command.listing(as_json))
 
 
 @cache_app.command("clear")
@@ -197,7 +227,8 @@ def cache_clear(as_json: AsJson = False) -> None:
     """Remove everything."""
     from loopwright.cli import cache as command
 
-    typer.echo(command.clear(as_json))
+    with shown(as_json):
+        typer.echo(command.clear(as_json))
 
 
 @cache_app.command("prune")
@@ -210,9 +241,8 @@ def cache_prune(
 ) -> None:
     """Remove what was not used for longest, until the rest fits the limit."""
     from loopwright.cli import cache as command
-    from loopwright.cli.failures import shown
 
-    with shown():
+    with shown(as_json):
         typer.echo(command.prune(size, as_json))
 
 
@@ -224,10 +254,11 @@ def cache_verify(
     """Read every entry and check it against its checksum; status 1 when one is damaged."""
     from loopwright.cli import cache as command
 
-    text, damaged = command.verify(remove, as_json)
-    typer.echo(text)
-    if damaged:
-        raise typer.Exit(1)
+    with shown(as_json):
+        text, damaged = command.verify(remove, as_json)
+        typer.echo(text)
+        if damaged:
+            raise typer.Exit(1)
 
 
 def main() -> None:

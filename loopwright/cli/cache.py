@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from loopwright.codegen.compile_cache import KIND
+from loopwright.runtime import progress
 from loopwright.runtime.artifact_store import (
     ArtifactStore,
     Damaged,
@@ -88,12 +89,14 @@ def verify(remove: bool, as_json: bool) -> tuple[str, bool]:
     store = _store()
     entries = [] if store is None else store.entries()
     damaged: list[dict[str, Any]] = []
-    for entry in entries:
-        assert store is not None
-        problem = _problem(store, entry)
-        if problem is not None:
-            gone = remove and store.remove(entry.key)
-            damaged.append({"key": entry.key, "problem": problem, "removed": gone})
+    with progress.task("verify", len(entries)) as task:
+        for entry in entries:
+            assert store is not None
+            task.advance(entry.key[:12])
+            problem = _problem(store, entry)
+            if problem is not None:
+                gone = remove and store.remove(entry.key)
+                damaged.append({"key": entry.key, "problem": problem, "removed": gone})
     if as_json:
         return json.dumps({"entries": len(entries), "damaged": damaged}, indent=2), bool(damaged)
     lines = [f"{_count(len(entries))} read, {len(damaged)} damaged"]

@@ -15,9 +15,10 @@ from collections.abc import Callable, Iterable
 from importlib import metadata
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
-from loopwright.target import CpuDescription, detect_host, host_description
+from loopwright.target import detect_host, host_description
 from loopwright.target.availability import look_for
 from loopwright.target.host import cgroup_quota
+from loopwright.target.target_sheet import caches_text, unit_words
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -82,36 +83,17 @@ def _python() -> list[Fact]:
 
 def _cpu() -> list[Fact]:
     host, cpu = detect_host(), host_description()
-    caches = cpu.cache_sizes
     affinity = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     quota = cgroup_quota()
     cores = f"{cpu.num_cores} (affinity {affinity}, quota {'none' if quota is None else f'{quota:g}'})"
-    sizes = ", ".join(f"{name} {_size(size)}" for name, size in zip(("L1d", "L2", "L3"), caches[:3]) if size)
     by = "" if host.found_by == "llvm" else "llvmlite is missing: detected from the system, less exactly"
     return [
         Fact("cpu", "CPU", f"{host.cpu} ({host.triple})", "missing" if by else "fine", by),
-        Fact("cpu_features", "Features that matter", ", ".join(_matters(cpu)) or "none known"),
+        Fact("cpu_features", "Features that matter", ", ".join(unit_words(cpu)) or "none known"),
         Fact("vector_bits", "Vectors", f"{cpu.vector_bits} bits, {cpu.registers} registers"),
         Fact("cores", "Cores to use", cores),
-        Fact("caches", "Caches", f"{sizes}, line {caches.line} B"),
+        Fact("caches", "Caches", caches_text(cpu)),
     ]
-
-
-def _matters(cpu: CpuDescription) -> list[str]:
-    """The units of the CPU in words."""
-    units = cpu.units
-    words = {
-        "FMA": units.has_fma,
-        "float16 arithmetic": units.has_native_f16,
-        "float16 conversion": units.has_f16_convert,
-        "bfloat16 arithmetic": units.has_native_bf16,
-        "bfloat16 conversion": units.has_bf16_convert,
-        "bfloat16 dot product": units.has_bf16_dot,
-        "int8 dot product": units.has_int8_dot,
-        "matrix unit": units.has_matrix_unit,
-        "scalable vectors": units.has_scalable_vectors,
-    }
-    return [word for word, has in words.items() if has]
 
 
 def _llvm() -> list[Fact]:
@@ -157,12 +139,8 @@ def _thread_pool() -> list[Fact]:
 
 
 def _optional_packages() -> list[Fact]:
-    return [
-        _package(
-            "torch", "PyTorch", "torch", "missing", "PyTorch models cannot be imported; pip install loopwright[torch]"
-        ),
-        _package("onnx", "ONNX", "onnx", "missing", "ONNX models cannot be imported; pip install loopwright[onnx]"),
-    ]
+    later = "not needed: models cannot be imported yet, with or without it"
+    return [_package("torch", "PyTorch", "torch", "missing", later), _package("onnx", "ONNX", "onnx", "missing", later)]
 
 
 def _cuda() -> list[Fact]:
@@ -195,10 +173,3 @@ def _package(module: str, name: str, distribution: str, without: State, note: st
 
 def _is_installed(module: str) -> bool:
     return importlib.util.find_spec(module) is not None
-
-
-def _size(size: int) -> str:
-    for unit, name in ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")):
-        if size >= unit:
-            return f"{size / unit:g} {name}"
-    return f"{size} B"

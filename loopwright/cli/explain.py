@@ -10,14 +10,17 @@ import difflib
 import functools
 import importlib
 import inspect
+import json
 import re
 import subprocess
 import sys
 import tempfile
 import textwrap
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from loopwright.runtime import progress
 from loopwright.runtime.errors import LoopwrightError, with_article
 
 _PACKAGE: Final = Path(__file__).resolve().parent.parent
@@ -26,7 +29,7 @@ _MENTIONS_CODE: Final = re.compile(r'^ +code\b[^=\n]*= "LW\d{4}"', re.MULTILINE)
 
 
 class UnknownErrorCode(LoopwrightError, ValueError):
-    """`loopwright explain` was asked for a code that no error has. `loopwright explain` alone lists them all.
+    """`loopwright explain` was asked for a code or a name that no error has. `loopwright explain` alone lists them all.
 
     For example:
 
@@ -38,10 +41,33 @@ class UnknownErrorCode(LoopwrightError, ValueError):
     code = "LW0020"
 
     def __init__(self, asked: str, near: list[str]) -> None:
+        every = "`loopwright explain` lists all"
+        if is_code(asked):
+            problem, hint = f"no error has the code {asked}", f"the nearest codes are {', '.join(near)}; {every}"
+        else:
+            problem = f"no error has the code or the name {asked}"
+            hint = f"did you mean {' or '.join(near)}? {every}" if near else every
+        super().__init__(problem, hint=hint, fields={"asked": asked, "near": near})
+
+
+class SeveralErrors(LoopwrightError, ValueError):
+    """`loopwright explain` was asked for a name that several errors have, in different modules; their codes differ.
+
+    For example:
+
+        from loopwright.cli.explain import page
+
+        page("OutOfBounds")
+    """
+
+    code = "LW0027"
+
+    def __init__(self, name: str, entries: Sequence[Entry]) -> None:
+        where = [f"{entry.code} (of {entry.module})" for entry in entries]
         super().__init__(
-            f"no error has the code {asked}",
-            hint=f"the nearest codes are {', '.join(near)}; `loopwright explain` lists all",
-            fields={"asked": asked, "near": near},
+            f"{len(entries)} errors have the name {name}",
+            hint=f"ask for one by its code: {', '.join(where)}",
+            fields={"name": name, "codes": [entry.code for entry in entries]},
         )
 
 
@@ -82,13 +108,33 @@ def catalogue() -> dict[str, Entry]:
 
 
 def find(asked: str) -> Entry:
-    """The error with code `asked` (`LW0113`, `lw113` and `113` are the same)."""
-    digits = re.fullmatch(r"(?:LW)?(\d{1,4})", asked.strip().upper())
-    code = f"LW{int(digits[1]):04d}" if digits else asked
+    """The error with the code (`LW0113`, `lw113`, `113`, `[LW0113]` are the same) or with the name `asked`."""
+    digits = re.fullmatch(r"\[?(?:LW)?(\d{1,4})\]?", asked.strip().upper())
+    if not digits:
+        return _named(asked.strip())
+    code = f"LW{int(digits[1]):04d}"
     entry = catalogue().get(code)
     if entry is None:
         raise UnknownErrorCode(code, nearest_codes(code))
     return entry
+
+
+def _named(asked: str) -> Entry:
+    """The error whose class has that name, with or without its module, in any case."""
+    name = asked.rpartition(".")[2].lower()
+    found = [entry for entry in catalogue().values() if entry.name.lower() == name]
+    exact = [entry for entry in found if f"{entry.module}.{entry.name}" == asked]
+    if len(exact or found) > 1:
+        raise SeveralErrors(found[0].name, found)
+    if not found:
+        known = {entry.name.lower(): entry.name for entry in catalogue().values()}
+        raise UnknownErrorCode(asked, [known[near] for near in difflib.get_close_matches(name, known, n=3, cutoff=0.7)])
+    return (exact or found)[0]
+
+
+def is_code(text: str) -> bool:
+    """Whether the text is written like a code."""
+    return re.fullmatch(r"LW\d{4}", text) is not None
 
 
 def page(asked: str, coloured: bool = False) -> str:
@@ -98,7 +144,7 @@ def page(asked: str, coloured: bool = False) -> str:
     also = f" ({with_article(kind)})" if kind else ""
     text = entry.page
     if coloured and entry.example:
-        from loopwright.script.highlight import highlight
+        from loopwright.runtime.colours import highlight
 
         # Line by line, so that an empty line stays empty and none carries a colour into the next.
         lines = [highlight(line).rstrip("\n") if line else "" for line in entry.example.splitlines()]
@@ -111,9 +157,33 @@ def run_example(asked: str) -> str:
     entry = find(asked)
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "example.py").write_text(entry.example, encoding="utf-8")
-        command = [sys.executable, "-m", "loopwright", "run", "--script", "example.py"]
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+        command = [sys.executable, "-m", "loopwright", "--quiet", "run", "--script", "example.py"]
+        with progress.task("run the example"):
+            done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
     return (done.stdout + done.stderr).rstrip("\n")
+
+
+def page_json(asked: str, run: bool) -> str:
+    """The page of an error as JSON; with `run`, also what its example raises."""
+    entry = find(asked)
+    data = {
+        "code": entry.code,
+        "name": entry.name,
+        "module": entry.module,
+        "also": _python_kind(entry),
+        "page": entry.page.rpartition(_EXAMPLE)[0].rstrip() if entry.example else entry.page,
+        "example": entry.example or None,
+    }
+    return json.dumps({**data, "raises": run_example(asked)} if run else data, indent=2)
+
+
+def listing_json() -> str:
+    """Every error as JSON: code, name, module, first sentence."""
+    rows = [
+        {"code": entry.code, "name": entry.name, "module": entry.module, "summary": _first_sentence(entry.page)}
+        for entry in catalogue().values()
+    ]
+    return json.dumps(rows, indent=2)
 
 
 def listing() -> str:
@@ -124,12 +194,9 @@ def listing() -> str:
 
 
 def nearest_codes(code: str) -> list[str]:
-    """The codes nearest to one that does not exist: in number, or in spelling when it is no number."""
-    known = list(catalogue())
-    if re.fullmatch(r"LW\d{4}", code):
-        wanted = int(code[2:])
-        return sorted(sorted(known, key=lambda other: abs(int(other[2:]) - wanted))[:4])
-    return difflib.get_close_matches(code.upper(), known, n=4, cutoff=0.0)
+    """The codes nearest in number to one that does not exist."""
+    wanted = int(code[2:])
+    return sorted(sorted(catalogue(), key=lambda other: abs(int(other[2:]) - wanted))[:4])
 
 
 def _code_of(node: ast.ClassDef) -> str | None:

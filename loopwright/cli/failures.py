@@ -1,21 +1,27 @@
 """failures: how an error of the user's program is shown by a command.
 
 Our own errors are complete without a traceback: what was asked, where, why, what would work. Any other error keeps
-the lines of its traceback that are the user's.
+the lines of its traceback that are the user's. A command under --json writes an error as JSON too, to the standard
+output, where whoever asked for JSON reads.
 """
 
 from __future__ import annotations
 
 import contextlib
+import json
 import runpy
+import sys
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import typer
 
+from loopwright.runtime.error_sheet import message
 from loopwright.runtime.errors import LoopwrightError
+from loopwright.runtime.screen import has_colours
+from loopwright.runtime.sheet import Sheet
 
 _PACKAGE: Final = str(Path(__file__).resolve().parent.parent)
 _NOT_THE_USER: Final = (_PACKAGE, "<frozen", str(Path(runpy.__file__)))
@@ -24,26 +30,48 @@ _COMMAND_LINE: Final = str(Path(typer.__file__).parent)
 
 
 @contextlib.contextmanager
-def shown() -> Iterator[None]:
+def shown(as_json: bool = False) -> Iterator[None]:
     """Show an error that ends the command, and end it with status 1."""
     try:
         yield
-    except LoopwrightError as error:
-        typer.echo(text_of(error), err=True)
-        raise typer.Exit(1) from None
     except (typer.Exit, typer.Abort, SystemExit, KeyboardInterrupt):
         raise
     except Exception as error:
-        typer.echo(_foreign_text(error), err=True)
+        if as_json:
+            typer.echo(json.dumps({"error": error_data(error)}, indent=2))
+        else:
+            typer.echo(text_of(error) if isinstance(error, LoopwrightError) else _foreign_text(error), err=True)
         raise typer.Exit(1) from None
 
 
 def text_of(error: LoopwrightError) -> str:
-    """The message of one of our errors, with its notes and where to read more."""
+    """The message of one of our errors, with its notes and where to read more; in colours where errors go."""
+    _forget_the_command(error)
+    sheet = Sheet(message(error))
+    return sheet.coloured() if has_colours(sys.stderr) else sheet.text()
+
+
+def error_data(error: Exception) -> dict[str, Any]:
+    """An error as plain data; an error that is not ours has no code, why or hint."""
+    if not isinstance(error, LoopwrightError):
+        text = _foreign_text(error)
+        return {"type": type(error).__name__, "code": None, "problem": str(error), "message": text}
+    _forget_the_command(error)
+    line = error.user_line
+    return {
+        "type": type(error).__name__,
+        "code": error.code,
+        "problem": error.problem,
+        "why": error.why,
+        "hint": error.hint,
+        "where": None if line is None else {"file": line.file, "line": line.line},
+        "message": str(error),
+    }
+
+
+def _forget_the_command(error: LoopwrightError) -> None:
     if error.user_line is not None and error.user_line.file.startswith(_COMMAND_LINE):
         error.user_line = None  # the user wrote a command, not a line of Python
-    notes = "".join([f"\n  {note}" for note in getattr(error, "__notes__", ())])
-    return f"{type(error).__name__}: {error}{notes}\n  more: loopwright explain {error.code}"
 
 
 def _foreign_text(error: Exception) -> str:

@@ -1,22 +1,24 @@
 """programs: what a Python file defines that Loopwright can show and run.
 
 The file is executed (its `if __name__ == "__main__":` part is not), and its top-level names are looked at: functions
-under `@T.prim_func`, modules, schedules, and te tensors that no other tensor of the file reads. `T` and `I` are known
-without imports, so that text which `show` or `script()` printed is a file like any other.
+under `@T.prim_func`, modules, schedules, and te tensors that no other tensor of the file reads. A Python function that
+is asked for by name is called. `T` and `I` are known without imports, so that text which `show` or `script()` printed
+is a file like any other.
 """
 
 from __future__ import annotations
 
 import importlib
+import inspect
 import runpy
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from loopwright.ir import IRModule, PrimFunc
-from loopwright.runtime.errors import LoopwrightError
+from loopwright.runtime.errors import LoopwrightError, with_article
 
 
 class NoSuchFile(LoopwrightError, FileNotFoundError):
@@ -59,11 +61,15 @@ class NoProgram(LoopwrightError, ValueError):
 
     code = "LW0022"
 
-    def __init__(self, file: str) -> None:
+    def __init__(self, file: str, functions: Sequence[str] = ()) -> None:
+        hint = "define one with @T.prim_func, or give the result of te.create_prim_func a name"
+        if functions:
+            name = functions[0]
+            hint = f"if {name}() returns one, ask for {file}:{name}, or name its result: program = {name}(…)"
         super().__init__(
             f"{file} defines no program",
             why="no top-level name is a function of the program, a module, a schedule or a te tensor",
-            hint="define one with @T.prim_func, or give the result of te.create_prim_func a name",
+            hint=hint,
         )
 
 
@@ -90,16 +96,55 @@ class NoSuchProgram(LoopwrightError, LookupError):
         )
 
 
+class FunctionNotProgram(LoopwrightError, TypeError):
+    """A file was asked for a program, and what has that name is a Python function.
+
+    One that can be called without arguments is called, and its result is the program. One that needs arguments, or
+    that returns something else, is not: give its result a name at the top level of the file.
+
+    For example:
+
+        from loopwright.cli.programs import choose
+
+        def kernel(n):
+            return n
+
+        choose({"kernel": kernel}, "kernel", "file.py")
+    """
+
+    code = "LW0028"
+
+    def __init__(self, file: str, name: str, needed: Sequence[str], result: object) -> None:
+        why = f"it needs {', '.join(needed)}" if needed else f"it returned {with_article(type(result).__name__)}"
+        super().__init__(
+            f"{name} of {file} is a Python function, not a program",
+            why=why,
+            hint=f"name its result at the top level of the file: program = {name}({', '.join(needed)})"
+            if needed
+            else f"return a PrimFunc, an IRModule, a schedule or te tensors from {name}",
+            fields={"name": name, "parameters": list(needed)},
+        )
+
+
 class Program(NamedTuple):
     """A program under the name that the file gives it."""
 
     name: str
     module: IRModule
+    explained: str = ""  # why it is scheduled as it is, when the rules did that
 
 
-def compiled(module: IRModule, target: str) -> Any:
+def compiled(module: IRModule, target: str, autosched: bool = False) -> Any:
     """The native code of a program. A command stands where a user stands: it takes the public `build`."""
-    return importlib.import_module("loopwright").build(module, target=target)
+    return importlib.import_module("loopwright").build(module, target=target, autosched=autosched)
+
+
+def scheduled(program: Program, target: str) -> Program:
+    """The program scheduled by rule, with the reasons."""
+    from loopwright.autosched import apply
+
+    plan = apply(program.module, target)
+    return Program(program.name, plan.mod, plan.explain() or "nothing was scheduled: rules are for blocks (T.block)")
 
 
 def split_name(argument: str) -> tuple[str, str | None]:
@@ -130,7 +175,7 @@ def choose(names: Mapping[str, Any], wanted: str | None, file: str) -> list[Prog
     programs = find_programs(names)
     if wanted is None:
         if not programs:
-            raise NoProgram(file)
+            raise NoProgram(file, _functions_of(names))
         return programs
     found = {program.name: program.module for program in programs}
     if wanted not in found and wanted in names and _is_tensor(names[wanted]):
@@ -140,9 +185,40 @@ def choose(names: Mapping[str, Any], wanted: str | None, file: str) -> list[Prog
         return [Program(wanted, found[wanted])]
     if function and owner in found and function in found[owner]:
         return [Program(wanted, IRModule({function: found[owner][function]}))]
+    if inspect.isfunction(names.get(wanted)):
+        return [_result_of(names[wanted], wanted, file)]
     if not found:
-        raise NoProgram(file)
+        raise NoProgram(file, _functions_of(names))
     raise NoSuchProgram(file, wanted, list(found))
+
+
+def _functions_of(names: Mapping[str, Any]) -> list[str]:
+    """The Python functions that the file itself defines."""
+    return [
+        name
+        for name, value in names.items()
+        if inspect.isfunction(value) and value.__module__ == names.get("__name__") and name != "main"
+    ]
+
+
+def _result_of(function: Callable[..., Any], name: str, file: str) -> Program:
+    """The program that a Python function returns."""
+    parameters = inspect.signature(function).parameters.values()
+    variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    needed = [one.name for one in parameters if one.default is one.empty and one.kind not in variadic]
+    if needed:
+        raise FunctionNotProgram(file, name, needed, None)
+    result = function()
+    module = _as_module(result, name)
+    if module is None and _is_tensor(result):
+        module = _tensor_module(result, name)
+    elif module is None and isinstance(result, (list, tuple)) and result and all([_is_tensor(one) for one in result]):
+        from loopwright import te
+
+        module = IRModule({name: te.create_prim_func(result).with_attr("global_symbol", name)})
+    if module is None:
+        raise FunctionNotProgram(file, name, (), result)
+    return Program(name, module)
 
 
 def find_programs(names: Mapping[str, Any]) -> list[Program]:

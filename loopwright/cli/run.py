@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import json
+import math
 import runpy
 import sys
 import zlib
@@ -84,6 +85,28 @@ class CannotInvent(LoopwrightError, ValueError):
         )
 
 
+class ScriptNotScheduled(LoopwrightError, ValueError):
+    """`loopwright run --autosched` was given a script. A script builds its programs itself, scheduled or not.
+
+    For example:
+
+        from pathlib import Path
+        from loopwright.cli.run import run_script
+
+        Path("script.py").write_text("print('hello')")
+        run_script("script.py", [], autosched=True)
+    """
+
+    code = "LW0029"
+
+    def __init__(self, file: str) -> None:
+        super().__init__(
+            f"{file} is a script, and --autosched is for programs",
+            hint=f"write loopwright.build(…, autosched=True) in it, or name a program of it: {file}:NAME",
+            fields={"file": file},
+        )
+
+
 class Argument(NamedTuple):
     """One argument of the run."""
 
@@ -122,11 +145,13 @@ def _is_text(statement: ast.stmt) -> bool:
     return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
 
 
-def run_script(file: str, arguments: Sequence[str]) -> None:
-    """What `python FILE arguments…` does."""
+def run_script(file: str, arguments: Sequence[str], autosched: bool = False) -> None:
+    """What `python FILE arguments…` does; `autosched` is refused."""
     path = Path(file)
     if not path.is_file():
         raise NoSuchFile(path)
+    if autosched:
+        raise ScriptNotScheduled(file)
     before, folder = sys.argv, str(path.resolve().parent)
     sys.argv = [file, *arguments]
     sys.path.insert(0, folder)
@@ -148,13 +173,15 @@ def read_sizes(arguments: Sequence[str]) -> dict[str, int]:
     return sizes
 
 
-def run_program(program: Program, target: str, sizes: Mapping[str, int], seed: int, repeat: int) -> Result:
+def run_program(
+    program: Program, target: str, sizes: Mapping[str, int], seed: int, repeat: int, autosched: bool = False
+) -> Result:
     """Compile the program, call it on random inputs, time it; compare with the evaluator when that is quick."""
     from loopwright import runtime
 
     name, func = _entry(program)
     arguments = make_arguments(func, sizes, seed)
-    built = compiled(program.module, target)
+    built = compiled(program.module, target, autosched)
     first = [one.value.copy() if one.shape is not None else one.value for one in arguments]
     tensors = [runtime.array(value) if isinstance(value, np.ndarray) else value for value in first]
     native = built[func.name if "global_symbol" in func.attrs else name]
@@ -329,15 +356,20 @@ def as_json(results: Sequence[Result]) -> str:
                     for one in result.arguments
                 ],
                 "written": [
-                    {"name": name, "sum": total, "crc32": checksum} for name, total, checksum in result.written
+                    {"name": name, "sum": _finite(total), "crc32": checksum} for name, total, checksum in result.written
                 ],
-                "returned": result.returned,
+                "returned": _finite(result.returned),
                 "build_seconds": result.build_seconds,
                 "median_seconds": result.median_seconds,
                 "runs": result.runs,
-                "difference_from_evaluator": result.error,
+                "difference_from_evaluator": _finite(result.error),
             }
             for result in results
         ],
         indent=2,
     )
+
+
+def _finite(value: Any) -> Any:
+    """JSON has no infinity, and nothing that is not a number."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value

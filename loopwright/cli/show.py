@@ -5,13 +5,15 @@ from __future__ import annotations
 import difflib
 import html
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from loopwright.cli.programs import Program, compiled
 from loopwright.ir import IRModule
+from loopwright.runtime import progress
+from loopwright.runtime.colours import highlight
 from loopwright.runtime.errors import LoopwrightError
-from loopwright.script.highlight import highlight
+from loopwright.runtime.sheet import Code, Lines, Sheet, Span
 from loopwright.target import Target
 
 START: Final = "start"
@@ -53,19 +55,21 @@ def stage_names(target: str) -> list[str]:
     return [START, *[step.run.info.name for step in pipeline(Target(target))]]
 
 
-def lowering_stages(module: IRModule, target: str) -> Iterator[Stage]:
+def lowering_stages(module: IRModule, target: str) -> list[Stage]:
     """The program as it is given, then after each pass."""
     from loopwright.transform.pipeline import pipeline
 
     chosen = Target(target)
-    before = _text(module)
-    yield Stage(START, before, True)
-    for step in pipeline(chosen):
-        with chosen:
-            module = step.run(module)
-        text = _text(module)
-        yield Stage(step.run.info.name, text, text != before)
-        before = text
+    steps = pipeline(chosen)
+    stages = [Stage(START, _text(module), True)]
+    with progress.task("lower", len(steps)) as task:
+        for step in steps:
+            task.advance(step.run.info.name)
+            with chosen:
+                module = step.run(module)
+            text = _text(module)
+            stages.append(Stage(step.run.info.name, text, text != stages[-1].text))
+    return stages
 
 
 def _text(module: IRModule) -> str:
@@ -112,22 +116,25 @@ def as_text(program: Program, stages: Sequence[Stage], diff: bool, coloured: boo
     for stage in stages:
         name = f"{program.name}: {stage.name}" if title else stage.name
         note = "" if stage.changed or stage.name == START else " (no change)"
-        parts.append(f"# ---- {name}{note} " + "-" * max(0, 100 - len(name) - len(note)))
+        parts.append(_ruler(f"{name}{note}"))
         if diff and previous is not None:
-            parts.append(_coloured_diff(difference(previous, stage), coloured))
+            changes = Sheet(_diff_lines(difference(previous, stage)))
+            parts.append(changes.coloured() if coloured else changes.text())
         else:
             parts.append(highlight(stage.text).rstrip("\n") if coloured else stage.text)
         previous = stage
+    if program.explained:
+        parts += [_ruler(f"{program.name}: explain" if title else "explain"), program.explained]
     return "\n".join(parts)
 
 
-def _coloured_diff(text: str, coloured: bool) -> str:
-    if not coloured:
-        return text
-    colours = {"+": "32", "-": "31", "@": "36"}
-    return "\n".join(
-        [f"\x1b[{colours[line[0]]}m{line}\x1b[0m" if line[:1] in colours else line for line in text.split("\n")]
-    )
+def _ruler(text: str) -> str:
+    return f"# ---- {text} " + "-" * max(0, 100 - len(text))
+
+
+def native_json(texts: Sequence[tuple[Program, str]], form: str) -> str:
+    """Programs, each with its LLVM text or its assembly."""
+    return json.dumps([{"program": program.name, "form": form, "text": text} for program, text in texts], indent=2)
 
 
 def as_json(shown: Sequence[tuple[Program, Sequence[Stage]]]) -> str:
@@ -137,6 +144,7 @@ def as_json(shown: Sequence[tuple[Program, Sequence[Stage]]]) -> str:
             {
                 "program": program.name,
                 "stages": [{"name": one.name, "changed": one.changed, "script": one.text} for one in stages],
+                **({"explain": program.explained} if program.explained else {}),
             }
             for program, stages in shown
         ],
@@ -144,12 +152,14 @@ def as_json(shown: Sequence[tuple[Program, Sequence[Stage]]]) -> str:
     )
 
 
+# Light or dark, as the reader's system is; the programs bring their own colours for both.
 _STYLE: Final = """
-body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 70rem; padding: 0 1rem; color: #222 }
-nav a { margin-right: 1rem } details { margin: 1rem 0; border-left: 3px solid #ddd; padding-left: 1rem }
-summary { cursor: pointer; font-weight: 600 } pre { overflow-x: auto; font-size: 13px }
-.add { color: #05700d } .del { color: #b00020 } .hunk { color: #06609e }
+:root { color-scheme: light dark }
+body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 70rem; padding: 0 1rem }
+nav a { margin-right: 1rem } details { margin: 1rem 0; border-left: 3px solid #8888; padding-left: 1rem }
+summary { cursor: pointer; font-weight: 600 }
 """
+_TONES: Final = {"+": "good", "-": "bad", "@": "key"}
 
 
 def as_html(file: str, shown: Sequence[tuple[Program, Sequence[Stage]]]) -> str:
@@ -160,16 +170,18 @@ def as_html(file: str, shown: Sequence[tuple[Program, Sequence[Stage]]]) -> str:
     )
     for program, stages in shown:
         body.append(f'<h2 id="{html.escape(program.name)}">{html.escape(program.name)}</h2>')
+        if program.explained:
+            reasons = html.escape(program.explained)
+            body.append(f"<details open><summary>explain</summary><pre>{reasons}</pre></details>")
         previous: Stage | None = None
         for stage in stages:
             is_open = " open" if previous is None or stage is stages[-1] else ""
             note = "" if stage.changed or previous is None else " (no change)"
             body.append(f"<details{is_open}><summary>{html.escape(stage.name)}{note}</summary>")
             if previous is not None and stage.text != previous.text:
-                body.append(
-                    f"<details><summary>what changed</summary><pre>{_html_diff(previous, stage)}</pre></details>"
-                )
-            body.append(highlight(stage.text, "light", html=True))
+                changes = Sheet(_diff_lines(difference(previous, stage))).html()
+                body.append(f"<details><summary>what changed</summary>{changes}</details>")
+            body.append(Sheet(Code(stage.text)).html())
             body.append("</details>")
             previous = stage
     text = "\n".join(body)
@@ -177,11 +189,5 @@ def as_html(file: str, shown: Sequence[tuple[Program, Sequence[Stage]]]) -> str:
     return f'<!doctype html>\n<meta charset="utf-8">\n<title>{title}</title>\n<style>{_STYLE}</style>\n{text}\n'
 
 
-def _html_diff(before: Stage, after: Stage) -> str:
-    kinds = {"+": "add", "-": "del", "@": "hunk"}
-    return "\n".join(
-        [
-            f'<span class="{kinds[line[0]]}">{html.escape(line)}</span>' if line[:1] in kinds else html.escape(line)
-            for line in difference(before, after).split("\n")
-        ]
-    )
+def _diff_lines(text: str) -> Lines:
+    return Lines(tuple([(Span(line, _TONES.get(line[:1], "")),) for line in text.split("\n")]))

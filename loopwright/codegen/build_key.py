@@ -30,12 +30,12 @@ from loopwright.ir.annotations import TENSORIZED
 from loopwright.ir.expr import Producer
 from loopwright.ir.op import Op
 from loopwright.ir.pass_config import CONFIG_KEYS
-from loopwright.ir.passes import PassContext
+from loopwright.ir.pass_context import PassContext
 from loopwright.ir.structural_hash import Serialization
 from loopwright.ir.structural_plan import plain_value
 from loopwright.ir.types import PrimType
 from loopwright.runtime.artifact_store import open_store
-from loopwright.runtime.dtype import CUSTOM_CODES, DataType
+from loopwright.runtime.dtype import CUSTOM_CODES
 from loopwright.target import CpuDescription, Target, describe
 
 _FORMAT: Final = 1  # of the key itself

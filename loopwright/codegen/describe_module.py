@@ -40,7 +40,7 @@ def describe_function(function: ir.PrimFunc) -> FunctionDescription:
         if buffer is None:
             arguments.append(Argument(param.name, str(param.dtype)))
         else:
-            shape, strides = tuple(map(_text, buffer.shape)), tuple(map(_text, buffer.strides))
+            shape, strides = tuple(map(size_text, buffer.shape)), tuple(map(size_text, buffer.strides))
             arguments.append(Argument(buffer.name, str(buffer.dtype), shape, strides, position in written))
     sizes = [Argument(var.name, str(var.dtype)) for var in size_variables(function)]
     result = result_dtype(function)
@@ -81,14 +81,19 @@ def size_variables(function: ir.PrimFunc) -> list[ir.Var]:
 
 def result_dtype(function: ir.PrimFunc) -> DataType | None:
     """The type of what the function returns, or None."""
-    found: list[DataType] = []
+    return next(iter(result_dtypes(function)), None)
+
+
+def result_dtypes(function: ir.PrimFunc) -> list[DataType]:
+    """The types of all that the function may return, each once."""
+    found: dict[DataType, None] = {}
 
     def look(node: ir.Node) -> None:
-        if isinstance(node, ir.Call) and isinstance(node.op, ir.Op) and node.op.name == "tir.ret" and not found:
-            found.append(node.dtype)
+        if isinstance(node, ir.Call) and isinstance(node.op, ir.Op) and node.op.name == "tir.ret":
+            found[node.dtype] = None
 
     ir.pre_order_visit(function.body, look)
-    return found[0] if found else None
+    return list(found)
 
 
 def written_pointers(function: ir.PrimFunc) -> set[ir.Var]:
@@ -149,5 +154,6 @@ def packed_names(module: ir.IRModule) -> list[str]:
     return list(found)
 
 
-def _text(extent: ir.Expr) -> str:
+def size_text(extent: ir.Expr) -> str:
+    """A length, stride or offset of a buffer as a reader writes it."""
     return str(extent.value) if isinstance(extent, ir.IntImm) else str(extent)

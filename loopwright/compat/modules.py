@@ -1,7 +1,7 @@
 """The modules a script gets: our own, opened for the peer's names; and views, where the peer divides modules otherwise.
 
 `tvm.te` is `loopwright.te` itself. While the door is open, asking it for a name that it lacks and the peer has gives a
-submodule or a stand-in instead of an AttributeError; that is all that `opened` changes, and `closed` takes it back.
+submodule or a stand-in instead of an AttributeError; that is all that `opened` changes, and `close_all` takes it back.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Tools around the compiler: C compilers, archives, temporary folders, worker processes, other libraries' tensors.
 
 Each file is one of them, and imports nothing of the compiler: `utils.py` (`tempdir`), `cc.py` (compile and link),
-`tar.py`, `clang.py`, `nvcc.py`, `dlpack.py`, `popen_pool.py`. They load when first used.
+`tar.py`, `clang.py`, `nvcc.py`, `dlpack.py`, `popen_pool.py` (`popen_worker.py` is its other end), `graph_executor.py`
+(not built yet). `compilers.py` runs the compilers of the others. They load when first used.
 """
 
 from __future__ import annotations

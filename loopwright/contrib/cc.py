@@ -28,6 +28,8 @@ __all__ = [
     "get_target_by_dump_machine",
 ]
 
+_COMPILERS = ("g++", "gcc", "clang++", "clang", "c++", "cc")
+
 Files = str | Sequence[str]
 Options = Sequence[str] | None
 
@@ -37,7 +39,7 @@ def get_cc() -> str | None:
     for variable in ("CXX", "CC"):
         if os.environ.get(variable):
             return os.environ[variable]
-    return next((name for name in ("g++", "gcc", "clang++", "clang", "c++", "cc") if utils.which(name)), None)
+    return next((name for name in _COMPILERS if utils.which(name)), None)
 
 
 def create_shared(
@@ -126,8 +128,13 @@ def cross_compiler(
     return compile_with
 
 
+def _target_triple() -> str | None:
+    """The machine that `create_shared` compiles for when no compiler is named."""
+    return get_target_by_dump_machine(get_cc() or "cc")()
+
+
 create_shared.output_format = "dylib" if sys.platform == "darwin" else "so"  # type: ignore[attr-defined]
-create_shared.get_target_triple = get_target_by_dump_machine(get_cc() or "cc")  # type: ignore[attr-defined]
+create_shared.get_target_triple = _target_triple  # type: ignore[attr-defined]
 create_staticlib.output_format = "a"  # type: ignore[attr-defined]
 
 
@@ -140,7 +147,7 @@ def _link(
     cwd: str | None,
     env: Mapping[str, str] | None,
 ) -> None:
-    compiler = _words(cc or get_cc() or find_program("C compiler", ["g++", "gcc", "clang", "cc"]))
+    compiler = _words(cc or get_cc() or find_program("C compiler", _COMPILERS))
     folder = utils.tempdir()  # lives until the linker has read what was unpacked into it
     files = normalize_file_list_by_unpacking_tars(folder, _listed(objects))
     run([*compiler, *flags, "-o", output, *files, *(options or [])], cwd=cwd, env=env)

@@ -12,7 +12,7 @@ _VERSIONS = range(22, 13, -1)
 
 
 def find_clang(required: bool = True) -> list[str]:
-    """The clangs on PATH, the newest version first; without any, an error where one is `required`."""
+    """The clangs on PATH, plain `clang` first, then the newest; without any, an error where one is `required`."""
     names = ["clang", *(f"clang-{version}" for version in _VERSIONS)]
     found = [name for name in names if utils.which(name)]
     if not found and required:

@@ -14,7 +14,7 @@ class NoCompiler(LoopwrightError, FileNotFoundError):
     """A program that compiles or links was needed, and is not on this machine.
 
     `cc.create_shared` and its like look for the compiler named by the environment variables `CXX` and `CC`, then for
-    `g++`, `gcc`, `clang` and `cc` on PATH. Install one, or name it with the argument `cc=`.
+    `g++`, `gcc`, `clang++`, `clang`, `c++` and `cc` on PATH. Install one, or name it with the argument `cc=`.
 
     For example:
 

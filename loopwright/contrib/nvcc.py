@@ -8,10 +8,12 @@ from collections.abc import Sequence
 
 from loopwright.contrib import utils
 from loopwright.contrib.compilers import run
+from loopwright.runtime import cuda
 from loopwright.runtime.errors import LoopwrightError
 from loopwright.target import Target
 
 _FORMATS = ("cubin", "ptx", "fatbin")
+USUAL_PLACE = "/usr/local/cuda"
 
 
 class NoCudaToolkit(LoopwrightError, FileNotFoundError):
@@ -65,9 +67,6 @@ class BadComputeVersion(LoopwrightError, ValueError):
     """
 
     code = "LW0037"
-
-
-USUAL_PLACE = "/usr/local/cuda"
 
 
 def find_cuda_path() -> str:
@@ -134,8 +133,6 @@ def get_target_compute_version(target: Target | str | None = None) -> str:
         if digits is None:
             raise BadComputeVersion(f"{architecture!r} is no CUDA architecture", hint="write it as sm_80")
         return f"{digits[1]}.{digits[2]}"
-    from loopwright.runtime import cuda
-
     if cuda(0).exist:
         return str(cuda(0).compute_version)
     raise BadComputeVersion(

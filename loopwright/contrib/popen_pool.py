@@ -65,7 +65,8 @@ class WorkerDied(LoopwrightError, ChildProcessError):
     def __init__(self, status: int | None) -> None:
         how = "ended" if status is None else f"ended with status {status}"
         if status is not None and status < 0:
-            how = f"was ended by {signal.Signals(-status).name}"
+            known = {number.value: number.name for number in signal.Signals}
+            how = f"was ended by {known.get(-status, f'signal {-status}')}"
         super().__init__(f"the worker process {how} before its task was done", fields={"status": status})
 
 

@@ -12,9 +12,8 @@ from loopwright.evaluator.foreign_calls import FOREIGN_CALLS
 from loopwright.evaluator.functions import FUNCTIONS
 from loopwright.evaluator.memory import Pointer
 from loopwright.evaluator.places import Run
-from loopwright.ir import BufferLoad, Call, Expr, GlobalVar, PointerType, PrimType
+from loopwright.ir import BufferLoad, Call, Expr, GlobalVar
 from loopwright.ir.intrinsic_rules import apply_rules
-from loopwright.runtime.dtype import DataType
 from loopwright.runtime.errors import LoopwrightError, NotBuilt
 
 # Hints to the hardware: they change no value.
@@ -151,9 +150,9 @@ class CallCompiler(ExpressionCompiler):
 
     def _access_ptr(self, call: Call) -> Run:
         kind, data, offset = call.args[:3]
-        dtype = _pointed_dtype(kind.dtype, getattr(data, "type_annotation", None))
+        lanes, element = kind.dtype.lanes, kind.dtype.element
         pointer, count = self.visit(data), self.visit(offset)
-        return lambda: pointer().moved(count(), dtype)
+        return lambda: pointer().moved(count() * lanes, element)
 
     def _ret(self, call: Call) -> Run:
         value = self.visit(call.args[0])
@@ -216,10 +215,3 @@ CallCompiler._calls.update(
         **FOREIGN_CALLS,
     }
 )
-
-
-def _pointed_dtype(dtype: DataType, annotation: object) -> DataType:
-    """The element type a pointer's annotation names, else `dtype`."""
-    if isinstance(annotation, PointerType) and isinstance(annotation.element_type, PrimType):
-        return annotation.element_type.dtype
-    return dtype

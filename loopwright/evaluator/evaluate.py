@@ -26,8 +26,8 @@ from typing import Any
 import numpy as np
 
 from loopwright.analysis.reduction_init import write_inits
-from loopwright.analysis.thread_axes import owner_tags
 from loopwright.analysis.thread_extents import check_thread_extents
+from loopwright.analysis.thread_owners import owner_tags
 from loopwright.evaluator.arguments import Array, Parameters
 from loopwright.evaluator.calls import Returned
 from loopwright.evaluator.places import Run

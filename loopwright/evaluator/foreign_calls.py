@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from loopwright.evaluator.arithmetic import rounding
+from loopwright.evaluator.arithmetic import rounding, wrapping
 from loopwright.evaluator.memory import Pointer
 from loopwright.evaluator.places import Run
 from loopwright.ir import Call, Expr, StringImm
@@ -153,8 +153,7 @@ def _listed(expr: Expr) -> Sequence[Expr]:
 def _view(pointer: Pointer, dtype: DataType, extents: tuple[int, ...], strides: Sequence[int]) -> np.ndarray:
     """A numpy array over the program's memory; all of it counts as written from here on."""
     memory = pointer.memory
-    if memory.written is not None:
-        memory.written[:] = b"\x01" * len(memory.written)
+    memory.count_as_written()
     element = dtype.element.numpy()
     if 0 in extents:
         return np.empty(extents, element)
@@ -176,8 +175,7 @@ def _as_number(result: Any, dtype: DataType, name: str) -> Any:
         if dtype.is_bool:
             return bool(result)
         if isinstance(result, (bool, int, np.integer)):
-            wrapped = int(result) & ((1 << dtype.bits) - 1)
-            return wrapped - (1 << dtype.bits) if wrapped > dtype.max_value() else wrapped
+            return wrapping(dtype)(int(result))
     raise UnusableResult(name, result, dtype)
 
 
@@ -218,8 +216,7 @@ def _c_value(value: Any, wrapped: bool = False) -> Any:
     if not isinstance(value, Pointer):
         return value
     memory = value.memory
-    if memory.written is not None:
-        memory.written[:] = b"\x01" * len(memory.written)
+    memory.count_as_written()
     address = np.frombuffer(memory.data, np.uint8).ctypes.data + value.offset
     return ctypes.c_void_p(address) if wrapped else address
 

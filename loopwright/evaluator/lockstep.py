@@ -17,7 +17,9 @@ from loopwright.ir import (
     AllocateConst,
     AssertStmt,
     AttrStmt,
+    Block,
     BlockRealize,
+    BufferRealize,
     BufferStore,
     DeclBuffer,
     For,
@@ -179,11 +181,17 @@ class LockstepCompiler(StatementCompiler):
         bind = self.pointer(stmt.buffer_var)
         return self.lockstep_after(lambda: bind(make()), stmt.body)
 
+    def lockstep_realize(self, stmt: BufferRealize) -> InLockstep:
+        return self.lockstep_after(self._allocation(stmt.buffer), stmt.body)
+
     def lockstep_assert(self, stmt: AssertStmt) -> InLockstep:
         return self.lockstep_after(self.assertion(stmt), stmt.body)
 
     def lockstep_body(self, stmt: AttrStmt | DeclBuffer) -> InLockstep:
         return self.lockstep(stmt.body)
+
+    def lockstep_bare_block(self, block: Block) -> InLockstep:
+        return self.lockstep(self.realized(block))
 
     def lockstep_block(self, stmt: BlockRealize) -> InLockstep:
         holds, enter, body = self.compile_block(stmt, self.lockstep)
@@ -207,8 +215,10 @@ _LOCKSTEP: Final[dict[type[Stmt], str]] = {
     LetStmt: "lockstep_let",
     Allocate: "lockstep_allocate",
     AllocateConst: "lockstep_allocate",
+    BufferRealize: "lockstep_realize",
     AssertStmt: "lockstep_assert",
     AttrStmt: "lockstep_body",
     DeclBuffer: "lockstep_body",
+    Block: "lockstep_bare_block",
     BlockRealize: "lockstep_block",
 }

@@ -72,7 +72,7 @@ class Memory:
 
     def __init__(self, data: memoryview, unit: int, written: bytearray | None) -> None:
         self.data, self.unit, self.written = data, unit, written
-        self.views: dict[str, memoryview[Any]] = {}
+        self.views: dict[tuple[str, int], memoryview[Any]] = {}  # by element, and where the first one begins
 
     @staticmethod
     def allocate(count: int, dtype: DataType, track: bool = True) -> Memory:
@@ -89,18 +89,23 @@ class Memory:
             return Memory(memoryview(bytearray(16)), array.itemsize, None)
         return Memory(memoryview(array.view(np.uint8).data), array.itemsize, None)
 
-    def view(self, dtype: DataType) -> memoryview[Any]:
-        """The memory as elements of `dtype`."""
+    def view(self, dtype: DataType, begin: int = 0) -> memoryview[Any]:
+        """The memory as elements of `dtype`, the first of them `begin` bytes in (less than one element)."""
         name = dtype.element
-        found = self.views.get(name)
+        found = self.views.get((name, begin))
         if found is None:
             if name not in _FORMATS:
                 raise NotBuilt(f"evaluation with memory of {dtype} elements")
-            whole = len(self.data) // dtype.nbytes * dtype.nbytes
+            whole = (len(self.data) - begin) // dtype.nbytes * dtype.nbytes
             element: Any = _FORMATS[name]
-            found = self.data[:whole].cast(element)
-            self.views[name] = found
+            found = self.data[begin : begin + whole].cast(element)
+            self.views[name, begin] = found
         return found
+
+    def count_as_written(self) -> None:
+        """Somebody else had the memory, and may have written all of it."""
+        if self.written is not None:
+            self.written[:] = b"\x01" * len(self.written)
 
 
 class _OtherUnit:
@@ -135,8 +140,10 @@ class Pointer:
 
     def view(self, dtype: DataType) -> memoryview[Any]:
         """The elements from here on; what lies before is out of reach."""
-        view = self.memory.view(dtype)
-        return view if self.offset == 0 else view[self.offset // dtype.nbytes :]
+        if self.offset == 0:
+            return self.memory.view(dtype)
+        before, rest = divmod(self.offset, dtype.nbytes)
+        return self.memory.view(dtype, rest)[before:]
 
     def flags(self, dtype: DataType) -> Any:
         """Which elements of that view hold a value: None when all do."""

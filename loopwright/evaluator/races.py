@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from loopwright.evaluator.errors import Race
-from loopwright.evaluator.folds import Cell, TermMemory
+from loopwright.evaluator.folds import TermMemory
+from loopwright.evaluator.watch import Watch
 from loopwright.ir import For
 
 
@@ -15,29 +16,19 @@ class Races:
 
     def touch(self, memory: TermMemory, place: int, writes: bool) -> None:
         for loop in self.running:
-            loop.touch(memory, place, writes)
+            loop.touch_or_race(memory, place, writes)
 
 
-class RunningLoop:
+class RunningLoop(Watch[int]):
+    """One parallel loop; `now` is the iteration that runs."""
+
     def __init__(self, stmt: For) -> None:
+        super().__init__(0)
         self.stmt = stmt
-        self.now = 0
-        self.writer: dict[Cell, int] = {}
-        self.readers: dict[Cell, list[int]] = {}  # at most two: enough to find another than any given one
 
-    def touch(self, memory: TermMemory, place: int, writes: bool) -> None:
-        cell = (memory, place)
-        writer = self.writer.get(cell)
-        if writer is not None and writer != self.now:
-            raise self._race(writer, cell, "both write it" if writes else "the first writes what the second reads")
-        readers = self.readers.setdefault(cell, []) if not writes else self.readers.get(cell, [])
-        if writes:
-            for reader in readers:
-                if reader != self.now:
-                    raise self._race(reader, cell, "the second writes what the first reads")
-            self.writer[cell] = self.now
-        elif self.now not in readers and len(readers) < 2:
-            readers.append(self.now)
-
-    def _race(self, other: int, cell: Cell, what: str) -> Race:
-        return Race(self.stmt.loop_var.name, other, self.now, what, cell[0].cell_name(cell[1]), self.stmt)
+    def touch_or_race(self, memory: TermMemory, place: int, writes: bool) -> None:
+        """The current iteration touches a cell; a Race when another one is in its way."""
+        found = self.touch((memory, place), writes)
+        if found is not None:
+            name = memory.cell_name(place)
+            raise Race(self.stmt.loop_var.name, found.other, self.now, found.what, name, self.stmt)

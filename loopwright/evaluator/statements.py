@@ -302,11 +302,14 @@ class StatementCompiler(CallCompiler):
     # --- blocks ---------------------------------------------------------------------------------------------------
 
     def visit_Block(self, block: Block) -> Run:
-        """A block without a realization: it has no axes to bind, and runs always."""
+        run: Run = self.visit(self.realized(block))
+        return run
+
+    def realized(self, block: Block) -> BlockRealize:
+        """What a block without a realization means: it has no axes to bind, and runs always."""
         if block.iter_vars:
             raise NotBuilt("evaluation of a block without bindings for its axes", "bind them in a BlockRealize")
-        run: Run = self.visit(BlockRealize((), const(True), block))
-        return run
+        return BlockRealize((), const(True), block)
 
     def visit_BlockRealize(self, stmt: BlockRealize) -> Run:
         holds, enter, body = self.compile_block(stmt, self.visit)

@@ -19,14 +19,14 @@ from typing import Any, Final
 import numpy as np
 
 from loopwright.evaluator.arguments import Array, as_scalar, check_count
-from loopwright.evaluator.errors import DataDependent, Race, UninitialisedRead
+from loopwright.evaluator.errors import DataDependent, UninitialisedRead
 from loopwright.evaluator.evaluate import Program, choose_function
 from loopwright.evaluator.folds import TermMemory, TermPointer, Update
 from loopwright.evaluator.lockstep import InLockstep
 from loopwright.evaluator.places import Place, Run
 from loopwright.evaluator.races import Races, RunningLoop
 from loopwright.evaluator.statements import OnStep, values_of
-from loopwright.evaluator.term import Term, as_term, fill, hole, holes, make, symbol
+from loopwright.evaluator.term import Term, as_term, make
 from loopwright.evaluator.threads import ThreadCompiler
 from loopwright.ir import (
     BlockRealize,
@@ -47,7 +47,6 @@ from loopwright.ir import (
 )
 from loopwright.runtime.call_errors import ArgumentKindMismatch, RankMismatch
 from loopwright.runtime.dtype import DataType
-from loopwright.runtime.errors import NotBuilt
 
 Terms = dict[str, np.ndarray]
 

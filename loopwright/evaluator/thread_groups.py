@@ -1,6 +1,6 @@
 """Statements around barriers: all threads of a block run them together, each in slots of its own.
 
-What the threads do between two barriers runs thread by thread (`analysis/thread_axes.py` says what stands between
+What the threads do between two barriers runs thread by thread (`analysis/thread_work.py` says what stands between
 barriers). Threads that part before a barrier are an error.
 """
 
@@ -37,7 +37,6 @@ from loopwright.ir import (
     CommReducer,
     DeclBuffer,
     Evaluate,
-    Expr,
     For,
     IfThenElse,
     LetStmt,

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from loopwright.analysis.thread_axes import Axis, Together, axis_of, is_block_tag, is_of_block, scope_of, tag_of
+from loopwright.analysis.thread_axes import Axis, axis_of, is_of_block, scope_of
+from loopwright.analysis.thread_work import Together
 from loopwright.evaluator.errors import ThreadRace, element
 from loopwright.evaluator.lockstep import LockstepCompiler
 from loopwright.evaluator.places import Place, Run
@@ -82,8 +83,8 @@ class ThreadMemoryCompiler(LockstepCompiler):
         self.outside: list[Private] = []  # of these, what the threads around use
         # At run time:
         self.current: dict[str, int] = {}  # the indices of the running block and thread
-        self.interval = Watch()
-        self.blocks: list[Watch] = []
+        self.interval = Watch("")
+        self.blocks: list[Watch[str]] = []
         self.pool: dict[Var, Any] = {}  # memory of the block, while its threads get the pointer
 
     # --- blocks ---------------------------------------------------------------------------------------------------
@@ -123,7 +124,7 @@ class ThreadMemoryCompiler(LockstepCompiler):
         self.block_depth -= 1
 
         def run() -> None:
-            watch = Watch()
+            watch = Watch("")
             self.blocks.append(watch)
             before = self.current
             begin = low()

@@ -1,26 +1,27 @@
-"""Who touched which cell since the last barrier: finds two threads that disturb each other, in whatever order."""
+"""Who touched which cell since the last barrier: finds two that disturb each other, in whatever order they ran."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 Cell = tuple[Any, int]  # memory, and the place in it
+Who = TypeVar("Who", int, str)  # what tells those apart that are watched: a number, or a name
 
 
 class Conflict(NamedTuple):
-    """Another thread that touched the cell before, and what is wrong about it."""
+    """Another one that touched the cell before, and what is wrong about it."""
 
-    other: str
+    other: Any
     what: str
 
 
-class Watch:
-    """The cells that threads (or blocks) touched in one stretch; `now` is the one that runs."""
+class Watch(Generic[Who]):
+    """The cells that threads, blocks or iterations touched in one stretch; `now` is the one that runs."""
 
-    def __init__(self) -> None:
-        self.now = ""
-        self.writers: dict[Cell, str] = {}
-        self.readers: dict[Cell, list[str]] = {}  # at most two: enough to find another than any given one
+    def __init__(self, now: Who) -> None:
+        self.now: Who = now
+        self.writers: dict[Cell, Who] = {}
+        self.readers: dict[Cell, list[Who]] = {}  # at most two: enough to find another than any given one
 
     def clear(self) -> None:
         """A barrier: what came before disturbs nobody any more."""
@@ -28,7 +29,7 @@ class Watch:
         self.readers.clear()
 
     def touch(self, cell: Cell, writes: bool) -> Conflict | None:
-        """The current thread touches a cell; with whom that conflicts."""
+        """The current one touches a cell; with whom that conflicts."""
         writer = self.writers.get(cell)
         if writer is not None and writer != self.now:
             return Conflict(writer, "both write it" if writes else "the first writes what the second reads")

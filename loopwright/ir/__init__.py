@@ -1,13 +1,29 @@
 """The program as data: types, expressions, buffers, statements, functions and modules, and how to walk them.
 
 Start with `node.py` (how classes are made), then `expr/`, `buffer.py`, `stmt.py`, `function.py`; `visitor.py` shows
-how to walk and rewrite, `operators.py` and `intrinsics.py` how Python code builds expressions.
+how to walk and rewrite, `operators.py` and `intrinsics.py` how Python code builds expressions, `op.py` what is known of
+an intrinsic. `structural.py` and `structural_hash.py` compare programs, `verifier.py` says what a well-formed one is,
+`json_form.py` saves them. Whole functions are changed by `specialize.py`, `bind_constants.py` and `renew.py`;
+`passes.py` and `pass_context.py` are the pass manager. `ir_builder.py` writes statements from Python.
 """
 
 import importlib
 from typing import Any
 
-from loopwright.ir.buffer import Buffer, BufferLoad, BufferRegion, MatchBufferRegion, WrongIndexCount, decl_buffer
+# Not later: once its module is loaded, the name would mean the module.
+from loopwright.ir.bind_constants import bind_constants
+from loopwright.ir.buffer import (
+    STORAGE_SCOPES,
+    Buffer,
+    BufferLoad,
+    BufferRegion,
+    MatchBufferRegion,
+    WrongIndexCount,
+    cell_region,
+    decl_buffer,
+    whole_region,
+)
+from loopwright.ir.conditions import conjuncts, is_true
 from loopwright.ir.deep import deep
 from loopwright.ir.expr import (
     EQ,
@@ -56,6 +72,8 @@ from loopwright.ir.expr import (
     as_expr,
     as_exprs,
     const,
+    is_one,
+    is_zero,
     pointer,
 )
 from loopwright.ir.function import IRModule, PrimFunc
@@ -107,6 +125,7 @@ from loopwright.ir.visitor import (
     pre_order_visit,
     substitute,
     uses_var,
+    variables_in,
 )
 from loopwright.runtime.dtype import DataType
 
@@ -115,13 +134,12 @@ BaseFunc = PrimFunc
 
 # Parts that few programs need load when first asked for.
 _LATER = {
-    "bind_constants": "bind_constants",
     "instrument": "",
     "ir_transform": "functor",
     "load_json": "json_form",
-    "make_node": "json_form",
+    "make_node": "nodes_by_name",
     "register_config": "pass_config",
-    "renew_defs": "functor",
+    "renew_defs": "renew",
     "save_json": "json_form",
     "transform": "",
     "verify_well_formed": "verifier",

@@ -16,9 +16,8 @@ from typing import Literal, NamedTuple
 from loopwright.ir.buffer import Buffer
 from loopwright.ir.expr import Add, Cast, Expr, IntImm, Mul, Sub, Var, const
 from loopwright.ir.function import PrimFunc
-from loopwright.ir.node import Node
 from loopwright.ir.operators import cast
-from loopwright.ir.visitor import pre_order_visit
+from loopwright.ir.visitor import uses_var, variables_in
 from loopwright.runtime.errors import LoopwrightError
 
 
@@ -111,21 +110,14 @@ def solved_sizes(function: PrimFunc) -> list[Solution]:
 
 
 def _unknown(expr: Expr, known: set[Var]) -> list[Var]:
-    found: dict[Var, None] = {}
-
-    def look(node: Node) -> None:
-        if isinstance(node, Var) and node not in known:
-            found[node] = None
-
-    pre_order_visit(expr, look)
-    return list(found)
+    return [var for var in variables_in(expr) if var not in known]
 
 
 def _linear(expr: Expr, var: Var) -> tuple[int, Expr] | None:
     """`expr` as scale * var + rest, where `rest` is free of `var`; None when it has no such form."""
     if expr is var:
         return 1, const(0, expr.dtype)
-    if not _uses(expr, var):
+    if not uses_var(expr, var.same_as):
         return 0, expr
     if isinstance(expr, Cast) and expr.dtype.is_int and expr.value.dtype.is_int:
         inner = _linear(expr.value, var)
@@ -142,9 +134,3 @@ def _linear(expr: Expr, var: Var) -> tuple[int, Expr] | None:
     if isinstance(expr, Add):
         return a[0] + b[0], a[1] + b[1]
     return a[0] - b[0], a[1] - b[1]
-
-
-def _uses(expr: Expr, var: Var) -> bool:
-    found: list[Node] = []
-    pre_order_visit(expr, lambda node: found.append(node) if node is var else None)
-    return bool(found)

@@ -13,6 +13,7 @@ from loopwright.runtime.dtype import BOOL, DataType
 from loopwright.runtime.errors import LoopwrightError
 
 DEFAULT_ALIGNMENT = 64  # bytes: what our own allocations keep, and one cache line on every supported CPU
+STORAGE_SCOPES: Final = ("global", "local", "shared", "warp", "wmma", "m16n8k8", "texture")  # what comes before a dot
 
 
 class WrongIndexCount(LoopwrightError, ValueError):
@@ -299,11 +300,13 @@ def _ramp(buffer: Buffer, axis: int, index: Any) -> Expr:
     if not isinstance(index, slice):
         return as_expr(index)
     span = _range(buffer, axis, slice(index.start, index.stop))
-    step = index.step if index.step is not None else 1
+    step = as_expr(1 if index.step is None else index.step)
     if not isinstance(span.extent, IntImm):
         raise LoopwrightError(f"{buffer.name}: a vector slice needs a constant length, got {span.extent!r}", at=span)
-    lanes = -(-span.extent.value // int(step))
-    return span.min if lanes == 1 else Ramp(span.min, const(int(step), span.min.dtype), lanes)
+    if not isinstance(step, IntImm) or step.value == 0:
+        raise LoopwrightError(f"{buffer.name}: the step of a vector slice is a constant other than 0, got {step!r}")
+    lanes = -(-span.extent.value // step.value)
+    return span.min if lanes == 1 else Ramp(span.min, const(step.value, span.min.dtype), lanes)
 
 
 def loaded_dtype(buffer: Buffer, indices: tuple[Expr, ...]) -> DataType:
@@ -341,6 +344,21 @@ class MatchBufferRegion(Node):
     source: BufferRegion
 
 
+def cell_region(buffer: Buffer, indices: Sequence[Expr]) -> BufferRegion:
+    """The one cell of a buffer at `indices`, as a region."""
+    return BufferRegion(buffer, tuple([Range.from_min_extent(index, const(1, index.dtype)) for index in indices]))
+
+
+def whole_region(buffer: Buffer) -> BufferRegion:
+    """All of a buffer, as a region."""
+    return BufferRegion(buffer, tuple([Range.from_min_extent(const(0, size.dtype), size) for size in buffer.shape]))
+
+
+def stored_dtype(dtype: DataType) -> DataType:
+    """What a pointer to memory of that type points to: truth values take a byte each."""
+    return DataType("int8") if dtype is BOOL else dtype
+
+
 def decl_buffer(
     shape: Any,
     dtype: str | DataType | None = None,
@@ -364,9 +382,8 @@ def decl_buffer(
     index_dtype = sizes[0].dtype if sizes else DataType("int32")
     if elem_offset is None and offset_factor:
         elem_offset = Var(f"{name}_elem_offset", index_dtype)
-    stored = DataType("int8") if element is BOOL and data is None else element
     return Buffer(
-        data=data if data is not None else pointer(name, stored, scope or "global"),
+        data=data if data is not None else pointer(name, stored_dtype(element), scope or "global"),
         dtype=element,
         shape=sizes,
         strides=strides or (),

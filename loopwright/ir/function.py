@@ -8,10 +8,10 @@ from typing import Any, Final
 
 from loopwright.ir.buffer import Buffer
 from loopwright.ir.expr import GlobalVar, Var
-from loopwright.ir.node import Node, _when_used, dump_node, load_node, node
+from loopwright.ir.node import Node, dump_node, load_node, node, when_used
 from loopwright.ir.sharing import bind_large
 from loopwright.ir.stmt import Stmt
-from loopwright.ir.types import PointerType, PrimType, TupleType, Type
+from loopwright.ir.types import TupleType, Type
 from loopwright.runtime.errors import LoopwrightError
 
 
@@ -146,7 +146,7 @@ class PrimFunc(Node):
 
 
 # What functions use and what itself uses functions or walks them.
-specialize: Final[list[Callable[..., PrimFunc]]] = [_when_used("loopwright.ir.specialize", "specialize")]
+specialize: Final[list[Callable[..., PrimFunc]]] = [when_used("loopwright.ir.specialize", "specialize")]
 
 
 class IRModule:
@@ -290,11 +290,3 @@ class IRModule:
     script: Callable[..., str] = Node.script
     show: Callable[..., None] = Node.show
     _repr_html_: Callable[..., str] = Node._repr_html_
-
-
-def element_type(var: Var) -> PrimType | None:
-    """What a pointer variable points to, if its type says so."""
-    annotation = var.type_annotation
-    if isinstance(annotation, PointerType) and isinstance(annotation.element_type, PrimType):
-        return annotation.element_type
-    return None

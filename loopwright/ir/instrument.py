@@ -1,12 +1,14 @@
 """Instruments: objects that watch passes run, and may keep one from running.
 
-with PassContext(instruments=[ShowAfterEach()]):        print the program after every pass that changed it
-    lower(func, "llvm")
+    with PassContext(instruments=[ShowAfterEach()]):        print the program after every pass that changed it
+        lower(func, "llvm")
 
-timing = PassTimingInstrument()
-with PassContext(instruments=[timing]):
-    lower(func, "llvm")
-print(timing.render())
+    timing = PassTimingInstrument()
+    with PassContext(instruments=[timing]):
+        lower(func, "llvm")
+    print(timing.render())
+
+`passes.py` tells them what runs.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from loopwright.ir.function import IRModule
 from loopwright.ir.pass_names import own_name
 
 if TYPE_CHECKING:
-    from loopwright.ir.passes import PassInfo
+    from loopwright.ir.pass_context import PassInfo
 
 
 class PassInstrument:

@@ -149,7 +149,8 @@ def register_intrin_rule(target: str, intrin: str, f: Rule | None = None, overri
     name = intrin if intrin.startswith("tir.") else f"tir.{intrin}"
     if not override and name in Op.registry and Op.registry[name].has_attr(target + _SUFFIX):
         raise RuleExists(name, target)
-    level = max([_OLD_LEVEL, *[found[0] for found in [Op.attributes.get(target + _SUFFIX, {}).get(name)] if found]])
+    found = Op.attributes.get(target + _SUFFIX, {}).get(name)
+    level = _OLD_LEVEL if found is None else max(_OLD_LEVEL, found[0])  # so that the new rule counts
     return register_intrin_lowering(name, target, f=f, level=level)
 
 

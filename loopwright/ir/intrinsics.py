@@ -1,6 +1,7 @@
 """Intrinsics: the functions programs may call, as Python functions that build the call.
 
-The tables below are the list of them; adding one adds a row (and a rule where it is lowered or generated).
+The tables below are the list of them; adding one adds a row (and a rule where it is lowered or generated). Those of
+machines and of the runtime are in `machine_intrinsics.py`, those behind Python's operators in `operators.py`.
 """
 
 from __future__ import annotations
@@ -52,25 +53,20 @@ BINARY_FLOAT: Final = "atan2 copysign fmod hypot nextafter pow".split()
 PREDICATES: Final = "isnan isinf isfinite".split()
 
 _PURE_OTHERS: Final = (
-    "abs fma clz popcount likely if_then_else reinterpret ldexp q_multiply_shift q_multiply_shift_per_axis "
-    "call_pure_extern call_llvm_pure_intrin vectorlow vectorhigh vectorcombine undef large_uint_imm "
-    "tvm_thread_invariant shift_left shift_right bitwise_and bitwise_or bitwise_xor bitwise_not"
+    "abs fma clz popcount likely if_then_else reinterpret ldexp call_pure_extern call_llvm_pure_intrin large_uint_imm "
+    "tvm_thread_invariant"
 ).split()
-_READS: Final = "address_of tvm_access_ptr tvm_struct_get isnullptr lookup_param".split()
 _OPAQUE: Final = (
-    "call_packed call_cpacked tvm_call_packed tvm_call_cpacked call_extern call_llvm_intrin assume ret "
-    "tvm_struct_set tvm_stack_alloca tvm_stack_make_shape tvm_stack_make_array tvm_tuple tvm_throw_last_error "
-    "tvm_check_return tvm_storage_sync tvm_thread_allreduce tvm_warp_shuffle tvm_warp_shuffle_up "
-    "tvm_warp_shuffle_down tvm_warp_activemask start_profile_intrinsic end_profile_intrinsic prefetch "
-    "call_packed_lowered call_cpacked_lowered call_tir tvm_call_trace_packed"
+    "call_packed tvm_call_packed tvm_call_cpacked call_extern call_llvm_intrin assume prefetch call_tir "
+    "tvm_call_trace_packed"
 ).split()
 
 for _name in (*UNARY_FLOAT, *ROUNDING, *BINARY_FLOAT, *PREDICATES, *_PURE_OTHERS):
     register_op(f"tir.{_name}", CallEffect.PURE)
-for _name in _READS:
-    register_op(f"tir.{_name}", CallEffect.READ_STATE)
 for _name in _OPAQUE:
-    register_op(f"tir.{_name}", CallEffect.CONTROL_JUMP if _name == "ret" else CallEffect.OPAQUE)
+    register_op(f"tir.{_name}", CallEffect.OPAQUE)
+register_op("tir.address_of", CallEffect.READ_STATE)
+register_op("tir.ret", CallEffect.CONTROL_JUMP)
 
 
 def _named(build: Callable[..., Expr], name: str, doc: str) -> Callable[..., Expr]:

@@ -13,7 +13,6 @@ import base64
 import json
 import math
 from collections.abc import Callable, Mapping
-from difflib import get_close_matches
 from enum import Enum
 from typing import Any, Final
 
@@ -21,7 +20,7 @@ import numpy as np
 
 from loopwright.ir.buffer import Buffer
 from loopwright.ir.deep import deep
-from loopwright.ir.expr import IterType, Range, SizeVar, Var
+from loopwright.ir.expr import IterType, SizeVar, Var
 from loopwright.ir.function import IRModule, PrimFunc
 from loopwright.ir.node import NODE_TYPES, Node
 from loopwright.ir.op import Op, user_op
@@ -205,31 +204,4 @@ def load_json(json_str: str) -> Any:
         raise BadJson(f"the program is damaged ({type(error).__name__}: {error})") from None
 
 
-class NoSuchNode(LoopwrightError, ValueError):
-    """`make_node` was asked for a node class that does not exist.
-
-    For example:
-
-        from loopwright import ir
-
-        ir.make_node("tir.IntIm", dtype="int32", value=1)
-    """
-
-    code = "LW0546"
-
-    def __init__(self, type_key: str) -> None:
-        near = get_close_matches(type_key.rpartition(".")[2], NODE_TYPES, 3)
-        super().__init__(f"no node is called {type_key!r}", hint=f"did you mean {', '.join(near)}?" if near else None)
-
-
-def make_node(type_key: str, **kwargs: Any) -> Node:
-    """A node from the name of its class (`"IntImm"`, `"tir.For"`, `"Range"`) and its fields."""
-    cls = NODE_TYPES.get(type_key.rpartition(".")[2])
-    if cls is None:
-        raise NoSuchNode(type_key)
-    if cls.__name__ == "Range" and "extent" in kwargs:
-        return Range.from_min_extent(**kwargs)
-    return cls(**kwargs)
-
-
-__all__ = ["BadJson", "NotSaved", "load_json", "make_node", "save_json"]
+__all__ = ["BadJson", "NotSaved", "load_json", "save_json"]

@@ -56,10 +56,17 @@ _FIXED: Final[dict[str, tuple[DataType, int | None]]] = {
     "call_packed_lowered": (INT32, 4),
     "call_cpacked_lowered": (INT32, 4),
 }
-_PURE: Final = frozenset({"vectorlow", "vectorhigh", "vectorcombine", "type_annotation"})
-_READS: Final = frozenset({"tvm_access_ptr", "lookup_param", "isnullptr"})
+# Calls with a function of their own below.
+_OTHERS: Final = (
+    "type_annotation undef tvm_struct_get tvm_warp_shuffle tvm_warp_shuffle_up tvm_warp_shuffle_down q_multiply_shift "
+    "q_multiply_shift_per_axis call_cpacked"
+).split()
+_PURE: Final = frozenset(
+    "vectorlow vectorhigh vectorcombine type_annotation undef q_multiply_shift q_multiply_shift_per_axis".split()
+)
+_READS: Final = frozenset("tvm_access_ptr lookup_param isnullptr tvm_struct_get".split())
 
-for _name in (*_FIXED, *DTYPE_FIRST, "type_annotation"):
+for _name in (*_FIXED, *DTYPE_FIRST, *_OTHERS):
     register_op(
         f"tir.{_name}",
         CallEffect.PURE if _name in _PURE else CallEffect.READ_STATE if _name in _READS else CallEffect.OPAQUE,

@@ -119,7 +119,7 @@ class Node:
         return script_html[0](self)
 
 
-def _when_used(module: str, name: str) -> Callable[..., Any]:
+def when_used(module: str, name: str) -> Callable[..., Any]:
     """The function `name` of `module`, imported at its first call: ir stands below the printer and cannot import it."""
     found: list[Callable[..., Any]] = []
 
@@ -132,21 +132,21 @@ def _when_used(module: str, name: str) -> Callable[..., Any]:
 
 
 # How nodes become JSON, which is also how they travel between processes.
-dump_node: Final[list[Callable[[Any], str]]] = [_when_used("loopwright.ir.json_form", "save_json")]
+dump_node: Final[list[Callable[[Any], str]]] = [when_used("loopwright.ir.json_form", "save_json")]
 
 
 def _load_node(text: str) -> Any:
     return _load_json(text)
 
 
-_load_json: Final = _when_used("loopwright.ir.json_form", "load_json")
+_load_json: Final = when_used("loopwright.ir.json_form", "load_json")
 load_node: Final = [_load_node]  # a function of this module, which pickle finds by its name
 # How nodes reach the printer of the script layer.
-render: Final[list[Callable[[Any], str]]] = [_when_used("loopwright.script.printer", "render")]
-script_text: Final[list[Callable[..., str]]] = [_when_used("loopwright.script.printer", "script_text")]
-script_show: Final[list[Callable[..., None]]] = [_when_used("loopwright.script.highlight", "script_show")]
-script_html: Final[list[Callable[[Any], str]]] = [_when_used("loopwright.script.highlight", "script_html")]
-errors.render_node[:] = [_when_used("loopwright.script.printer", "render_node")]
+render: Final[list[Callable[[Any], str]]] = [when_used("loopwright.script.printer", "render")]
+script_text: Final[list[Callable[..., str]]] = [when_used("loopwright.script.printer", "script_text")]
+script_show: Final[list[Callable[..., None]]] = [when_used("loopwright.script.highlight", "script_show")]
+script_html: Final[list[Callable[[Any], str]]] = [when_used("loopwright.script.highlight", "script_html")]
+errors.render_node[:] = [when_used("loopwright.script.printer", "render_node")]
 
 
 class _Derived(NamedTuple):

@@ -1,13 +1,14 @@
 """The operator registry: every intrinsic a Call may name, with the attributes layers attach to it.
 
 An operator says how its calls behave (`effect`); later layers hang their own rules on it (`set_attr`): printing,
-lowering, code generation. Adding an intrinsic adds one row to `intrinsics.py`; users add operators of their own by
-naming an attribute of them (`register_op_attr`), or with `register_op`. `intrinsic_rules.py` says how calls of an
-operator become something else for a target.
+lowering, code generation. Adding an intrinsic adds one row to `intrinsics.py` or `machine_intrinsics.py`; users add
+operators of their own by naming an attribute of them (`register_op_attr`), or with `register_op`. `intrinsic_rules.py`
+says how calls of an operator become something else for a target.
 """
 
 from __future__ import annotations
 
+import importlib
 from difflib import get_close_matches
 from enum import IntEnum
 from typing import Any, ClassVar, Final
@@ -80,11 +81,15 @@ class Op(Callee):
         """The operator called `name`, e.g. `tir.exp`."""
         found = Op.registry.get(name)
         if found is None:
+            load_own_ops()
+            found = Op.registry.get(name)
+        if found is None:
             raise UnknownOp(name)
         return found
 
     @staticmethod
     def list_op_names() -> list[str]:
+        load_own_ops()
         return sorted(Op.registry)
 
     def get_attr(self, key: str) -> Any:
@@ -131,8 +136,18 @@ def register_op(name: str, effect: CallEffect = CallEffect.OPAQUE) -> Op:
     return found
 
 
+def load_own_ops() -> None:
+    """Have every operator of Loopwright registered, so that none of them is taken for a user's or for a mistake.
+
+    The files that register them stand on this one, and load when a program first needs them.
+    """
+    importlib.import_module("loopwright.ir.machine_intrinsics")  # and `intrinsics`, with it
+
+
 def user_op(name: str, effect: CallEffect = CallEffect.OPAQUE) -> Op:
     """The operator of that name; a new one is the user's own, and means what its intrinsic rules say."""
+    if name not in Op.registry:
+        load_own_ops()
     if name not in Op.registry:
         Op.of_users.add(name)
     return register_op(name, effect)

@@ -193,7 +193,7 @@ def _truncated_quotient(a: int, b: int) -> int:
     return quotient if (a < 0) == (b < 0) else -quotient
 
 
-# node → (value on Python integers, value on numpy floats); None: not folded.
+# Node class → its value on Python integers, and below on numpy floats; what is in neither table is not folded.
 _FOLD_INT: Final[dict[type[Expr], Callable[[int, int], int]]] = {
     Add: operator.add,
     Sub: operator.sub,
@@ -224,7 +224,7 @@ _FOLD_FLOAT: Final[dict[type[Expr], Callable[[Any, Any], Any]]] = {
 }
 
 
-def _build(cls: type[Any], a: Expr, b: Expr) -> Expr:
+def fold_or_build(cls: type[Any], a: Expr, b: Expr) -> Expr:
     """`cls(a, b)`, or its value when both are literals."""
     if type(a) is IntImm and type(b) is IntImm:
         if cls in _FOLD_INT and not (b.value == 0 and cls in (Div, Mod, FloorDiv, FloorMod)):
@@ -250,14 +250,14 @@ def _arithmetic(cls: type[Expr], sign: str) -> Callable[[Any, Any], Expr]:
             )
         if divides and type(b) is IntImm and b.value == 0:
             raise DivisionByZero(sign)
-        return _build(cls, a, b)
+        return fold_or_build(cls, a, b)
 
     return build
 
 
 def _comparison(cls: type[Expr]) -> Callable[[Any, Any], Expr]:
     def build(a: Any, b: Any) -> Expr:
-        return _build(cls, *match_types(a, b))
+        return fold_or_build(cls, *match_types(a, b))
 
     return build
 
@@ -284,7 +284,7 @@ def true_divide(a: Any, b: Any) -> Expr:
             "dividing integers rounds, and / does not say which way",
             "use a // b to round down, truncdiv(a, b) to round towards zero, or convert to a float type",
         )
-    return _build(Div, a, b)
+    return fold_or_build(Div, a, b)
 
 
 def div(a: Any, b: Any) -> Expr:
@@ -364,7 +364,7 @@ def _as_condition(value: object) -> Expr:
     if condition.dtype.is_bool:
         return condition
     if condition.dtype.is_int:
-        return _build(NE, condition, cast(const(0), condition.dtype))
+        return fold_or_build(NE, condition, cast(const(0), condition.dtype))
     raise NotACondition(condition)
 
 

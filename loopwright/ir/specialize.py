@@ -17,9 +17,9 @@ from loopwright.ir.buffer import Buffer
 from loopwright.ir.deep import deep
 from loopwright.ir.expr import BinaryExpr, Expr, FloatImm, IntImm, Var, as_expr
 from loopwright.ir.function import PrimFunc
-from loopwright.ir.operators import _build, cast
+from loopwright.ir.operators import cast, fold_or_build
 from loopwright.ir.structural import structural_equal
-from loopwright.ir.visitor import _Substitute
+from loopwright.ir.visitor import Substitute
 from loopwright.runtime.errors import LoopwrightError
 
 
@@ -45,7 +45,7 @@ class CannotSpecialize(LoopwrightError, ValueError, TypeError):
         super().__init__(f"specialize: {func.name}: {problem}", hint=hint)
 
 
-class _Specialize(_Substitute):
+class _Specialize(Substitute):
     """Substitution that folds what becomes constant."""
 
     def visit_BinaryExpr(self, expr: BinaryExpr) -> Expr:
@@ -53,7 +53,7 @@ class _Specialize(_Substitute):
         if a is expr.a and b is expr.b:
             return expr
         if isinstance(a, (IntImm, FloatImm)) and isinstance(b, (IntImm, FloatImm)):
-            return _build(type(expr), a, b)
+            return fold_or_build(type(expr), a, b)
         return expr.with_(a=a, b=b)
 
 

@@ -23,7 +23,7 @@ from loopwright.ir.expr import Callee, Expr, FloatImm, IntImm, Producer, Var
 from loopwright.ir.function import IRModule, PrimFunc
 from loopwright.ir.node import Node, script_text
 from loopwright.ir.stmt import Stmt
-from loopwright.ir.structural_plan import PLANS, SCOPES, ByClass, Role, float_bits, plain_value
+from loopwright.ir.structural_plan import BUFFER_FIELDS, PLANS, SCOPES, ByClass, Role, float_bits, plain_value
 from loopwright.ir.types import PrimType
 from loopwright.runtime.dtype import DataType
 from loopwright.runtime.errors import LoopwrightError
@@ -248,17 +248,7 @@ _COMPARE_ROLE: Final[dict[Role, Callable[..., bool]]] = {
     Role.DECLARE: _Comparison.declare,
     Role.DECLARES: _Comparison.declares,
 }
-_COMPARE_BUFFER: Final[tuple[tuple[str, Callable[..., bool]], ...]] = (
-    ("dtype", _Comparison.data),
-    ("shape", _Comparison.nodes),
-    ("strides", _Comparison.nodes),
-    ("elem_offset", _Comparison.node),
-    ("data", _Comparison.node),
-    ("data_alignment", _Comparison.data),
-    ("offset_factor", _Comparison.data),
-    ("buffer_type", _Comparison.data),
-    ("axis_separators", _Comparison.data),
-)
+_COMPARE_BUFFER: Final = [(name, _COMPARE_ROLE[role]) for name, role in BUFFER_FIELDS.items()]
 
 
 class _ComparePlans(dict[type, list[tuple[str, Callable[..., bool]]]]):

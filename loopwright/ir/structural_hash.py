@@ -19,7 +19,7 @@ from loopwright.ir.expr import Callee, Expr, Producer, Var
 from loopwright.ir.function import IRModule, PrimFunc
 from loopwright.ir.node import Node
 from loopwright.ir.sharing import tree_size
-from loopwright.ir.structural_plan import PLANS, SCOPES, ByClass, Role, float_bits, plain_value
+from loopwright.ir.structural_plan import BUFFER_FIELDS, PLANS, SCOPES, ByClass, Role, float_bits, plain_value
 from loopwright.ir.types import PrimType
 from loopwright.ir.visitor import has_children, post_order_visit
 from loopwright.runtime.dtype import DataType
@@ -32,17 +32,6 @@ _SPECIAL: Final[dict[type, str]] = {
     PrimFunc: "function",
     IRModule: "module",
 }
-_BUFFER_FIELDS: Final[dict[str, Role]] = {
-    "dtype": Role.DATA,
-    "shape": Role.NODES,
-    "strides": Role.NODES,
-    "elem_offset": Role.NODE,
-    "data": Role.NODE,
-    "data_alignment": Role.DATA,
-    "offset_factor": Role.DATA,
-    "buffer_type": Role.DATA,
-    "axis_separators": Role.DATA,
-}
 
 
 class _WritePlans(dict[type, list[tuple[str, Callable[..., None]]]]):
@@ -51,7 +40,7 @@ class _WritePlans(dict[type, list[tuple[str, Callable[..., None]]]]):
     def __init__(self, writer: type) -> None:
         super().__init__()
         self.writer = writer
-        self[Buffer] = [(name, self.method(role)) for name, role in _BUFFER_FIELDS.items()]
+        self[Buffer] = [(name, self.method(role)) for name, role in BUFFER_FIELDS.items()]
 
     def __missing__(self, cls: type) -> list[tuple[str, Callable[..., None]]]:
         made = self[cls] = [(name, self.method(role)) for name, role in PLANS[cls]]

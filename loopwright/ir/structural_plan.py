@@ -63,6 +63,18 @@ _DECLARES: Final[dict[type[Node], str]] = {
     MatchBufferRegion: "buffer",
     Block: "alloc_buffers",
 }
+# A buffer binds its memory and the variables that are new in its sizes, strides and offset.
+BUFFER_FIELDS: Final[dict[str, Role]] = {
+    "dtype": Role.DATA,
+    "shape": Role.NODES,
+    "strides": Role.NODES,
+    "elem_offset": Role.NODE,
+    "data": Role.NODE,
+    "data_alignment": Role.DATA,
+    "offset_factor": Role.DATA,
+    "buffer_type": Role.DATA,
+    "axis_separators": Role.DATA,
+}
 # Classes at whose end the bindings made inside them end.
 SCOPES: Final = (
     For,

@@ -29,9 +29,11 @@ from loopwright.ir.stmt import (
     IfThenElse,
     LetStmt,
     SeqStmt,
+    Stmt,
     While,
 )
 from loopwright.ir.types import PointerType
+from loopwright.ir.verified_parts import KEPT, Part
 from loopwright.ir.visitor import Visitor, pre_order_visit
 from loopwright.runtime.dtype import HANDLE
 from loopwright.runtime.errors import LoopwrightError
@@ -91,6 +93,7 @@ class _Verifier(Visitor):
         self.buffers: set[Buffer] = set()
         self.loops: list[Var] = []
         self.place: Node | None = None
+        self.part: Part | None = None  # what is found out about the statement of a sequence that we are in
 
     def run(self) -> None:
         for param in self.function.params:
@@ -109,6 +112,8 @@ class _Verifier(Visitor):
             self.fail(f"variable {var.name} is defined twice", "make a fresh variable for each definition", at)
         self.ever.add(var)
         self.defined.add(var)
+        if self.part is not None:
+            self.part.defined.add(var)
 
     @contextmanager
     def _defining(self, variables: Sequence[Var], at: Node) -> Iterator[None]:
@@ -137,6 +142,9 @@ class _Verifier(Visitor):
         memory = [buffer.data for buffer in fresh if buffer.data not in self.defined]
         self.buffers.update(fresh)
         self.defined.update(memory)
+        if self.part is not None:
+            self.part.declared.update(fresh)
+            self.part.memory.update(memory)
         yield
         self.buffers.difference_update(fresh)
         self.defined.difference_update(memory)
@@ -144,6 +152,8 @@ class _Verifier(Visitor):
     # --- uses -----------------------------------------------------------------------------------------------------
 
     def visit_Var(self, var: Var) -> None:
+        if self.part is not None:
+            self.part.variables.add(var)
         if var in self.hidden:
             self.fail(
                 f"a block uses the loop variable {var.name} of a loop outside it",
@@ -155,6 +165,8 @@ class _Verifier(Visitor):
             self.fail(problem, "define it with a loop, a let or a parameter", memory=memory)
 
     def visit_Buffer(self, buffer: Buffer) -> None:
+        if self.part is not None:
+            self.part.buffers.add(buffer)
         # Memory that exists may be seen through any buffer; a buffer of its own must be declared.
         if buffer not in self.buffers and buffer.data not in self.defined:
             problem = f"buffer {buffer.name} is used where it is not declared"
@@ -212,6 +224,8 @@ class _Verifier(Visitor):
         # One let expression object may be used in several places, so its variable may be met again.
         self.defined.add(let.var)
         self.ever.add(let.var)
+        if self.part is not None:
+            self.part.defined.add(let.var)
         self.visit(let.body)
         self.defined.discard(let.var)
 
@@ -222,7 +236,39 @@ class _Verifier(Visitor):
             self.fail(
                 "a sequence holds fewer than two statements", "use seq(...), which builds the right form", statement
             )
-        self.visit_children(statement)
+        for part in statement.seq:
+            self._visit_part(part)
+
+    def _visit_part(self, part: Stmt) -> None:
+        """A statement of a sequence, or what is known of it from another version of the function.
+
+        A step of a schedule changes one nest of many. The others are the same objects as before, and keep the rules as
+        long as what they use is there and what they define is defined nowhere else.
+        """
+        if self.functions or self.loops or self.part is not None:
+            self.visit(part)  # calls depend on the module, blocks on the loops around; a part of a part is not kept
+            return
+        known = KEPT.get(part)
+        if known is not None and self._is_fit_for(known):
+            self.ever |= known.defined
+            self.defined |= known.brought
+            return
+        self.part = known = Part()
+        try:
+            self.visit(part)
+        finally:
+            self.part = None
+        known.leave_out_its_own()
+        KEPT.keep(part, known)
+
+    def _is_fit_for(self, known: Part) -> bool:
+        """Whether a part that kept the rules elsewhere keeps them here."""
+        return (
+            known.variables <= self.defined
+            and self.hidden.isdisjoint(known.variables)
+            and self.ever.isdisjoint(known.defined)
+            and not any([buffer not in self.buffers and buffer.data not in self.defined for buffer in known.buffers])
+        )
 
     def visit_For(self, loop: For) -> None:
         self.place = loop
@@ -335,6 +381,8 @@ class _Verifier(Visitor):
                 for expr in (*match.buffer.shape, *match.buffer.strides, match.buffer.elem_offset):
                     if isinstance(expr, Var):
                         self.defined.add(expr)
+                        if self.part is not None:
+                            self.part.brought.add(expr)
             with self._with_buffers([*block.alloc_buffers, *matched]):
                 for region in (*block.reads, *block.writes):
                     self.visit(region)

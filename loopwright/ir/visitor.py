@@ -23,8 +23,9 @@ from typing import Any, ClassVar, Final, Self, TypeVar
 
 from loopwright.ir.buffer import Buffer
 from loopwright.ir.deep import deep
-from loopwright.ir.expr import Expr, Var, as_expr
+from loopwright.ir.expr import Expr, IterVar, Var, as_expr
 from loopwright.ir.node import FieldKind, Node, rewrite_tuple
+from loopwright.ir.stmt import AttrStmt, Block, Stmt
 
 N = TypeVar("N", bound=Node)
 
@@ -141,8 +142,19 @@ class BufferRewriter(Rewriter):
             self.buffers[buffer] = new
         return new
 
+    def visit_AttrStmt(self, attr: AttrStmt) -> Stmt:
+        # What an attribute is about is plain data to a walk; a variable or a buffer there is the program's, too.
+        about = attr.node
+        if isinstance(about, (Var, Buffer)):
+            about = self.visit(about)
+        elif isinstance(about, IterVar) and about.dom is not None:
+            about = about.with_(dom=self.visit(about.dom))
+        return attr.with_(node=about, value=self.visit(attr.value), body=self.visit(attr.body))
 
-class _Substitute(BufferRewriter, memo=True):
+
+class Substitute(BufferRewriter, memo=True):
+    """What `substitute` does, for rewriters that do more on the way."""
+
     def __init__(self, values: Mapping[Var, Expr], buffers: Mapping[Buffer, Buffer]) -> None:
         super().__init__()
         self.values = values
@@ -151,13 +163,12 @@ class _Substitute(BufferRewriter, memo=True):
     def visit_Var(self, var: Var) -> Expr:
         return self.values.get(var, var)
 
-    def visit_Block(self, block: Node) -> Node:
+    def visit_Block(self, block: Block) -> Block:
         # A block defines its axes, so they are no children; but their domains may use variables from outside.
         block = block.rebuild(self.visit)
-        axes = rewrite_tuple(block.iter_vars, self._axis)  # type: ignore[attr-defined]
-        return block.with_(iter_vars=axes)
+        return block.with_(iter_vars=rewrite_tuple(block.iter_vars, self._axis))
 
-    def _axis(self, axis: Any) -> Any:
+    def _axis(self, axis: IterVar) -> IterVar:
         return axis if axis.dom is None else axis.with_(dom=self.visit(axis.dom))
 
 
@@ -166,7 +177,7 @@ def substitute(root: N, values: Mapping[Var, Any], buffers: Mapping[Buffer, Buff
     """Replace variables (also in buffer shapes) and buffers; a subtree without them comes back as the same object."""
     if not values and not buffers:
         return root
-    result: N = _Substitute({var: as_expr(value) for var, value in values.items()}, buffers or {}).visit(root)
+    result: N = Substitute({var: as_expr(value) for var, value in values.items()}, buffers or {}).visit(root)
     return result
 
 
@@ -216,6 +227,13 @@ def post_order_visit(root: Node, look: Callable[[Any], object]) -> None:
 def pre_order_visit(root: Node, look: Callable[[Any], object]) -> None:
     """Call `look` on every node, parents first; where it returns False the children are left out."""
     _PreOrder(look).visit(root)
+
+
+def variables_in(root: Node) -> list[Var]:
+    """The variables that `root` uses, each once, in order of appearance (buffer shapes not entered)."""
+    found: dict[Var, None] = {}
+    post_order_visit(root, lambda node: found.setdefault(node) if isinstance(node, Var) else None)
+    return list(found)
 
 
 @deep

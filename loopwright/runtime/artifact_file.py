@@ -16,6 +16,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from loopwright.runtime.cache_folder import why_untrusted
+
 _MAGIC: Final = b"LWCACHE1"
 _CHECKSUM: Final = 32  # bytes of blake2b over all that follows
 _HEADER_SIZE: Final = struct.Struct("<Q")
@@ -81,13 +83,3 @@ def read_content(path: Path) -> bytes:
             return file.read()
     finally:
         os.close(handle)
-
-
-def why_untrusted(status: os.stat_result) -> str | None:
-    """Why code must not be taken from a file or folder with this status; None where it may."""
-    # What is read from here runs as this user, so nobody else may be able to put a file here.
-    if hasattr(os, "getuid") and status.st_uid not in (os.getuid(), 0):
-        return "it belongs to another user"
-    if status.st_mode & 0o022 and os.name == "posix":
-        return "other users can write to it (chmod go-w)"
-    return None

@@ -15,7 +15,6 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import sys
 import tempfile
 import time
 import warnings
@@ -23,9 +22,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from loopwright.runtime.artifact_file import Artifact, Damaged, packed, read_content, unpacked, why_untrusted
-from loopwright.runtime.errors import LoopwrightError
-from loopwright.runtime.native_library import cache_directory
+from loopwright.runtime.artifact_file import Artifact, Damaged, packed, read_content, unpacked
+from loopwright.runtime.cache_folder import cache_directory, why_untrusted
+from loopwright.runtime.errors import LoopwrightError, user_stack_level
 
 _SUFFIX: Final = ".lwc"
 _TEMPORARY: Final = ".tmp-"
@@ -267,12 +266,4 @@ _warned: Final[set[str]] = set()
 def _warn_once(about: str, message: str) -> None:
     if about not in _warned:
         _warned.add(about)
-        warnings.warn(message, CacheWarning, stacklevel=_user_level())
-
-
-def _user_level() -> int:
-    """How many frames up the first one outside the package stands."""
-    frame, level = sys._getframe(1), 1
-    while frame.f_back is not None and str(frame.f_globals.get("__name__", "")).startswith("loopwright"):
-        frame, level = frame.f_back, level + 1
-    return level
+        warnings.warn(message, CacheWarning, stacklevel=user_stack_level())

@@ -1,7 +1,7 @@
 """What a compiled module says about itself: its functions, their arguments, and the machine it was made for.
 
 The description travels inside every object and library, as one line of JSON in a section of its own (`SECTION`), so a
-library can be asked what it holds without running any of its code. `read_descriptions` reads it from the file.
+library can be asked what it holds without running any of its code: `descriptions` of `library_file.py` reads it.
 """
 
 from __future__ import annotations

@@ -14,8 +14,6 @@ import numpy as np
 
 from loopwright.runtime.dtype import DataType
 
-_CPU: Final = 1
-
 
 class _DLTensor(ctypes.Structure):
     """`DLTensor` of dlpack.h; the same layout in every version of DLPack."""

@@ -149,10 +149,6 @@ class DataType(str):
         """The same element type with another lane count."""
         return self if lanes == self.lanes else DataType(f"{self.element!s}x{lanes}" if lanes > 1 else self.element)
 
-    def with_bits(self, bits: int) -> DataType:
-        """The same kind and lane count with another width."""
-        return DataType(f"{self.kind}{bits}").with_lanes(self.lanes)
-
     @property
     def nbytes(self) -> int:
         """Bytes one lane takes in memory; a bool takes a whole byte."""

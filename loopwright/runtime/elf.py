@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import platform
 import struct
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Final, NamedTuple
 
 OBJECT, PROGRAM, LIBRARY = 1, 2, 3  # e_type
@@ -69,10 +71,9 @@ class Elf:
         self.kind, self.machine = self._read("HH", 16)
         places, tail = ("QQ", 32) if self.is_64 else ("II", 28)
         self._program_offset, self._section_offset = self._read(places, tail)
-        self.flags, _, self._program_size, self._program_count, self._section_size, count, self._names = self._read(
-            "IHHHHHH", 48 if self.is_64 else 36
-        )
-        self._section_count = count
+        head = self._read("IHHHHHH", 48 if self.is_64 else 36)
+        self.flags, _, self._program_size, self._program_count, self._section_size = head[:5]
+        self._section_count, self._names = head[5:]
 
     def _read(self, form: str, at: int) -> tuple[int, ...]:
         try:
@@ -158,6 +159,16 @@ class Elf:
         if end < 0:
             raise BadElf("a name does not end")
         return bytes(self.data[start + at : end]).decode("utf-8", "replace")
+
+
+def is_complete_elf(path: Path) -> bool:
+    """Whether the file is a library that is as long as its headers say; elsewhere than on ELF systems, not empty."""
+    if sys.platform == "darwin":
+        return path.stat().st_size > 0
+    try:
+        return Elf(path.read_bytes()).is_complete()
+    except BadElf:
+        return False
 
 
 def machine_here() -> int | None:

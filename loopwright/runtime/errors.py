@@ -18,7 +18,10 @@ import linecache
 import os
 import sys
 from collections.abc import Callable, Mapping
-from typing import ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
+
+if TYPE_CHECKING:
+    from loopwright.runtime.sheet import Sheet
 
 LONGEST_LINE = 600  # characters of a message
 
@@ -119,6 +122,24 @@ class LoopwrightError(RuntimeError):
         head = "\n".join([_cut(line) for line in self.problem.split("\n")])  # cut before the code, which stays
         return "\n".join([f"{head} [{self.code}]", *(_cut(line) for text in lines for line in text.split("\n"))])
 
+    def show(self, style: str | None = None) -> None:
+        """Show the message, with its parts set apart where the screen can do that."""
+        self._sheet().show(style)
+
+    def _repr_html_(self) -> str:
+        return self._sheet().html()
+
+    def _sheet(self) -> Sheet:
+        from loopwright.runtime.error_sheet import error_sheet  # loaded when somebody looks
+
+        return error_sheet(self)
+
+    def _render_traceback_(self) -> list[str]:
+        """What IPython prints in place of a traceback."""
+        from loopwright.runtime.error_sheet import traceback_lines
+
+        return traceback_lines(self)
+
 
 LoopwrightError.codes[LoopwrightError.code] = LoopwrightError
 
@@ -191,6 +212,14 @@ def caller() -> SourceLine | None:
     while frame is not None and is_ours(frame.f_code.co_filename):
         frame = frame.f_back  # type: ignore[assignment]
     return None if frame is None else SourceLine(frame.f_code.co_filename, frame.f_lineno)
+
+
+def user_stack_level() -> int:
+    """The `stacklevel` of a warning given where this is called, for it to name the user's own line."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and is_ours(frame.f_code.co_filename):
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 def _cut(line: str) -> str:

@@ -26,7 +26,7 @@ from loopwright.runtime.description import ModuleDescription
 from loopwright.runtime.elf import MAGIC, BadElf, Elf, machine_here
 from loopwright.runtime.errors import LoopwrightError, NotBuilt
 from loopwright.runtime.library_file import seal
-from loopwright.runtime.link import create_object, create_shared, create_staticlib
+from loopwright.runtime.link import create_object, create_shared, create_staticlib, require_folder
 from loopwright.runtime.module import Module
 
 _HERE: Final = Path(__file__).parent
@@ -146,16 +146,16 @@ def export_library(
         raise UnknownExportForm(file_name)
     if module.library_file is not None and form in ("so", "dylib"):
         return _write(file_name, module.library_file)
+    if fcompile is None:
+        require_folder(file_name)
     modules = [module, *module._all_imports()]
     _require_distinct(modules)
     with ExitStack() as stack:
         folder = Path(workspace_dir or stack.enter_context(tempfile.TemporaryDirectory(prefix="loopwright-")))
         folder.mkdir(parents=True, exist_ok=True)
-        files = _write_parts(modules, folder, form)
+        files = [*_write_parts(modules, folder, form), *[str(addon) for addon in addons or ()]]
         if form == "tar" and fcompile is None:
-            extra = [str(addon) for addon in addons or ()]
-            return _write(file_name, _archive(module, [*files, *extra, *_runtime_sources(files)], Path(file_name).stem))
-        files += [str(addon) for addon in addons or ()]
+            return _write(file_name, _archive(module, [*files, *_runtime_sources(files)], Path(file_name).stem))
         if fcompile is None:
             _link(module, file_name, form, files, options)
         else:
@@ -264,6 +264,7 @@ def _require_distinct(modules: Sequence[Module]) -> None:
 
 def _write(file_name: str, data: bytes) -> str:
     """Write the file whole or not at all."""
+    require_folder(file_name)
     target = Path(file_name).absolute()
     descriptor, temporary = tempfile.mkstemp(prefix=f".{target.name}-", dir=target.parent)
     try:

@@ -10,7 +10,8 @@ import ctypes
 import os
 from typing import Any
 
-from loopwright.runtime.errors import LoopwrightError
+from loopwright.runtime import ffi
+from loopwright.runtime.errors import LoopwrightError, with_article
 
 _given: dict[str, tuple[int, Any]] = {}  # the second keeps a callback alive as long as compiled code may call it
 _libraries: list[ctypes.CDLL] = []
@@ -35,10 +36,10 @@ def register_extern(name: str, function: Any) -> None:
     if isinstance(function, int) and not isinstance(function, bool):
         address = function
     elif isinstance(function, (ctypes._CFuncPtr, ctypes.c_void_p)):  # type: ignore[attr-defined]
-        address = ctypes.cast(function, ctypes.c_void_p).value or 0
+        address = ffi.address_of(function)
     else:
         raise BadExtern(
-            f"register_extern({name!r}): a {type(function).__name__} is no C function",
+            f"register_extern({name!r}): {with_article(type(function).__name__)} is no C function",
             hint="make it one: ctypes.CFUNCTYPE(ctypes.c_float, ctypes.c_float)(function)",
         )
     if address <= 0:
@@ -62,7 +63,7 @@ def extern_address(name: str) -> int | None:
         return _given[name][0]
     for library in _libraries:
         try:
-            return ctypes.cast(library[name], ctypes.c_void_p).value
+            return ffi.address_of(library[name])
         except AttributeError:
             continue
     return None

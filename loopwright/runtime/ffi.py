@@ -7,11 +7,12 @@ it stays as it is.
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import sys
 import threading
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from loopwright.runtime.errors import LoopwrightError
 
@@ -86,6 +87,11 @@ def function_from_address(address: int, keep_alive: object = None) -> Function:
     return load().Function.__from_extern_c__(address, keep_alive_object=keep_alive)
 
 
+def address_of(function: Any) -> int:
+    """The machine address of a ctypes function, or 0."""
+    return ctypes.cast(function, ctypes.c_void_p).value or 0
+
+
 def __getattr__(name: str) -> ModuleType:
     """`from loopwright.runtime.ffi import core`: tvm_ffi's base classes, for modules that derive from them."""
     if name != "core":
@@ -95,8 +101,6 @@ def __getattr__(name: str) -> ModuleType:
 
 def symbols() -> dict[str, int]:
     """The addresses of the tvm_ffi C functions that generated code may call, by name."""
-    import ctypes
-
     library = load().LIB
     names = (
         "TVMFFIErrorSetRaisedFromCStr",
@@ -108,4 +112,4 @@ def symbols() -> dict[str, int]:
         "TVMFFIObjectIncRef",
         "TVMFFIObjectDecRef",
     )
-    return {name: ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0 for name in names}
+    return {name: address_of(getattr(library, name)) for name in names}

@@ -1,4 +1,4 @@
-"""Instructions that this processor lacks: asked before code from a file is run, which would else die of SIGILL.
+"""What this processor has, by the kernel's word: asked before code from a file is run, which would else die of SIGILL.
 
 A description names features as LLVM does; the kernel lists what the processor has under names of its own. Only the
 features in the table are checked: those a compiler chooses by itself, and that older machines of the family lack.
@@ -33,6 +33,13 @@ def missing_features(features: Iterable[str], cpuinfo: Path = Path("/proc/cpuinf
     """Those of LLVM's `features` that this processor surely lacks; none where the system does not tell."""
     here, table = _kernel_features(cpuinfo)
     return sorted(name for name in features if name in table and table[name] not in here) if here else []
+
+
+def kernel_features(cpuinfo: Path = Path("/proc/cpuinfo")) -> list[str]:
+    """What the kernel says that this processor has, in LLVM's spelling where the table knows it."""
+    here, table = _kernel_features(cpuinfo)
+    spelling = {theirs: ours for ours, theirs in table.items()}
+    return sorted(spelling.get(flag, flag.replace("avx512_", "avx512")) for flag in here)
 
 
 @functools.cache

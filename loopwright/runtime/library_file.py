@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from loopwright.runtime.description import FORMAT, SECTION, ModuleDescription
-from loopwright.runtime.elf import LIBRARY, MACHINES, BadElf, Elf, machine_here
+from loopwright.runtime.elf import LIBRARY, MACHINES, MAGIC, BadElf, Elf, machine_here
 from loopwright.runtime.errors import LoopwrightError
 from loopwright.runtime.host_features import missing_features
 
@@ -170,7 +170,7 @@ def checked_elf(path: str, data: bytes) -> Elf:
     _check_seal(path, data)
     here = machine_here()
     if here is not None and (elf.machine != here or elf.is_64 != (sys.maxsize > 1 << 32)):
-        raise ForeignLibrary(path, f"it holds code for {elf.machine_name}, this machine is {_name_of(here)}")
+        raise ForeignLibrary(path, f"it holds code for {elf.machine_name}, this machine is {MACHINES[here]}")
     return elf
 
 
@@ -213,7 +213,7 @@ def is_shared_library(data: bytes) -> bool:
 def seal(path: str) -> None:
     """Put a checksum behind a finished library: loaders of the system ignore it, ours sees any change."""
     data = Path(path).read_bytes()
-    if data[:4] == b"\x7fELF" and not _has_seal(data):
+    if data[:4] == MAGIC and not _has_seal(data):
         with open(path, "ab") as file:
             file.write(struct.pack(_SEAL_FORM, _SEAL, zlib.crc32(data), len(data)))
 
@@ -228,7 +228,3 @@ def _check_seal(path: str, data: bytes) -> None:
     _, checksum, length = struct.unpack(_SEAL_FORM, data[-_SEAL_BYTES:])
     if length != len(data) - _SEAL_BYTES or zlib.crc32(data[:-_SEAL_BYTES]) != checksum:
         raise DamagedLibrary(path, "its bytes are not those that were written (the checksum differs)")
-
-
-def _name_of(machine: int) -> str:
-    return MACHINES[machine]

@@ -76,6 +76,33 @@ class LinkFailed(LoopwrightError):
         )
 
 
+class NoSuchFolder(LoopwrightError, FileNotFoundError):
+    """A file was to be written into a folder that does not exist. Folders are never made: the name may be misspelt.
+
+    For example:
+
+        from loopwright.runtime.link import create_shared
+
+        create_shared("no-such-folder/kernel.so", ["kernel.o"])
+    """
+
+    code = "LW0148"
+
+    def __init__(self, file: Path) -> None:
+        what = "is no folder" if file.parent.exists() else "does not exist"
+        super().__init__(
+            f"cannot write {file}: the folder {file.parent} {what}",
+            hint="give the path of a folder" if file.parent.exists() else f"make it first: mkdir -p {file.parent}",
+            fields={"file": str(file), "folder": str(file.parent)},
+        )
+
+
+def require_folder(file: str | Path) -> None:
+    """Refuse to write a file whose folder is not there, before any work is done for it."""
+    if not Path(file).parent.is_dir():
+        raise NoSuchFolder(Path(file))
+
+
 def find_compiler(cc: str | Sequence[str] | None = None, triple: str = "") -> list[str]:
     """The command of a C compiler that links; for another machine's `triple`, one that links for it."""
     if cc:
@@ -98,15 +125,6 @@ def find_compiler(cc: str | Sequence[str] | None = None, triple: str = "") -> li
         target = ["-target", _zig_target(triple)] if triple else []
         return [sys.executable, "-m", "ziglang", "cc", *target]
     raise NoLinker([*looked_for, "the Python package ziglang"], triple)
-
-
-def has_compiler() -> bool:
-    """Whether libraries can be linked for this machine."""
-    try:
-        find_compiler()
-    except NoLinker:
-        return False
-    return True
 
 
 def cross_compilers(triple: str) -> list[str]:
@@ -161,6 +179,7 @@ def create_staticlib(output: str, inputs: str | Sequence[str], ar: str | None = 
     command = shlex.split(ar or os.environ.get("AR", "") or "ar")
     if shutil.which(command[0]) is None:
         raise NoLinker(command[:1])
+    require_folder(output)
     with _appearing(output) as made:
         _run([*command, "rcs", str(made), *_names(inputs)])
         os.replace(made, output)
@@ -183,6 +202,7 @@ def _compile(
     cc: str | Sequence[str] | None,
     triple: str,
 ) -> str:
+    require_folder(output)
     command = find_compiler(cc, triple)
     with _appearing(output) as made:
         full = [*command, *flags, "-o", str(made), *_names(objects), *options]

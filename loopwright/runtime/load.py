@@ -82,8 +82,6 @@ class LibraryNotLoadable(LoopwrightError, OSError):
             fields={"path": path, "symbol": symbol[1] if symbol else None},
         )
 
-    __str__ = LoopwrightError.__str__  # OSError's would show the arguments
-
 
 def load_module(path: str | os.PathLike[str], fmt: str = "") -> Module:
     """The module in a file that `export_library` wrote; `fmt` ("so", "o", "a", "tar") overrides what it looks like.
@@ -115,6 +113,26 @@ def system_lib(symbol_prefix: str = "") -> Module:
     if not kept:
         raise NotALoopwrightLibrary(path, f"none of its functions begins with {symbol_prefix!r}")
     return _module_of(path, kept, ctypes.CDLL(None))
+
+
+def load_static_library(path: str | os.PathLike[str], func_names: Sequence[str]) -> Module:
+    """An object or archive as a module that cannot be called, but is linked into what imports it.
+
+    `func_names` are the functions it defines, by their C names, which the importing module calls with `call_extern`.
+    """
+    name = os.fspath(path)
+    data = read_file(name)
+    if is_shared_library(data):
+        raise NotALibrary(name, "a shared library cannot be linked into another; load_extern_library loads it")
+    if data[:4] == MAGIC:
+        defined = {symbol.name for symbol in checked_elf(name, data).symbols() if symbol.home and symbol.binding}
+        absent = [wanted for wanted in func_names if wanted not in defined]
+        if absent:
+            raise NotALibrary(name, f"it does not define {', '.join(absent)}")
+    elif not data.startswith(_ARCHIVE):
+        raise NotALibrary(name, "it is neither an object nor an archive of objects")
+    suffix = ".a" if data.startswith(_ARCHIVE) else ".o"
+    return Module({}, type_key="static_library", object_code=lambda: data, object_suffix=suffix)
 
 
 def _form_of(name: str, data: bytes) -> str:
@@ -196,7 +214,7 @@ def _one_module(name: str, one: ModuleDescription, library: ctypes.CDLL, data: b
             entry = library[ENTRY_PREFIX + function.name]
         except AttributeError:
             raise DamagedLibrary(name, f"it does not define {function.name}, which it says it holds") from None
-        functions[function.name] = ffi.function_from_address(ctypes.cast(entry, ctypes.c_void_p).value or 0, library)
+        functions[function.name] = ffi.function_from_address(ffi.address_of(entry), library)
     return Module(
         functions,
         one.entry,
@@ -272,23 +290,3 @@ def _with_suffix(name: str, data: bytes, suffix: str, folder: Path) -> str:
     renamed = folder / f"given{suffix}"
     renamed.write_bytes(data)
     return str(renamed)
-
-
-def load_static_library(path: str | os.PathLike[str], func_names: Sequence[str]) -> Module:
-    """An object or archive as a module that cannot be called, but is linked into what imports it.
-
-    `func_names` are the functions it defines, by their C names, which the importing module calls with `call_extern`.
-    """
-    name = os.fspath(path)
-    data = read_file(name)
-    if is_shared_library(data):
-        raise NotALibrary(name, "a shared library cannot be linked into another; load_extern_library loads it")
-    if data[:4] == MAGIC:
-        defined = {symbol.name for symbol in checked_elf(name, data).symbols() if symbol.home and symbol.binding}
-        absent = [wanted for wanted in func_names if wanted not in defined]
-        if absent:
-            raise NotALibrary(name, f"it does not define {', '.join(absent)}")
-    elif not data.startswith(_ARCHIVE):
-        raise NotALibrary(name, "it is neither an object nor an archive of objects")
-    suffix = ".a" if data.startswith(_ARCHIVE) else ".o"
-    return Module({}, type_key="static_library", object_code=lambda: data, object_suffix=suffix)

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from loopwright.runtime.call_errors import DtypeMismatch, ReadOnlyArgument
+from loopwright.runtime.call_errors import SEPARATOR, DtypeMismatch, ReadOnlyArgument
 from loopwright.runtime.description import ModuleDescription
 from loopwright.runtime.errors import LoopwrightError
+from loopwright.runtime.guesses import no_attribute
 
 if TYPE_CHECKING:
     from loopwright.runtime.timing import Evaluator
@@ -76,6 +77,16 @@ class MissingSource(LoopwrightError, ValueError):
         super().__init__(
             f"the module cannot show its source as {form!r}", hint=hint, fields={"form": form, "known": names}
         )
+
+
+# What to write for names that people look for in a module.
+_INSTEAD: Final = {
+    "benchmark": "write module.time_evaluator()(*arguments)",
+    "explain": "write loopwright.autosched.apply(function).explain() for the reasons behind a schedule by rule",
+    "run": "call the module: module(*arguments)",
+    "source": "write module.get_source()",
+    "time": "write module.time_evaluator()(*arguments).mean, in seconds",
+}
 
 
 class Module:
@@ -191,11 +202,15 @@ class Module:
             raise MissingSource(fmt, self._sources)
         return make()
 
-    def time_evaluator(self, func_name: str, dev: Any, **options: Any) -> Evaluator:
-        """A callable that takes the function's arguments and gives a `BenchmarkResult`; see `runtime.timing`."""
+    def time_evaluator(self, func_name: str | None = None, dev: Any = None, **options: Any) -> Evaluator:
+        """A callable that takes the function's arguments and gives a `BenchmarkResult`; see `runtime.timing`.
+
+        By default it times what calling the module calls, on the CPU.
+        """
         from loopwright.runtime.timing import time_evaluator
 
-        return time_evaluator(self.get_function(func_name, query_imports=True), dev, **options)
+        function = self.entry_func if func_name is None else self.get_function(func_name, query_imports=True)
+        return time_evaluator(function, dev, **options)
 
     @property
     def is_proved(self) -> bool:
@@ -255,8 +270,28 @@ class Module:
             **options,
         )
 
+    if not TYPE_CHECKING:  # mypy would believe in every name
+
+        def __getattr__(self, name: str) -> Any:
+            if hasattr(type(self), name):
+                return object.__getattribute__(self, name)  # a property that fails: with its own error
+            functions = self.__dict__.get("_functions", ())
+            instead = {**_INSTEAD, **{function: f'write module["{function}"]' for function in functions}}
+            raise no_attribute("a module has no attribute", name, dir(type(self)), instead)
+
     def __repr__(self) -> str:
         return f"Module({self.type_key}: {', '.join(self._functions)})"
+
+    def show(self, form: str | None = None, style: str | None = None) -> None:
+        """Show the functions and what they were made for; with a form (`"ll"`, `"asm"`, …), the source in it."""
+        from loopwright.runtime.module_sheet import module_sheet, source_sheet
+
+        (module_sheet(self) if form is None else source_sheet(self, form)).show(style)
+
+    def _repr_html_(self) -> str:
+        from loopwright.runtime.module_sheet import module_sheet
+
+        return module_sheet(self).html()
 
     def _find(self, name: str, query_imports: bool) -> Callable[..., Any] | None:
         found = self._functions.get(name)
@@ -281,9 +316,9 @@ class Module:
         for position, arg in enumerate(args, 1):
             problem = why_not_exported(arg) if isinstance(arg, np.ndarray) else None
             if problem is not None:
+                which = f"{self.entry_name}: argument number {position} {problem}"
                 raise DtypeMismatch(
-                    f"{self.entry_name}: argument number {position} {problem}"
-                    "\x1f\x1fconvert it first, for example with .astype('float32')"
+                    SEPARATOR.join([which, "", "convert it first, for example with .astype('float32')"])
                 ) from None
         retyped = [as_argument(arg) for arg in args]
         writes = self._writes.get(self.entry_name or "")
@@ -291,8 +326,9 @@ class Module:
             if isinstance(arg, np.ndarray) and not arg.flags.writeable and (writes is None or position in writes):
                 verb = "may write" if writes is None else "writes"
                 which = f"{self.entry_name}: argument number {position + 1}"
+                problem = f"{which} is a read-only array, and the function {verb} it"
+                why = "the array's flag `writeable` is off"
                 raise ReadOnlyArgument(
-                    f"{which} is a read-only array, and the function {verb} it"
-                    "\x1fthe array's flag `writeable` is off\x1fpass a copy: nd.array(x), or x.copy()"
+                    SEPARATOR.join([problem, why, "pass a copy: nd.array(x), or x.copy()"])
                 ) from None
         return retyped

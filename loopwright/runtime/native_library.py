@@ -10,14 +10,15 @@ import ctypes
 import hashlib
 import os
 import platform
-import shutil
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 from typing import Final
 
-from loopwright.runtime.elf import BadElf, Elf
+from loopwright.runtime.cache_folder import cache_directory
+from loopwright.runtime.elf import is_complete_elf
+from loopwright.runtime.link import NoLinker, find_compiler
 
 _FLAGS: Final = ("-O2", "-std=gnu11", "-shared", "-fPIC", "-pthread", "-fvisibility=hidden")
 _SUFFIX: Final = ".dylib" if sys.platform == "darwin" else ".so"
@@ -57,13 +58,10 @@ class NativeLibrary:
 
     def build(self, target: Path) -> bool:
         """Compile into `target`, which is either complete or untouched; False where that fails."""
-        compiler = os.environ.get("CC", "").split() or [
-            next((c for c in ("cc", "gcc", "clang") if shutil.which(c)), "")
-        ]
-        if not compiler[0] or shutil.which(compiler[0]) is None:
-            self.why_not = (
-                "there is no C compiler: cc, gcc and clang were looked for on PATH, and CC in the environment"
-            )
+        try:
+            compiler = find_compiler()
+        except NoLinker as missing:
+            self.why_not = f"there is no C compiler ({missing.why})"
             return False
         with tempfile.TemporaryDirectory(prefix=".build-", dir=target.parent) as work:
             made = Path(work) / target.name
@@ -94,36 +92,3 @@ class NativeLibrary:
             self.why_not = f"{path.name} was made from another source"
             return None
         return library
-
-
-def cache_directory() -> Path | None:
-    """The user's directory for things that can be made again, writable by nobody else; None where there is none."""
-    candidates = [os.environ.get("LOOPWRIGHT_CACHE_DIR")]
-    xdg = os.environ.get("XDG_CACHE_HOME")
-    candidates.append(str(Path(xdg) / "loopwright") if xdg else None)
-    candidates.append(os.path.expanduser("~/.cache/loopwright"))
-    candidates.append(str(Path(tempfile.gettempdir()) / f"loopwright-{os.getuid()}"))
-    for candidate in candidates:
-        if not candidate or candidate.startswith("~"):
-            continue
-        directory = Path(candidate)
-        try:
-            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-            status = directory.stat()
-        except OSError:
-            continue
-        # What we load from here runs as this user, so nobody else may be able to put a file here.
-        mine = status.st_uid == os.getuid() and not status.st_mode & 0o022
-        if mine and os.access(directory, os.W_OK | os.X_OK):
-            return directory
-    return None
-
-
-def is_complete_elf(path: Path) -> bool:
-    """Whether the file is as long as its ELF headers say. Loading a cut-off library ends the process with SIGBUS."""
-    if sys.platform == "darwin":
-        return path.stat().st_size > 0
-    try:
-        return Elf(path.read_bytes()).is_complete()
-    except BadElf:
-        return False

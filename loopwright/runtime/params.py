@@ -17,6 +17,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from loopwright.runtime.devices import CPU
 from loopwright.runtime.dlpack import dlpack_type
 from loopwright.runtime.dtype import TYPE_CODES, DataType, UnknownDataType
 from loopwright.runtime.errors import LoopwrightError
@@ -24,7 +25,6 @@ from loopwright.runtime.tensor import NDArray, array, empty
 
 _LIST_MAGIC: Final = 0xF7E58D4F05049CB7
 _TENSOR_MAGIC: Final = 0xDD5E40F096B4A13F
-_CPU: Final = 1
 
 
 class BadParameters(LoopwrightError, ValueError):
@@ -55,7 +55,7 @@ def save_param_dict(params: Mapping[str, Any]) -> bytearray:
         content = np.ascontiguousarray(np.asarray(tensor)).tobytes()
         code, bits, lanes = dlpack_type(tensor.dtype)
         shape = tuple(tensor.shape)
-        out += struct.pack("<QQiiiBBH", _TENSOR_MAGIC, 0, _CPU, 0, len(shape), code, bits, lanes)
+        out += struct.pack("<QQiiiBBH", _TENSOR_MAGIC, 0, CPU, 0, len(shape), code, bits, lanes)
         out += struct.pack(f"<{len(shape)}qq", *shape, len(content)) + content
     return out
 
@@ -100,7 +100,7 @@ def _read_tensor(reader: _Reader) -> NDArray:
 
 
 def _dtype(code: int, bits: int, lanes: int) -> DataType:
-    kind = next((name for name, number in TYPE_CODES.items() if number == code and name not in ("void",)), None)
+    kind = next((name for name, number in TYPE_CODES.items() if number == code), None)
     if code == TYPE_CODES["uint"] and bits == 1:
         kind = "bool"
     try:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from loopwright.runtime import ffi
+from loopwright.runtime.call_errors import SEPARATOR
 from loopwright.runtime.errors import LoopwrightError, with_article
 
 _CROSSING: Final = "loopwright.PythonException"
@@ -157,7 +158,7 @@ def _carrying_exceptions(function: Callable[..., Any]) -> Callable[..., Any]:
             _crossing[token] = error
             while len(_crossing) > _KEPT:
                 _crossing.popitem(last=False)
-            error.__tvm_ffi_error__ = core.Error(_CROSSING, f"{error}\x1f{token}", "")  # type: ignore[attr-defined]
+            error.__tvm_ffi_error__ = core.Error(_CROSSING, f"{error}{SEPARATOR}{token}", "")  # type: ignore[attr-defined]
             raise
 
     return carried
@@ -174,5 +175,5 @@ class _Arrived(Exception):
     """Looks like the class of the exception that crossed; making one gives back the exception itself."""
 
     def __new__(cls, message: str) -> BaseException:  # type: ignore[misc]
-        text, _, token = message.rpartition("\x1f")
+        text, _, token = message.rpartition(SEPARATOR)
         return _crossing.pop(token, None) or LoopwrightError(text)

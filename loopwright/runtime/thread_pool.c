@@ -881,6 +881,7 @@ static const Pool own_pool = {2, parallel_for, get_num_threads, set_num_threads,
 __asm__(
     ".pushsection .data\n"
     ".balign 8\n"
+    ".globl lw_process_pool\n"
     ".type lw_process_pool, %gnu_unique_object\n"
     "lw_process_pool:\n"
     ".zero 8\n"

@@ -76,9 +76,9 @@ def symbols() -> dict[str, int]:
     """The addresses that compiled code links against, by C name."""
     native = library()
     if native is None:
-        return {name: _address(stand_in) for name, stand_in in _stand_ins().items()}
+        return {name: ffi.address_of(stand_in) for name, stand_in in _stand_ins().items()}
     native.lw_set_error_hooks(*_error_hooks())
-    return {name: _address(getattr(native, name)) for name in _LINKED}
+    return {name: ffi.address_of(getattr(native, name)) for name in _LINKED}
 
 
 def connect_errors(set_error_hooks: Any) -> None:
@@ -147,9 +147,8 @@ def _declare(native: ctypes.CDLL) -> None:
 
 def _error_hooks() -> tuple[int, int, int]:
     """How the pool moves an error from the worker that met it to the thread that waits."""
-    ffi_symbols = ffi.symbols()
-    names = ("TVMFFIErrorMoveFromRaised", "TVMFFIErrorSetRaised", "TVMFFIObjectDecRef")
-    return ffi_symbols[names[0]], ffi_symbols[names[1]], ffi_symbols[names[2]]
+    known = ffi.symbols()
+    return known["TVMFFIErrorMoveFromRaised"], known["TVMFFIErrorSetRaised"], known["TVMFFIObjectDecRef"]
 
 
 @functools.cache
@@ -173,7 +172,3 @@ def _stand_ins() -> dict[str, Any]:
         "lw_workspace_alloc": _ALLOCATE(allocate),
         "lw_workspace_free": libc.free,
     }
-
-
-def _address(function: Any) -> int:
-    return ctypes.cast(function, ctypes.c_void_p).value or 0

@@ -91,9 +91,8 @@ class Evaluator:
     f_preproc: Callable[..., Any] | None
 
     def __call__(self, *args: Any) -> BenchmarkResult:
-        self.function(
-            *args
-        )  # untimed: the first call meets cold caches and sleeping threads, and raises bad-call errors
+        # Untimed: the first call meets cold caches and sleeping threads, and raises bad-call errors.
+        self.function(*args)
         flush = np.zeros(self.cache_flush_bytes, np.uint8) if self.cache_flush_bytes else None
         loop = _native_loop(self.function, args) or _python_loop(self.function, args)
         number, results = self.number, []

@@ -18,6 +18,7 @@ from loopwright.ir import (
     Var,
     const,
     deep,
+    is_one,
     logical_and,
     seq,
     substitute,
@@ -35,15 +36,11 @@ def rebind(body: Stmt, values: Mapping[Var, Expr], around: Sequence[For], keep_u
     units: set[Var] = set()
     for loop in around:
         facts.bind(loop.loop_var, Range.from_min_extent(loop.min, loop.extent))
-        if _is_unit(loop):
+        if is_one(loop.extent):
             units.add(loop.loop_var)
     rewriter = _KeepUnits(facts, around, units) if keep_units else _Simplify(facts)
     result: Stmt = rewriter.visit(substitute(body, values))
     return result
-
-
-def _is_unit(loop: For) -> bool:
-    return isinstance(loop.extent, IntImm) and loop.extent.value == 1
 
 
 class _Simplify(Rewriter):
@@ -76,7 +73,7 @@ class _KeepUnits(_Simplify):
                 self.others.bind(loop.loop_var, Range.from_min_extent(loop.min, loop.extent))
 
     def visit_For(self, loop: For) -> Stmt:
-        if _is_unit(loop):
+        if is_one(loop.extent):
             self.units.add(loop.loop_var)
             return super().visit_For(loop)
         with self.others.bound(loop.loop_var, Range.from_min_extent(loop.min, loop.extent), inline=False):
@@ -111,13 +108,6 @@ class _Guard(Rewriter):
 
     def visit_Stmt(self, statement: Stmt) -> Stmt:
         return IfThenElse(self.condition, statement)
-
-
-def nest(loops: Sequence[For], body: Stmt) -> Stmt:
-    """`body` inside copies of `loops`, the first outermost."""
-    for loop in reversed(loops):
-        body = loop.with_(body=body)
-    return body
 
 
 def is_true(predicate: Expr) -> bool:

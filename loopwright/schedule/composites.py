@@ -21,9 +21,9 @@ from functools import update_wrapper
 from inspect import Parameter, signature
 from typing import Any, Final, overload
 
-from loopwright.ir import Block, Expr, Node, PrimFunc, pre_order_visit, structural_equal
+from loopwright.ir import PrimFunc, structural_equal
 from loopwright.runtime.errors import LoopwrightError
-from loopwright.schedule.buffers import is_leaf
+from loopwright.schedule.blocks import blocks_in, is_leaf
 from loopwright.schedule.errors import BadStepArgument, NotProved, WrongType
 from loopwright.schedule.handles import block_key
 from loopwright.schedule.primitives import PRIMITIVES, Primitive
@@ -124,8 +124,8 @@ def unregister(name: str) -> None:
 
 def check_bodies(step: str, before: PrimFunc, after: PrimFunc) -> None:
     """A user's step may move blocks, and add some, but not change what one computes: nobody could prove that."""
-    known = {block_key(block): block for block in _blocks(before)}
-    for block in _blocks(after):
+    known = {block_key(block): block for block in blocks_in(before.body)}
+    for block in blocks_in(after.body):
         old = known.get(block_key(block))
         if old is None or (block.body is old.body and block.init is old.init):
             continue
@@ -134,18 +134,6 @@ def check_bodies(step: str, before: PrimFunc, after: PrimFunc) -> None:
         )
         if is_leaf(block) and not (same_init and structural_equal(block.body, old.body)):
             raise NotProved(step, f"it changes what block {block.name_hint!r} computes", block)
-
-
-def _blocks(function: PrimFunc) -> list[Block]:
-    found: list[Block] = []
-
-    def look(node: Node) -> bool:
-        if isinstance(node, Block):
-            found.append(node)
-        return not isinstance(node, Expr)
-
-    pre_order_visit(function.body, look)
-    return found
 
 
 def kind_of(name: str) -> str:

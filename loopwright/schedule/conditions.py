@@ -13,7 +13,7 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from loopwright.ir import Expr, Var, as_expr, logical_and, logical_not, logical_or
+from loopwright.ir import Expr, Var, as_expr, logical_and, logical_not, logical_or, substitute
 from loopwright.runtime.errors import LoopwrightError
 from loopwright.schedule.errors import BadStepArgument
 from loopwright.schedule.index_map import read_index
@@ -48,8 +48,6 @@ def condition_text(step: str, given: Callable[..., Any] | str) -> str:
 
 def condition_on(step: str, text: str, axes: Sequence[Expr]) -> Expr:
     """The condition at the given values of the axes."""
-    from loopwright.ir import substitute
-
     names, condition = _read(step, text)
     if len(names) != len(axes):
         raise BadStepArgument(step, f"the condition takes {len(names)} axes, the block has {len(axes)}")
@@ -58,8 +56,6 @@ def condition_on(step: str, text: str, axes: Sequence[Expr]) -> Expr:
 
 def condition_of(step: str, text: str, values: Mapping[str, Expr]) -> Expr:
     """The condition with each of its parameters standing for what has its name."""
-    from loopwright.ir import substitute
-
     names, condition = _read(step, text)
     for var in names:
         if var.name not in values:

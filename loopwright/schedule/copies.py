@@ -20,16 +20,15 @@ from loopwright.ir import (
     BlockRealize,
     Buffer,
     BufferLoad,
-    BufferRegion,
     BufferStore,
     Expr,
     For,
-    ForKind,
     IterType,
     IterVar,
     Range,
     Stmt,
     Var,
+    cell_region,
     const,
     logical_and,
     substitute,
@@ -38,6 +37,7 @@ from loopwright.ir import (
 from loopwright.schedule.bindings import TRUE
 from loopwright.schedule.buffers import touches
 from loopwright.schedule.errors import NotSupported
+from loopwright.schedule.nests import axes_over, axis_from_zero, counters_over, nest_over
 from loopwright.schedule.regions import facts_under
 from loopwright.schedule.view import View
 from loopwright.schedule.windows import FAR, Window, inside_shape
@@ -85,8 +85,8 @@ def copy_nest(
     moving = set(window.variables())
     outer = [loop for loop in around.loops if loop.loop_var in moving or loop in around.named]
     axes = {loop.loop_var: Var(f"o{position}", loop.loop_var.dtype) for position, loop in enumerate(outer)}
-    loops = [Var(f"ax{position}", size.dtype) for position, size in enumerate(window.shape)]
-    inner = [Var(f"v{position}", size.dtype) for position, size in enumerate(window.shape)]
+    loops = counters_over(window.shape)
+    inner = axes_over(window.shape)
 
     here = [substitute(low, axes) + offset for low, offset in zip(window.origin, inner, strict=True)]
     facts = facts_under(around.loops, [around.scope])
@@ -108,25 +108,20 @@ def copy_nest(
         )
         for loop in outer
     ]
-    iter_vars += [
-        IterVar(Range.from_min_extent(const(0, size.dtype), size), var, IterType.DataPar)
-        for var, size in zip(inner, window.shape, strict=True)
-    ]
-    block = Block(tuple(iter_vars), (_point(source, from_indices),), (_point(target, to_indices),), name, store)
-    conditions = list(inside_shape(window, loops, facts))
-    predicate = logical_and(TRUE, *conditions)
-    nest: Stmt = BlockRealize((*axes, *loops), predicate, block)
-    for var, size in zip(reversed(loops), reversed(window.shape), strict=True):
-        nest = For(var, const(0, var.dtype), size, ForKind.SERIAL, nest)
-    return nest, block
+    iter_vars += [axis_from_zero(var, size) for var, size in zip(inner, window.shape, strict=True)]
+    block = Block(
+        tuple(iter_vars), (cell_region(source, from_indices),), (cell_region(target, to_indices),), name, store
+    )
+    predicate = logical_and(TRUE, *inside_shape(window, loops, facts))
+    return nest_over(loops, window.shape, BlockRealize((*axes, *loops), predicate, block)), block
 
 
 def cell_copy_nest(name: str, window: Window, around: Around, source: Buffer, target: Buffer) -> tuple[Stmt, Block]:
     """A nest over the window that copies each of its cells to the same cell of `target`, and its block."""
     moving = set(window.variables())
     outer = [loop for loop in around.named if loop.loop_var not in moving]
-    loops = [Var(f"ax{position}", size.dtype) for position, size in enumerate(window.shape)]
-    axes = [Var(f"v{position}", size.dtype) for position, size in enumerate(window.shape)]
+    loops = counters_over(window.shape)
+    axes = axes_over(window.shape)
     facts = facts_under(around.loops, [around.scope])
     for var, size in zip(loops, window.shape, strict=True):
         facts.bind(var, Range.from_min_extent(const(0, var.dtype), size))
@@ -139,18 +134,9 @@ def cell_copy_nest(name: str, window: Window, around: Around, source: Buffer, ta
         )
         for position, loop in enumerate(outer)
     ]
-    iter_vars += [
-        IterVar(Range.from_min_extent(const(0, extent.dtype), extent), axis, IterType.DataPar)
-        for axis, extent in zip(axes, window.buffer.shape, strict=True)
-    ]
+    iter_vars += [axis_from_zero(axis, extent) for axis, extent in zip(axes, window.buffer.shape, strict=True)]
     store = BufferStore(target, BufferLoad(source, tuple(axes)), axes)
-    block = Block(tuple(iter_vars), (_point(source, axes),), (_point(target, axes),), name, store)
+    block = Block(tuple(iter_vars), (cell_region(source, axes),), (cell_region(target, axes),), name, store)
     predicate = logical_and(TRUE, *inside_shape(window, loops, facts))
-    nest: Stmt = BlockRealize((*[loop.loop_var for loop in outer], *values), predicate, block)
-    for var, size in zip(reversed(loops), reversed(window.shape), strict=True):
-        nest = For(var, const(0, var.dtype), size, ForKind.SERIAL, nest)
-    return nest, block
-
-
-def _point(buffer: Buffer, indices: Sequence[Expr]) -> BufferRegion:
-    return BufferRegion(buffer, tuple([Range.from_min_extent(index, const(1, index.dtype)) for index in indices]))
+    realize = BlockRealize((*[loop.loop_var for loop in outer], *values), predicate, block)
+    return nest_over(loops, window.shape, realize), block

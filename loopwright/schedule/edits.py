@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from loopwright.ir import (
-    Allocate,
-    AllocateConst,
-    AttrStmt,
     BlockRealize,
     Buffer,
-    DeclBuffer,
-    LetStmt,
     Node,
     PrimFunc,
     Rewriter,
@@ -20,8 +13,6 @@ from loopwright.ir import (
     deep,
     seq,
 )
-from loopwright.schedule.buffers import visible_from
-from loopwright.schedule.view import Path, View
 
 
 class Edits(Rewriter):
@@ -60,38 +51,3 @@ class Edits(Rewriter):
         return node
 
     visit_Buffer = visit_BufferRegion = visit_MatchBufferRegion = visit_IterVar = visit_Range = visit_Expr
-
-
-def common_path(paths: Sequence[Path]) -> Path:
-    """The statements that all paths share, from the root."""
-    shared = list(paths[0])
-    for path in paths[1:]:
-        count = 0
-        for a, b in zip(shared, path, strict=False):
-            if a is not b:
-                break
-            count += 1
-        del shared[count:]
-    return tuple(shared)
-
-
-def leaves_of(view: View, realize: BlockRealize) -> list[BlockRealize]:
-    """The blocks without blocks inside, in or below a block."""
-    inside = [path for path in view.index.blocks.values() if any(statement is realize for statement in path)]
-    outer = {id(statement) for path in inside for statement in path[:-1]}
-    return [path[-1] for path in inside if id(path[-1]) not in outer and isinstance(path[-1], BlockRealize)]
-
-
-def child_on(path: Path, parent: Path) -> Stmt:
-    """The statement on `path` right below the end of `parent`."""
-    return path[len(parent)]
-
-
-# Statements that only declare things or put others in order.
-_DECLARING = (SeqStmt, Allocate, AllocateConst, DeclBuffer, LetStmt, AttrStmt)
-
-
-def doing_in(path: Path, position: int, buffer: Buffer) -> int:
-    """Where on a path, below `position`, the first statement is that does something and that `buffer` exists at."""
-    start = max(position + 1, visible_from(path, buffer))  # a condition may stand around its allocation
-    return next(k for k in range(start, len(path)) if not isinstance(path[k], _DECLARING))

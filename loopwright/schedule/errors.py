@@ -17,6 +17,7 @@ from loopwright.runtime.errors import LoopwrightError
 
 if TYPE_CHECKING:
     from loopwright.ir import Var
+    from loopwright.runtime.sheet import Sheet
     from loopwright.schedule.fates import Fate
     from loopwright.schedule.proof import Mismatch
     from loopwright.schedule.suggestions import Refusal, Suggestion
@@ -76,6 +77,14 @@ class ScheduleError(LoopwrightError):
             lines.append(f"  steps so far: {', '.join([str(step) for step in self.steps])}")
         return "\n".join(lines)
 
+    def _sheet(self) -> Sheet:
+        """The message, and the witness as a drawing."""
+        from loopwright.runtime.sheet import Markup, Sheet  # loaded when somebody looks
+        from loopwright.schedule.page.witness import FIGURE_RULES, witness_figure
+
+        figure = None if self.refusal is None else witness_figure(self, self.refusal.frozen().views())
+        return Sheet(*super()._sheet().parts, *([] if figure is None else [Markup(figure, FIGURE_RULES)]))
+
     def _mentions(self, name: str) -> bool:
         """Whether the message is about a loop of that name."""
         told = " ".join([self.problem, self.why or "", self.hint or ""])
@@ -110,6 +119,12 @@ class _Fields(Mapping[str, object]):
         return repr(dict(self))
 
 
+def _made_of(name: str, names: Iterable[str]) -> str | None:
+    """The block that steps have made of block `name`: the one that goes on with its work, such as P_update for P."""
+    own = [other for other in names if other.startswith(f"{name}_")]
+    return f"{name}_update" if f"{name}_update" in own else next(iter(own), None)
+
+
 class NoSuchBlock(ScheduleError, ValueError):
     """A block was looked up by a name that no block, or more than one, has.
 
@@ -129,7 +144,7 @@ class NoSuchBlock(ScheduleError, ValueError):
     def __init__(self, name: str, names: list[str]) -> None:
         found = names.count(name)
         problem = f"no block is called {name!r}" if not found else f"{found} blocks are called {name!r}"
-        near = nearest(name, names) if not found else None
+        near = (_made_of(name, names) or nearest(name, names)) if not found else None
         several = "rename them, or take a handle from get_child_blocks, get_producers or get_consumers"
         super().__init__(
             f"get_block: {problem}; there are {', '.join(sorted(set(names))) or 'none'}",
@@ -213,6 +228,26 @@ class WrongType(ScheduleError, TypeError):
 
     def __init__(self, step: str, argument: str, expected: str, value: object, hint: str | None = None) -> None:
         super().__init__(f"{step}: {argument} must be {expected}, got {type(value).__name__}", hint=hint)
+
+
+class WrongCall(ScheduleError, TypeError):
+    """A step was called with arguments that it does not have, or without some that it needs.
+
+    For example:
+
+        from loopwright import te, tir
+
+        A = te.placeholder((8,), name="A")
+        B = te.compute((8,), lambda i: A[i] + 1, name="B")
+        sch = tir.Schedule(te.create_prim_func([A, B]))
+        sch.split(sch.get_loops("B")[0], factor=4)
+    """
+
+    code = "LW0209"
+    is_tried = False
+
+    def __init__(self, problem: str, example: str) -> None:
+        super().__init__(problem, hint=f"write {example}")
 
 
 class NotSupported(ScheduleError):

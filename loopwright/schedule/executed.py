@@ -14,7 +14,6 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from loopwright.analysis.reduction_init import conjuncts
 from loopwright.arith import Analyzer, detect_iter_map, interval_of, inverse_affine_iter_map, linear_coefficients
 from loopwright.ir import (
     EQ,
@@ -24,6 +23,7 @@ from loopwright.ir import (
     LT,
     NE,
     AllocateConst,
+    Block,
     BlockRealize,
     DeclBuffer,
     Expr,
@@ -34,6 +34,7 @@ from loopwright.ir import (
     SeqStmt,
     Stmt,
     Var,
+    conjuncts,
     const,
     logical_not,
     substitute,
@@ -108,7 +109,7 @@ def executed(step: str, path: Sequence[Stmt], kept: Sequence[Stmt]) -> Executed:
             conditions += conjuncts(condition)
         elif isinstance(parent, (AllocateConst, DeclBuffer)):
             continue  # these decide nothing; that buffers are used only where they live is checked for every step
-        elif not isinstance(parent, (SeqStmt, BlockRealize)) and type(parent).__name__ != "Block":
+        elif not isinstance(parent, (SeqStmt, Block, BlockRealize)):
             raise NotOnItsOwnTerms(step, realize, f"inside a {type(parent).__name__}")
     conditions += conjuncts(realize.predicate)
     around = [statement for statement in path[: start + 1] if isinstance(statement, BlockRealize)]

@@ -13,6 +13,7 @@ from loopwright.analysis.bounds import OutOfBounds, check_bounds
 from loopwright.analysis.uninitialised import UninitialisedRead, check_initialised
 from loopwright.arith import Analyzer
 from loopwright.ir import (
+    Block,
     BlockRealize,
     Buffer,
     Call,
@@ -30,10 +31,13 @@ from loopwright.ir import (
     const,
     pre_order_visit,
 )
+from loopwright.schedule.blocks import blocks_in
 from loopwright.schedule.buffers import exchange, fresh_buffer
 from loopwright.schedule.errors import NotSupported, ScheduleError
-from loopwright.schedule.fills import axes_of, fill_nest, first_in_home
+from loopwright.schedule.fills import fill_nest, first_in_home
 from loopwright.schedule.handles import BlockKey, block_key
+from loopwright.schedule.nests import axes_over
+from loopwright.schedule.regions import facts_inside, facts_under
 from loopwright.schedule.view import View
 from loopwright.schedule.windows import accesses
 
@@ -62,13 +66,14 @@ class FailsInExtraRuns(ScheduleError):
 
 def check_extra_runs(step: str, after: PrimFunc, keys: Collection[BlockKey], at: Stmt) -> None:
     """The blocks of these keys may run more often than before."""
-    for place_block in [node for node in _blocks(after) if block_key(node.block) in keys]:
-        check_body(step, place_block, at)
+    for block in blocks_in(after.body):
+        if block_key(block) in keys:
+            check_body(step, block, at)
     program = accesses_of(after)
     for access in program.accesses:
-        block = access.instance.block
-        if block is not None and block_key(block) in keys and not access.is_must:
-            problem = f"where block {block.name_hint!r} touches {access.buffer.name} depends on data"
+        inside = access.instance.block
+        if inside is not None and block_key(inside) in keys and not access.is_must:
+            problem = f"where block {inside.name_hint!r} touches {access.buffer.name} depends on data"
             raise NotSupported(step, f"{problem}: it may not run more often", at)
     try:
         check_bounds(after)
@@ -77,20 +82,9 @@ def check_extra_runs(step: str, after: PrimFunc, keys: Collection[BlockKey], at:
         raise FailsInExtraRuns(step, error, at) from None
 
 
-def _blocks(function: PrimFunc) -> list[BlockRealize]:
-    found: list[BlockRealize] = []
-
-    def look(node: Node) -> None:
-        if isinstance(node, BlockRealize):
-            found.append(node)
-
-    pre_order_visit(function.body, look)
-    return found
-
-
-def check_body(step: str, realize: BlockRealize, at: Stmt) -> None:
+def check_body(step: str, block: Block, at: Stmt) -> None:
     """A block may run where it did not run before: it divides by no data, and calls nothing that has an effect."""
-    name = realize.block.name_hint
+    name = block.name_hint
 
     def look(node: Node) -> None:
         if isinstance(node, (Div, Mod, FloorDiv, FloorMod)) and node.dtype.is_int and not isinstance(node.b, IntImm):
@@ -98,15 +92,12 @@ def check_body(step: str, realize: BlockRealize, at: Stmt) -> None:
         if isinstance(node, Call) and not getattr(node.op, "is_pure", False):
             raise NotSupported(step, f"block {name!r} calls {node.op.name}: it may not run more often", at)
 
-    pre_order_visit(realize.block, look)
+    pre_order_visit(block, look)
 
 
 def with_wide_axes(body: Stmt, around: list[For]) -> Stmt:
     """`body` with the domains of its blocks' axes grown to hold every value that they are bound to."""
-    facts = Analyzer()
-    for loop in around:
-        facts.bind(loop.loop_var, Range.from_min_extent(loop.min, loop.extent))
-    result: Stmt = _WideAxes(facts).visit(body)
+    result: Stmt = _WideAxes(facts_under(around)).visit(body)
     return result
 
 
@@ -119,10 +110,7 @@ def with_room(step: str, view: View, keys: Collection[BlockKey]) -> PrimFunc:
     needed: dict[Buffer, list[int]] = {}
     for key in keys:
         block = view.realize(key).block
-        facts = Analyzer()
-        for axis in block.iter_vars:
-            if axis.dom is not None:
-                facts.bind(axis.var, axis.dom)
+        facts = facts_inside(block)
         touched = {region.buffer for region in (*block.reads, *block.writes)} & owned
         for buffer in sorted(touched, key=lambda item: item.name):
             sizes = [extent.value if isinstance(extent, IntImm) else 0 for extent in buffer.shape]
@@ -159,7 +147,7 @@ def _initialised(step: str, function: PrimFunc, grown: Sequence[tuple[Buffer, Bu
         if not found:
             return function
         old, new = found[0]
-        axes = axes_of(new)
+        axes = axes_over(new.shape)
         outside = [
             axis >= extent
             for axis, extent, whole in zip(axes, old.shape, new.shape, strict=True)

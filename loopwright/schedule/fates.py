@@ -49,13 +49,13 @@ class _History:
         step = self._last(var, is_loop=True)
         if step is None:
             return self._never(f"loop {var.name}")
-        inst, parts, text = self.steps[step], self._parts(var, step), f"loop {var.name} is no loop any more"
+        inst, parts, text = self.steps[step], self._parts(step), f"loop {var.name} is no loop any more"
         blocks = self._blocks_of(var, step)
         if parts is None:
             names = ", ".join([block.name_hint for block in blocks])
             made = f"made the loops of {names} anew" if names else "took it out"
             return Fate(f"{text}: {inst}{_at(inst)} {made}", self._hint_of(blocks))
-        told, living = self._told(var, step, parts)
+        told, living = self._told(step, parts)
         found = [part.name for part in living]
         rest = self._hint_of(blocks)
         return Fate(f"{text}: it was {told}", f"use {_either(found)}; {rest}" if found else rest, found)
@@ -84,13 +84,13 @@ class _History:
     def _having(self, position: int, key: BlockKey) -> list[View]:
         return [view for view in self.versions[position].values() if key in view.index.blocks]
 
-    def _parts(self, var: Var, step: int) -> list[Var] | None:
+    def _parts(self, step: int) -> list[Var] | None:
         """The loops that a step made of a loop; None where it did something else."""
         inst = self.steps[step]
         made = [handle.var for handle in inst.outputs if isinstance(handle, LoopRV)]
         return made if inst.kind in _DONE and made else None
 
-    def _told(self, var: Var, step: int, parts: Sequence[Var], name: str = "") -> tuple[str, list[Var]]:
+    def _told(self, step: int, parts: Sequence[Var], name: str = "") -> tuple[str, list[Var]]:
         """What became of a loop and its parts, in words, and those that are there."""
         inst = self.steps[step]
         told = f"{name}{_DONE[inst.kind] if not name else ''} into {_both([part.name for part in parts])}{_at(inst)}"
@@ -100,9 +100,9 @@ class _History:
                 living.append(part)
                 continue
             later = self._last(part, is_loop=True)
-            made = None if later is None else self._parts(part, later)
+            made = None if later is None else self._parts(later)
             if later is not None and made is not None:
-                words, below = self._told(part, later, made, part.name)
+                words, below = self._told(later, made, part.name)
                 told += f", and {words}"
                 living += below
         return told, list(dict.fromkeys(living))

@@ -1,10 +1,12 @@
 """Fills: cells of a buffer that hold no element are given a value, where the buffer's memory begins.
 
-for ax0 in range(12):
-    with T.block("buffer_B_padding"):
-        v0 = T.axis.spatial(12, ax0)
-        T.where(10 <= ax0)
-        B[v0] = 0
+    for ax0 in range(12):
+        with T.block("buffer_B_padding"):
+            v0 = T.axis.spatial(12, ax0)
+            T.where(10 <= ax0)
+            B[v0] = 0
+
+Here B has 10 elements and, padded, 12 cells.
 """
 
 from __future__ import annotations
@@ -16,30 +18,22 @@ from loopwright.ir import (
     Block,
     BlockRealize,
     Buffer,
-    BufferRegion,
     BufferStore,
     Expr,
-    For,
-    ForKind,
-    IterType,
-    IterVar,
     Node,
     PrimFunc,
     Range,
     Stmt,
     Var,
+    cell_region,
     const,
     logical_or,
     seq,
     substitute,
 )
-from loopwright.schedule.buffers import home_of
+from loopwright.schedule.allocations import home_of
+from loopwright.schedule.nests import axis_from_zero, counters_over, nest_over
 from loopwright.schedule.view import View
-
-
-def axes_of(buffer: Buffer) -> list[Var]:
-    """Variables for the indices of a buffer: `v0`, `v1`, …"""
-    return [Var(f"v{position}", extent.dtype) for position, extent in enumerate(buffer.shape)]
 
 
 def cell_nest(
@@ -49,18 +43,13 @@ def cell_nest(
     facts = Analyzer()
     for var, extent in zip(axes, buffer.shape, strict=True):
         facts.bind(var, Range.from_min_extent(const(0, var.dtype), extent))
-    loops = [Var(f"ax{position}", extent.dtype) for position, extent in enumerate(buffer.shape)]
+    loops = counters_over(buffer.shape)
     conditions = logical_or(*[facts.simplify(condition) for condition in outside])
-    region = BufferRegion(buffer, tuple([Range.from_min_extent(axis, const(1, axis.dtype)) for axis in axes]))
-    iter_vars = [
-        IterVar(Range.from_min_extent(const(0, axis.dtype), extent), axis, IterType.DataPar)
-        for axis, extent in zip(axes, buffer.shape, strict=True)
-    ]
+    region = cell_region(buffer, axes)
+    iter_vars = [axis_from_zero(axis, extent) for axis, extent in zip(axes, buffer.shape, strict=True)]
     block = Block(tuple(iter_vars), () if writes else (region,), (region,) if writes else (), name, body)
-    nest: Stmt = BlockRealize(tuple(loops), substitute(conditions, dict(zip(axes, loops, strict=True))), block)
-    for var, extent in zip(reversed(loops), reversed(buffer.shape), strict=True):
-        nest = For(var, const(0, var.dtype), extent, ForKind.SERIAL, nest)
-    return nest
+    predicate = substitute(conditions, dict(zip(axes, loops, strict=True)))
+    return nest_over(loops, buffer.shape, BlockRealize(tuple(loops), predicate, block))
 
 
 def fill_nest(name: str, buffer: Buffer, axes: Sequence[Var], outside: Sequence[Expr], value: Expr) -> Stmt:

@@ -169,8 +169,4 @@ def _reads_other_cells(block: Block, data: Var) -> bool:
 
     pre_order_visit(block.body, look)
     touched = [*[store.indices for store in stores], *[load.indices for load in loads]]
-    return any([not _same_indices(indices, touched[0]) for indices in touched])
-
-
-def _same_indices(one: Sequence[Expr], other: Sequence[Expr]) -> bool:
-    return len(one) == len(other) and all([structural_equal(a, b) for a, b in zip(one, other, strict=True)])
+    return any([not structural_equal(indices, touched[0]) for indices in touched])

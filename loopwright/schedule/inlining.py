@@ -231,7 +231,7 @@ def _least(axes: Sequence[tuple[Var, int]], after: Var, domain: Mapping[Var, Spa
 def _digits(
     index: Expr, place: int, left: Sequence[Var], domain: Mapping[Var, Span], facts: Analyzer
 ) -> _Digits | None:
-    mine = [axis for axis in left if uses_var(index, lambda var, axis=axis: var is axis)]  # type: ignore[misc]
+    mine = [axis for axis in left if uses_var(index, {axis}.__contains__)]
     found = linear_coefficients(index, mine, facts) if mine else None
     if found is None:
         return None

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
 
 from loopwright.ir import (
     Allocate,
@@ -33,7 +33,6 @@ from loopwright.ir import (
     IfThenElse,
     IntImm,
     IterType,
-    IterVar,
     LetStmt,
     MatchBufferRegion,
     Node,
@@ -47,6 +46,7 @@ from loopwright.ir import (
     uses_var,
 )
 from loopwright.runtime.dtype import HANDLE
+from loopwright.schedule.blocks import is_leaf, is_unit_axis
 
 _PLAIN = (For, SeqStmt, IfThenElse, LetStmt, BufferStore, BlockRealize, Block)
 
@@ -75,7 +75,7 @@ def touched(statement: Stmt) -> Touched | None:
         if isinstance(node, Stmt) and not isinstance(node, _PLAIN):
             known = known and isinstance(node, Evaluate) and is_no_op(node)
         elif isinstance(node, Call) or (isinstance(node, Var) and node.dtype is HANDLE):
-            known = known and isinstance(node, Call) and _is_pure(node)
+            known = known and isinstance(node, Call) and is_pure(node)
 
     pre_order_visit(statement, look)
     return Touched(reads, writes) if known else None
@@ -107,7 +107,7 @@ def is_alone_with(block: Block, memory: Var, writes: bool, statement: Stmt) -> b
         elif isinstance(node, MatchBufferRegion):
             alone = alone and node.source.buffer.data is not memory
         elif isinstance(node, Call):
-            alone = alone and _is_pure(node)
+            alone = alone and is_pure(node)
         elif isinstance(node, Var) and node.dtype is HANDLE:
             alone = alone and node is not memory
         return alone
@@ -139,18 +139,40 @@ def unchanged_memory(before: PrimFunc, after: PrimFunc) -> set[Var]:
 
 
 def _users(function: PrimFunc) -> dict[Var, list[Stmt]]:
-    statement = function.body
-    while isinstance(statement, BlockRealize) and not statement.block.iter_vars and statement.block.init is None:
-        statement = statement.block.body
     users: dict[Var, list[Stmt]] = {}
-    for one in statement.seq if isinstance(statement, SeqStmt) else [statement]:
-        for data in _pointers(one):
-            users.setdefault(data, []).append(one)
+    for statement in top_level(function):
+        for data in memory_named(statement):
+            users.setdefault(data, []).append(statement)
     return users
 
 
-@lru_cache(maxsize=256)
-def _pointers(statement: Stmt) -> frozenset[Var]:
+def top_level(function: PrimFunc) -> Sequence[Stmt]:
+    """The statements that stand one after the other in the outermost blocks."""
+    statement = function.body
+    while _is_around_all(statement):
+        statement = statement.block.body
+    return statement.seq if isinstance(statement, SeqStmt) else [statement]
+
+
+def with_top_level(function: PrimFunc, statement: Stmt) -> PrimFunc:
+    """The function with another statement in its outermost blocks."""
+    around: list[BlockRealize] = []
+    inner = function.body
+    while _is_around_all(inner):
+        around.append(inner)
+        inner = inner.block.body
+    for realize in reversed(around):
+        statement = realize.with_(block=realize.block.with_(body=statement))
+    return function.with_(body=statement)
+
+
+def _is_around_all(statement: Stmt) -> TypeGuard[BlockRealize]:
+    """Whether it is a block without axes, which runs once."""
+    return isinstance(statement, BlockRealize) and not statement.block.iter_vars and statement.block.init is None
+
+
+@lru_cache(maxsize=2048)
+def memory_named(statement: Stmt) -> frozenset[Var]:
     """All memory that a statement names."""
     found: set[Var] = set()
 
@@ -252,7 +274,7 @@ def _written_freely(realize: BlockRealize, written_below: set[Var], running: set
     Axes that only depend on loops outside those that are `running` stand still, and need not show in the cells.
     """
     block = realize.block
-    if block.alloc_buffers or not _is_leaf(block):
+    if block.alloc_buffers or not is_leaf(block):
         return None
     stores: list[BufferStore] = []
     loads: list[BufferLoad] = []
@@ -265,7 +287,7 @@ def _written_freely(realize: BlockRealize, written_below: set[Var], running: set
     data = {
         axis.var
         for axis, value in zip(block.iter_vars, realize.iter_values, strict=True)
-        if axis.iter_type == IterType.DataPar and not _is_unit(axis) and uses_var(value, running.__contains__)
+        if axis.iter_type == IterType.DataPar and not is_unit_axis(axis) and uses_var(value, running.__contains__)
     }
     cells: dict[Buffer, tuple[Expr, ...]] = {}
     for store in stores:
@@ -289,18 +311,6 @@ def _written_freely(realize: BlockRealize, written_below: set[Var], running: set
     return None if reduces and len(updated) < len(cells) else own
 
 
-def _is_leaf(block: Block) -> bool:
-    found = True
-
-    def look(node: Node) -> bool:
-        nonlocal found
-        found = found and not isinstance(node, BlockRealize)
-        return isinstance(node, Stmt)
-
-    pre_order_visit(block.body, look)
-    return found
-
-
 def _accesses(root: Stmt, stores: list[BufferStore], loads: list[BufferLoad]) -> None:
     def look(node: Node) -> None:
         if isinstance(node, BufferStore):
@@ -321,9 +331,5 @@ def _same(a: Sequence[Expr], b: Sequence[Expr]) -> bool:
     return True
 
 
-def _is_unit(axis: IterVar) -> bool:
-    return axis.dom is not None and isinstance(axis.dom.extent, IntImm) and axis.dom.extent.value == 1
-
-
-def _is_pure(call: Call) -> bool:
+def is_pure(call: Call) -> bool:
     return bool(getattr(call.op, "is_pure", False))

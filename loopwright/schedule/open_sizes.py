@@ -53,7 +53,7 @@ def open_sizes(mapping: IndexMap, sizes: Sequence[Expr]) -> OpenSizes | None:
     for var, size in zip(mapping.inputs, sizes, strict=True):
         if isinstance(size, IntImm):
             continue
-        places = [place for place, result in enumerate(mapping.results) if _uses(result, var)]
+        places = [place for place, result in enumerate(mapping.results) if uses_var(result, {var}.__contains__)]
         parts = [mapping.results[place] for place in places]
         if len(parts) == 1 and parts[0] is var:
             outer[var], extents[places[0]] = places[0], size
@@ -72,7 +72,7 @@ def open_sizes(mapping: IndexMap, sizes: Sequence[Expr]) -> OpenSizes | None:
         extents[places[quotients[0]]], extents[places[rest]] = facts.simplify(size // blocks), blocks
     known = [(var, size) for var, size in zip(mapping.inputs, sizes, strict=True) if isinstance(size, IntImm)]
     left = tuple([place for place in range(len(mapping.results)) if place not in extents])
-    if any(_uses(mapping.results[place], var) for place in left for var in outer):
+    if any(uses_var(mapping.results[place], {var}.__contains__) for place in left for var in outer):
         return None
     others = IndexMap([var for var, _ in known], [mapping.results[place] for place in left])
     return OpenSizes(extents, outer, inner, others, tuple([size for _, size in known]), left)
@@ -83,7 +83,3 @@ def _length(part: Expr, var: Var) -> int | None:
     if isinstance(part, (FloorDiv, FloorMod)) and part.a is var and isinstance(part.b, IntImm) and part.b.value > 0:
         return part.b.value
     return None
-
-
-def _uses(expr: Expr, var: Var) -> bool:
-    return uses_var(expr, lambda used: used is var)

@@ -18,13 +18,11 @@ share is theirs together, and stays where it is.
 from __future__ import annotations
 
 from loopwright.analysis.carried import Loop, carries
-from loopwright.analysis.reduction_init import conjuncts
 from loopwright.analysis.thread_axes import is_of_block, is_per, is_thread_tag, tag_of
-from loopwright.ir import Buffer, For, IterType, PrimFunc, Var
-from loopwright.schedule.buffers import NotOurMemory, home_of
+from loopwright.ir import Buffer, For, IterType, PrimFunc, Var, conjuncts
+from loopwright.schedule.allocations import NotOurMemory, allocated_in, common_use, home_of
 from loopwright.schedule.errors import NotSupported
 from loopwright.schedule.handles import BlockKey
-from loopwright.schedule.primitives.sink_alloc import allocated_in, common_use
 from loopwright.schedule.view import View
 
 

@@ -21,11 +21,14 @@ from collections.abc import Collection
 from typing import Any, Final
 
 from loopwright.analysis.accesses import Access, accesses_of
+from loopwright.analysis.around_loop import around_loop
 from loopwright.analysis.dataflow import BlockKey, InitOf, NotProvable, Reference, dataflow_of
 from loopwright.analysis.races import prove_no_race
+from loopwright.analysis.thread_axes import has_threads
 from loopwright.analysis.thread_races import find_crossing
 from loopwright.arith.isl import BudgetExceeded, budget, context
 from loopwright.ir import Buffer, PrimFunc, Var
+from loopwright.schedule.changed_parts import changed_parts
 from loopwright.schedule.lemmas import unchanged_memory
 from loopwright.schedule.mismatch import Mismatch, Race, Unproved
 from loopwright.schedule.naming import UNDEFINED, Origins
@@ -51,6 +54,8 @@ def find_mismatch(
     Only flow through `buffers` (of either version) and through new buffers is compared; None means all. Without
     `by_lemmas` the flow is computed also where it is known to be the usual one (`settled.py`).
     """
+    if by_lemmas:
+        before, after = changed_parts(before, after)
     try:
         old, new = _sight(before), _sight(after)
         if origins != _SAME:
@@ -65,8 +70,12 @@ def find_mismatch(
 
 def find_race(function: PrimFunc, loop_var: Var) -> Race | Unproved | None:
     """None when the iterations of a loop may run at the same time (in lockstep, if it is vectorized); else why not."""
-    program = _sight(function).dataflow.program
-    found = prove_no_race(program, loop_var) or find_crossing(program, certain=False)
+    # Threads share memory with what is outside their loops, so there it is the whole function that counts.
+    if has_threads(function.body):
+        program = _sight(function).dataflow.program
+        found = prove_no_race(program, loop_var) or find_crossing(program, certain=False)
+    else:
+        found = prove_no_race(accesses_of(around_loop(function, loop_var)), loop_var)
     if isinstance(found, str):
         return Unproved(found)
     return None if found is None else Race(found)

@@ -16,6 +16,7 @@ from typing import NamedTuple
 from loopwright.analysis.thread_axes import is_of_block, is_per, is_thread_tag, tag_of
 from loopwright.arith import Analyzer, interval_of, linear_coefficients
 from loopwright.ir import (
+    Block,
     BlockRealize,
     Buffer,
     BufferLoad,
@@ -26,14 +27,18 @@ from loopwright.ir import (
     FloorMod,
     For,
     IntImm,
+    IterVar,
     Let,
     LetStmt,
+    Node,
     Range,
     Stmt,
     Var,
     Visitor,
     const,
     deep,
+    is_one,
+    pre_order_visit,
     structural_equal,
     substitute,
     uses_var,
@@ -55,14 +60,26 @@ Facts = Analyzer
 
 def facts_under(loops: Sequence[For], around: Sequence[BlockRealize] = ()) -> Facts:
     """What is known inside `loops` and inside the blocks `around` them."""
-    facts = Analyzer()
-    for realize in around:
-        for axis in realize.block.iter_vars:
-            if axis.dom is not None:
-                facts.bind(axis.var, axis.dom)
+    facts = facts_inside(*[realize.block for realize in around])
     for loop in loops:
         facts.bind(loop.loop_var, Range.from_min_extent(loop.min, loop.extent))
     return facts
+
+
+def facts_inside(*blocks: Block) -> Facts:
+    """What is known inside blocks: their iteration variables stay in their domains."""
+    facts = Analyzer()
+    for block in blocks:
+        for axis in block.iter_vars:
+            if axis.dom is not None:
+                facts.bind(axis.var, axis.dom)
+    return facts
+
+
+def axis_end(axis: IterVar) -> Expr:
+    """The first number past the values that an axis takes."""
+    assert axis.dom is not None
+    return Analyzer().simplify(axis.dom.min + axis.dom.extent)
 
 
 @deep
@@ -126,14 +143,14 @@ class _Touched(Visitor):
         if ends is None:
             return None
         low, high = ends
-        if not _is_one(part.extent):
+        if not is_one(part.extent):
             last = interval_of(self.facts.simplify(part.min + part.extent - 1), self.domains, self.facts)
             if last is None:
                 return None
             high = last[1]
         inside = {*self.hidden, *self.domains}
         for end in (low, high):
-            if uses_var(end, inside.__contains__) or _loads(end):
+            if uses_var(end, inside.__contains__) or reads_memory(end):
                 return None
         return Span(self.facts.simplify(low), self.facts.simplify(high))
 
@@ -165,20 +182,17 @@ def _point(index: Expr) -> Range:
     return Range.from_min_extent(index, const(1, index.dtype.with_lanes(1)))
 
 
-def _loads(expr: Expr) -> bool:
-    class _Found(Visitor):
-        any = False
+def reads_memory(expr: Expr) -> bool:
+    """Whether the value of an expression is loaded from a buffer, all or in part."""
+    found = False
 
-        def visit_BufferLoad(self, load: BufferLoad) -> None:
-            self.any = True
+    def look(node: Node) -> bool:
+        nonlocal found
+        found = found or isinstance(node, BufferLoad)
+        return not found
 
-    found = _Found()
-    found.visit(expr)
-    return found.any
-
-
-def _is_one(extent: Expr) -> bool:
-    return isinstance(extent, IntImm) and extent.value == 1
+    pre_order_visit(expr, look)
+    return found
 
 
 class Solver:
@@ -200,7 +214,7 @@ class Solver:
             if span is None:
                 continue
             index, low, high = part.min, span.low, span.high
-            if not _is_one(part.extent):
+            if not is_one(part.extent):
                 if at_end:
                     index = cast(part.min + part.extent - 1, part.min.dtype)
                 else:
@@ -220,7 +234,7 @@ class Solver:
 
     def _last_of_reduction(self, index: Expr) -> Expr:
         """`v_y + v_ry` at its greatest over the reduction axis v_ry; an index of reduction axes alone stays."""
-        used = [axis for axis in self.domain if uses_var(index, lambda var, axis=axis: var is axis)]  # type: ignore[misc]
+        used = [axis for axis in self.domain if uses_var(index, {axis}.__contains__)]
         inner = {axis: self.domain[axis] for axis in used if axis in self.reduced}
         if not inner or len(inner) == len(used):
             return index
@@ -234,7 +248,7 @@ class Solver:
             c = index.b
             self._solve(index.a, facts.simplify(low * c), facts.simplify(high * c + (c.value - 1)), found)
             return
-        axes = [axis for axis in self.domain if uses_var(index, lambda var, axis=axis: var is axis)]  # type: ignore[misc]
+        axes = [axis for axis in self.domain if uses_var(index, {axis}.__contains__)]
         linear = linear_coefficients(index, axes, facts)
         if not axes or linear is None:
             return

@@ -17,11 +17,8 @@ from loopwright.ir import (
     BlockRealize,
     Buffer,
     BufferLoad,
-    BufferRegion,
     BufferStore,
     Expr,
-    For,
-    ForKind,
     IterType,
     IterVar,
     Node,
@@ -29,6 +26,7 @@ from loopwright.ir import (
     Rewriter,
     Stmt,
     Var,
+    cell_region,
     const,
     deep,
     logical_and,
@@ -37,25 +35,18 @@ from loopwright.ir import (
     uses_var,
 )
 from loopwright.schedule.bindings import TRUE
-from loopwright.schedule.buffers import (
-    check_plain_use,
-    check_scope,
-    fresh_buffer,
-    is_leaf,
-    replaced_regions,
-    touches,
-    visible_from,
-)
+from loopwright.schedule.blocks import is_leaf
+from loopwright.schedule.buffers import check_plain_use, check_scope, fresh_buffer, replaced_regions, touches
 from loopwright.schedule.copies import Around, around_copy, values_taken
 from loopwright.schedule.edits import Edits
 from loopwright.schedule.errors import NotSupported, ScheduleError
 from loopwright.schedule.executed import executed
 from loopwright.schedule.handles import block_key
 from loopwright.schedule.index_map import IndexMap
-from loopwright.schedule.primitives.cache_read import place_before
-from loopwright.schedule.primitives.cache_write import place_after
+from loopwright.schedule.nests import nest_over
+from loopwright.schedule.places import place_after, place_before, visible_from
 from loopwright.schedule.proof import Origins
-from loopwright.schedule.regions import facts_under
+from loopwright.schedule.regions import axis_end, facts_inside, facts_under
 from loopwright.schedule.step import BlockResult, Proof, Step
 from loopwright.schedule.view import View
 from loopwright.schedule.windows import accesses, loops_within, region_in
@@ -183,7 +174,7 @@ def _the_point(step: str, realize: BlockRealize, buffer: Buffer, writes: bool) -
 
 
 def _uses(indices: Sequence[Expr], var: Var) -> bool:
-    return any([uses_var(index, lambda used: used is var) for index in indices])
+    return any([uses_var(index, {var}.__contains__) for index in indices])
 
 
 def _check_axes(step: str, realize: BlockRealize, used: Sequence[IterVar], layout: IndexMap) -> None:
@@ -195,25 +186,17 @@ def _check_axes(step: str, realize: BlockRealize, used: Sequence[IterVar], layou
         raise AxesDiffer(step, realize, only_access, only_map)
 
 
-def _end(axis: IterVar) -> Expr:
-    assert axis.dom is not None
-    return Analyzer().simplify(axis.dom.min + axis.dom.extent)
-
-
 def _shape(step: str, realize: BlockRealize, used: Sequence[IterVar], layout: IndexMap | None) -> Sequence[Expr]:
     if layout is None:
-        return [_end(axis) for axis in used] or [const(1)]
-    return layout.shape(step, [_end(axis) for axis in realize.block.iter_vars])
+        return [axis_end(axis) for axis in used] or [const(1)]
+    return layout.shape(step, [axis_end(axis) for axis in realize.block.iter_vars])
 
 
 def _cell(block: Block, used: Sequence[IterVar], layout: IndexMap | None) -> tuple[Expr, ...]:
     """Where in the new buffer the block finds what it touches."""
     if layout is None:
         return tuple([axis.var for axis in used]) or (const(0),)
-    facts = Analyzer()
-    for axis in block.iter_vars:
-        if axis.dom is not None:
-            facts.bind(axis.var, axis.dom)
+    facts = facts_inside(block)
     return tuple([facts.simplify(index) for index in layout.at([axis.var for axis in block.iter_vars])])
 
 
@@ -255,8 +238,8 @@ def _copy(
     iter_vars += [IterVar(axis.dom, axes[axis.var], IterType.DataPar) for axis in used]
     block = Block(
         tuple(iter_vars),
-        (_point(source[0], from_indices),),
-        (_point(target[0], to_indices),),
+        (cell_region(source[0], from_indices),),
+        (cell_region(target[0], to_indices),),
         new[0].name,
         BufferStore(target[0], BufferLoad(source[0], tuple(from_indices)), to_indices),
     )
@@ -267,14 +250,8 @@ def _copy(
         kept += [item for item in (index >= const(0, index.dtype), index < extent) if not facts.can_prove(item)]
     predicate = logical_and(TRUE, *[facts.simplify(substitute(item, values)) for item in kept])
     bound = (*[loop.loop_var for loop in named], *[values[axis.var] for axis in used])
-    nest: Stmt = BlockRealize(bound, predicate, block)
-    for counter, extent in reversed(loops):
-        nest = For(counter, const(0, counter.dtype), extent, ForKind.SERIAL, nest)
-    return nest, block
-
-
-def _point(buffer: Buffer, indices: Sequence[Expr]) -> BufferRegion:
-    return BufferRegion(buffer, tuple([Range.from_min_extent(index, const(1, index.dtype)) for index in indices]))
+    counters, extents = [counter for counter, _ in loops], [extent for _, extent in loops]
+    return nest_over(counters, extents, BlockRealize(bound, predicate, block)), block
 
 
 @deep

@@ -16,7 +16,6 @@ from loopwright.ir import (
     FloorDiv,
     FloorMod,
     For,
-    ForKind,
     IntImm,
     Max,
     Min,
@@ -37,6 +36,7 @@ from loopwright.schedule.errors import BadStepArgument, NotSupported, ScheduleEr
 from loopwright.schedule.executed import Executed, executed
 from loopwright.schedule.footprint import Footprint, footprint
 from loopwright.schedule.handles import block_key
+from loopwright.schedule.nests import nest_over
 from loopwright.schedule.regions import Facts, Span, facts_under
 from loopwright.schedule.view import Path, View
 
@@ -216,10 +216,8 @@ class Relocation:
             if not facts.can_prove(simple):
                 kept.append(simple)
         bound = tuple([facts.simplify(values[axis.var]) for axis in self.block.iter_vars])
-        nest: Stmt = self.realize.with_(iter_values=bound, predicate=logical_and(const(True), *kept))
-        for counter, extent in reversed(loops):
-            nest = For(counter, const(0, counter.dtype), extent, ForKind.SERIAL, nest)
-        return nest
+        realize = self.realize.with_(iter_values=bound, predicate=logical_and(const(True), *kept))
+        return nest_over([counter for counter, _ in loops], [extent for _, extent in loops], realize)
 
     def _bounds(self, span: Span | None, domain: Span, facts: Facts) -> tuple[Expr, Expr, tuple[bool, bool]]:
         """Where an axis starts, how many values it takes, and whether they may exceed its domain below and above."""

@@ -92,7 +92,7 @@ class SettledBuffers:
                 continue  # no two iterations have equal axis values
             for access in self.dataflow.by_place[writer.instance.place]:
                 other = access.cell[0]
-                if access.writes or other is buffer or self._is_fixed_input(access):
+                if access.writes or other is buffer or self.is_fixed_input(access):
                     continue
                 if not self.one_value_a_name(other):
                     return False
@@ -106,7 +106,7 @@ class SettledBuffers:
         accesses = flow.by_buffer.get(buffer, ())
         return not any([access.writes or None in access.cell[1] or not _is_plain(access) for access in accesses])
 
-    def _is_fixed_input(self, access: Access) -> bool:
+    def is_fixed_input(self, access: Access) -> bool:
         """Whether the load, for given values of its block's axes, reads a given cell that nobody writes."""
         place, buffer = access.instance.place, access.cell[0]
         if buffer.data in self.dataflow.program.unknown or place.indexed or place.outer or None in access.cell[1]:

@@ -102,7 +102,7 @@ class Sight:
             space, place = self.naming.name(writer).space, writer.place
             if place is not None and (space in spaces or not self._is_told_apart(writer)):
                 for access in self.dataflow.by_place[place]:
-                    if not access.writes and not self._is_fixed_input(access):
+                    if not access.writes and not self.settled.is_fixed_input(access):
                         self.check_names(access.cell[0])
             spaces.add(space)
 
@@ -134,13 +134,6 @@ class Sight:
             return True
         runs = self.union([f"{item.tuple_text} -> {item.tuple_text} : {' and '.join(item.domain) or '0 = 0'}"])
         return bool(self.names([item]).intersect_domain(runs.domain()).is_injective())
-
-    def _is_fixed_input(self, access: Access) -> bool:
-        """Whether the load, for given values of its block's axes, reads a given cell that nobody writes."""
-        place, buffer = access.instance.place, access.cell[0]
-        if buffer.data in self.dataflow.program.unknown or place.indexed or place.outer or None in access.cell[1]:
-            return False
-        return not any([other.writes for other in self.dataflow.by_buffer[buffer]])
 
     def union(self, items: Sequence[str]) -> Any:
         """isl relations over the program's parameters."""

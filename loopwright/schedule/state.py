@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from loopwright.analysis.accesses import accesses_of
 from loopwright.analysis.dataflow import NotProvable, dataflow_of
@@ -302,25 +302,15 @@ def _is_covered(view: View, path: Path) -> bool:
     return True
 
 
-def _tuple_names(relation: object, reader: str) -> list[str]:
+def _tuple_names(relation: Any, reader: str) -> list[str]:
     """The writers that a reader is related to."""
+    import islpy as isl
+
     found: list[str] = []
 
-    def look(one: object) -> None:
-        if one.get_tuple_name(_in()) == reader and not one.is_empty():  # type: ignore[attr-defined]
-            found.append(one.get_tuple_name(_out()))  # type: ignore[attr-defined]
+    def look(one: Any) -> None:
+        if one.get_tuple_name(isl.dim_type.in_) == reader and not one.is_empty():
+            found.append(one.get_tuple_name(isl.dim_type.out))
 
-    relation.foreach_map(look)  # type: ignore[attr-defined]
+    relation.foreach_map(look)
     return found
-
-
-def _in() -> object:
-    import islpy as isl
-
-    return isl.dim_type.in_
-
-
-def _out() -> object:
-    import islpy as isl
-
-    return isl.dim_type.out

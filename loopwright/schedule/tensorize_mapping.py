@@ -29,8 +29,8 @@ from loopwright.ir import (
     const,
     uses_var,
 )
-from loopwright.schedule.bindings import nest as around
 from loopwright.schedule.handles import BlockRV, LoopRV
+from loopwright.schedule.nests import nest as around
 from loopwright.schedule.schedule import Schedule
 from loopwright.schedule.state import StmtSRef
 from loopwright.transform.tensor_intrinsics import Pairing, TensorIntrin, pair_accesses

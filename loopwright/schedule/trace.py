@@ -8,12 +8,14 @@ from dataclasses import dataclass, field
 from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any
 
+from loopwright.runtime import progress
 from loopwright.schedule.errors import BadStepArgument
 from loopwright.schedule.handles import BlockRV, ExprRV, LoopRV
 from loopwright.schedule.node_graph import UnreadableMap
 from loopwright.schedule.trace_json import read_step, step_data
 
 if TYPE_CHECKING:
+    from loopwright.runtime.sheet import Sheet
     from loopwright.schedule.schedule import Schedule
 
 Handle = BlockRV | LoopRV | ExprRV
@@ -180,9 +182,15 @@ class Trace:
 
     def show(self, style: str | None = None, black_format: bool = False) -> None:
         """Print the steps, highlighted where that is possible."""
-        from loopwright.script.highlight import show_text
+        self._sheet().show(style)
 
-        show_text(str(self), style)
+    def _repr_html_(self) -> str:
+        return self._sheet().html()
+
+    def _sheet(self) -> Sheet:
+        from loopwright.runtime.sheet import Code, Sheet  # loaded when somebody looks
+
+        return Sheet(Code(str(self)))
 
     def as_json(self, remove_postproc: bool = False) -> list[Any]:
         """The steps as plain data: [[kind, inputs, attributes, outputs], …] and [[position, decision], …].
@@ -210,6 +218,7 @@ class Trace:
         def replay() -> None:
             known: dict[int, Any] = {}
             for position, inst in enumerate(insts):
+                task.now(inst.method)
                 inputs = {name: _translated(value, known) for name, value in inst.inputs.items()}
                 decision = self.decisions.get(position)
                 if decision_provider is not None:
@@ -218,8 +227,10 @@ class Trace:
                 outputs = sch.run_instruction(inst.kind, inputs, attrs, decision)
                 for old, new in zip(inst.outputs, outputs, strict=True):
                     known[id(old)] = new
+                task.advance("proof")
 
-        sch.replay(replay)
+        with progress.task("replay", len(insts)) as task:
+            sch.replay(replay)
 
     @staticmethod
     def apply_json_to_schedule(data: str | Sequence[Any], sch: Schedule) -> None:

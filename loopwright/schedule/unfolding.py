@@ -45,7 +45,7 @@ def unfolded(view: View, realize: BlockRealize, store: BufferStore, domain: Mapp
     again = [
         (axis.var, value)
         for axis, value in zip(realize.block.iter_vars, realize.iter_values, strict=True)
-        if not any([uses_var(index, lambda var, own=axis.var: var is own) for index in store.indices])  # type: ignore[misc]
+        if not any([uses_var(index, {axis.var}.__contains__) for index in store.indices])
         and not facts.can_prove_equal(domain[axis.var].low, domain[axis.var].high)
     ]
     if not again:

@@ -6,15 +6,13 @@ and is made when first asked for. Versions are immutable and share everything a 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Mapping
+from functools import cached_property, lru_cache
 
 from loopwright.ir import (
     Block,
     BlockRealize,
-    Buffer,
     For,
-    IntImm,
     PrimFunc,
     SeqStmt,
     Stmt,
@@ -31,7 +29,8 @@ Path = tuple[Stmt, ...]
 
 
 class _Index(Visitor):
-    def __init__(self) -> None:
+    def __init__(self, by_parts: bool) -> None:
+        self.by_parts = by_parts  # whether the parts of a sequence are looked up rather than walked
         self.path: list[Stmt] = []
         self.loops: dict[Var, Path] = {}
         self.blocks: dict[BlockKey, Path] = {}
@@ -42,13 +41,32 @@ class _Index(Visitor):
             self.loops[statement.loop_var] = tuple(self.path)
         elif isinstance(statement, BlockRealize):
             self.blocks[block_key(statement.block)] = tuple(self.path)
-        statement.each_child(self.visit)
+        if self.by_parts and isinstance(statement, SeqStmt):
+            self._add_parts(statement)
+        else:
+            statement.each_child(self.visit)
         self.path.pop()
+
+    def _add_parts(self, sequence: SeqStmt) -> None:
+        around = tuple(self.path)
+        for part in sequence.seq:
+            found = _index_of_part(part)
+            for var, path in found.loops.items():
+                self.loops[var] = around + path
+            for key, path in found.blocks.items():
+                self.blocks[key] = around + path
 
     def visit_Expr(self, _: object) -> None:
         """Expressions hold no statements."""
 
     visit_Buffer = visit_BufferRegion = visit_MatchBufferRegion = visit_IterVar = visit_Range = visit_Expr
+
+
+@lru_cache(maxsize=2048)  # a step changes one nest of a function; the others are the same objects in the next version
+def _index_of_part(part: Stmt) -> _Index:
+    index = _Index(by_parts=False)
+    index.visit(part)
+    return index
 
 
 class View:
@@ -70,7 +88,7 @@ class View:
     @cached_property
     @deep
     def index(self) -> _Index:
-        index = _Index()
+        index = _Index(by_parts=True)
         index.visit(self.function.body)
         return index
 
@@ -157,23 +175,6 @@ class View:
             current = _with_child(parent, old, current)
             old = parent
         return self.function.with_(body=current if current is not None else no_op())
-
-    def with_root_buffers(
-        self, function: PrimFunc, added: Sequence[Buffer], removed: Iterable[Buffer] = ()
-    ) -> PrimFunc:
-        """`function` with buffers allocated in its root block, and others no longer."""
-        body = function.body
-        assert isinstance(body, BlockRealize)
-        gone = set(removed)
-        kept = tuple([buffer for buffer in body.block.alloc_buffers if buffer not in gone])
-        return function.with_(body=body.with_(block=body.block.with_(alloc_buffers=(*kept, *added))))
-
-
-def const_extent(step: str, loop: For) -> int:
-    """The number of iterations of a loop that must be constant."""
-    if not isinstance(loop.extent, IntImm):
-        raise NotSupported(step, f"loop {loop.loop_var.name} has extent {loop.extent}, which is no constant", loop)
-    return loop.extent.value
 
 
 def _loops_since_block(path: Path) -> list[For]:

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from loopwright.analysis.queries import undefined_vars
-from loopwright.analysis.reduction_init import conjuncts
 from loopwright.arith import (
     Analyzer,
     IntervalSet,
@@ -35,11 +34,11 @@ from loopwright.ir import (
     Expr,
     For,
     IntImm,
-    Node,
     Range,
     Stmt,
     Var,
     Visitor,
+    conjuncts,
     const,
     deep,
     logical_and,
@@ -48,9 +47,9 @@ from loopwright.ir import (
     uses_var,
 )
 from loopwright.schedule.bindings import TRUE
-from loopwright.schedule.buffers import is_leaf
+from loopwright.schedule.blocks import is_leaf
 from loopwright.schedule.handles import block_key
-from loopwright.schedule.regions import facts_under
+from loopwright.schedule.regions import facts_inside, facts_under, reads_memory
 from loopwright.schedule.view import Path, View
 
 FAR: Final = 2**30  # a bound beyond it is that of the type, not of the program
@@ -182,23 +181,11 @@ def _values_through(path: Sequence[Stmt]) -> dict[Var, Expr]:
 
 
 def _interval(facts: Analyzer, index: Expr, domains: Mapping[Var, Range]) -> IntervalSet | None:
-    if index.dtype.lanes != 1 or _reads_memory(index):
+    if index.dtype.lanes != 1 or reads_memory(index):
         return None
     found = interval_of(facts.simplify(index), domains, facts)
     if found is None or any(uses_var(end, domains.__contains__) for end in found):
         return None
-    return found
-
-
-def _reads_memory(index: Expr) -> bool:
-    found = False
-
-    def look(node: Node) -> bool:
-        nonlocal found
-        found = found or isinstance(node, BufferLoad)
-        return not found
-
-    pre_order_visit(index, look)
     return found
 
 
@@ -227,10 +214,7 @@ def _part(facts: Analyzer, part: IntervalSet | None, extent: Expr) -> tuple[Expr
 
 def region_in(block: Block, buffer: Buffer, writes: bool | None = None) -> BufferRegion | None:
     """The box of `buffer` that one run of a block reads, writes or (None) touches, in its own iteration variables."""
-    facts = Analyzer()
-    for axis in block.iter_vars:
-        if axis.dom is not None:
-            facts.bind(axis.var, axis.dom)
+    facts = facts_inside(block)
     hull: list[IntervalSet | None] | None = None
     for access in [item for part in (block.init, block.body) if part is not None for item in accesses(part, buffer)]:
         if writes is not None and access.writes != writes:
@@ -263,7 +247,11 @@ def loops_from_axes(view: View, realize: BlockRealize) -> dict[Var, Expr]:
     facts = facts_under(loops)
     for predicate in (realize.predicate, TRUE):
         for chosen in (list(axes), *[[axis] for axis in axes]):
-            used = {var: domain for var, domain in domains.items() if any(_uses(axes[axis], var) for axis in chosen)}
+            used = {
+                var: domain
+                for var, domain in domains.items()
+                if any(uses_var(axes[axis], {var}.__contains__) for axis in chosen)
+            }
             guard = _about(predicate, set(used))
             found = detect_iter_map([facts.simplify(axes[axis]) for axis in chosen], used, guard).indices
             if not found:
@@ -305,23 +293,10 @@ def _returns(facts: Analyzer, axes: Mapping[Var, Expr], var: Var, value: Expr) -
     return facts.can_prove_equal(substitute(value, axes), var)
 
 
-def _uses(expr: Expr, var: Var) -> bool:
-    return uses_var(expr, lambda used: used is var)
-
-
 def _about(predicate: Expr, variables: set[Var]) -> Expr:
     """Those conjuncts of a predicate that are about the variables alone."""
     kept = [item for item in conjuncts(predicate) if not uses_var(item, lambda used: used not in variables)]
     return logical_and(TRUE, *kept)
-
-
-def axis_facts(realize: BlockRealize) -> Analyzer:
-    """What is known inside a block: its iteration variables stay in their domains."""
-    facts = Analyzer()
-    for axis in realize.block.iter_vars:
-        if axis.dom is not None:
-            facts.bind(axis.var, axis.dom)
-    return facts
 
 
 def inside_shape(window: Window, offsets: Sequence[Expr], facts: Analyzer) -> Iterator[Expr]:

@@ -4,10 +4,11 @@ A `Target` is the user's words (`"llvm -mcpu=core-avx2"`); `describe(target)` tu
 answers every question the compiler has about the machine: vector width, registers, FMA, caches, cores. Ask the
 description, never the architecture's name.
 
-Open `target.py` first (parsing, printing, the current target), then `cpu.py` (the description), `architectures.py` (the
-table of instruction features it is derived from), `host.py` (what this machine is) and `availability.py` (what can be
-built here). `boards.py` has targets by name, `generic_functions.py` functions with a body for each kind of target,
-`datatype.py` the user's own number types.
+Open `target.py` first (reading and writing, the current target; `text.py`, `kinds.py` and `tags.py` are what it reads),
+then `cpu.py` (the description), `architectures.py` (the table of instruction features it is derived from), `host.py`
+(what this machine is) and `availability.py` (what can be built here). `features.py` answers by the words of scripts,
+`boards.py` has targets by name, `generic_functions.py` functions with a body for each kind of target, `datatype.py` the
+user's own number types.
 """
 
 from loopwright.target.availability import TargetNotBuildable, require_buildable

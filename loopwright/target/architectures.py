@@ -16,6 +16,7 @@ from loopwright.target.small_architectures import ARM, GENERIC, GENERIC_32, RISC
 __all__ = [
     "AARCH64",
     "ARM",
+    "CORTEX_M_TRIPLES",
     "GENERIC",
     "GENERIC_32",
     "I386",
@@ -26,7 +27,9 @@ __all__ = [
     "Architecture",
     "Units",
     "architecture_of",
+    "architecture_with_cpu",
     "normalized",
+    "usual_triple",
 ]
 
 
@@ -223,6 +226,47 @@ def normalized(triple: str) -> str:
     if len(parts) == 3 and parts[2].startswith("eabi"):  # thumbv7em-unknown-eabi: no system, only its conventions
         parts.insert(2, "none")
     return "-".join(parts)
+
+
+CORTEX_M_TRIPLES: Final = {
+    "cortex-m7": "thumbv7em-none-eabi",
+    "cortex-m4": "thumbv7em-none-eabi",
+    "cortex-m33": "thumbv8m.main-none-eabi",
+    "cortex-m3": "thumbv7m-none-eabi",
+    "cortex-m0": "thumbv6m-none-eabi",
+    "cortex-m0plus": "thumbv6m-none-eabi",
+}
+
+# The triple that somebody means who names an architecture alone; each architecture's own name is among them.
+_USUAL_TRIPLES: Final = {
+    ("x86_64", "amd64", "x86-64", "x64", "x86"): "x86_64-linux-gnu",
+    ("i386", "i486", "i586", "i686"): "i686-linux-gnu",
+    ("aarch64", "arm64", "armv8", "armv8-a"): "aarch64-linux-gnu",
+    ("arm", "armv7", "armv7a", "armv7-a", "armv7l", "armhf"): "armv7l-linux-gnueabihf",
+    ("riscv64", "riscv", "rv64", "rv64gc"): "riscv64-linux-gnu",
+    ("riscv32", "rv32"): "riscv32-unknown-elf",
+    ("wasm32", "wasm"): "wasm32-unknown-unknown",
+}
+
+
+def usual_triple(name: str) -> str | None:
+    """The triple that a word means which names an architecture (`arm64`), or is a triple itself; None for others."""
+    word = name.lower()
+    found = next((triple for names, triple in _USUAL_TRIPLES.items() if word in names), None)
+    if found is None and "-" in word and architecture_of(word) not in (GENERIC, GENERIC_32):
+        return name if any([part.rstrip("0123456789.") in _SYSTEMS for part in word.split("-")[1:]]) else None
+    return found
+
+
+def architecture_with_cpu(cpu: str) -> tuple[Architecture, str] | None:
+    """The architecture that a CPU's name belongs to, and its usual triple; None where one is not known."""
+    if cpu in CORTEX_M_TRIPLES:
+        return ARM, CORTEX_M_TRIPLES[cpu]
+    for architecture in (X86_64, AARCH64, ARM, RISCV64, RISCV32):
+        if cpu in architecture.cpus and cpu != "generic" and (architecture is not ARM or cpu.startswith("cortex-a")):
+            triple = usual_triple(architecture.name)
+            return (architecture, triple) if triple is not None else None
+    return None
 
 
 # Architectures without a table of their own, known to have 32-bit pointers.

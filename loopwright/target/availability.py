@@ -8,9 +8,8 @@ import os
 from typing import Final
 
 from loopwright.runtime.errors import LoopwrightError
+from loopwright.target.kinds import BUILDABLE
 from loopwright.target.target import Target, as_target
-
-BUILDABLE: Final = ("llvm", "c")
 
 # What a device needs from the system: (library to load, device file) per kind.
 _DRIVERS: Final = {

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from loopwright.runtime.errors import LoopwrightError
+from loopwright.target.architectures import CORTEX_M_TRIPLES
 from loopwright.target.errors import nearest
 from loopwright.target.target import Target, as_target
 
@@ -61,14 +62,6 @@ _STM32: Final = {
     "stm32F0xx": "cortex-m0",
     "stm32G0xx": "cortex-m0plus",
     "stm32L0xx": "cortex-m0plus",
-}
-_CORTEX_M: Final = {
-    "cortex-m7": "thumbv7em-none-eabi",
-    "cortex-m4": "thumbv7em-none-eabi",
-    "cortex-m33": "thumbv8m.main-none-eabi",
-    "cortex-m3": "thumbv7m-none-eabi",
-    "cortex-m0": "thumbv6m-none-eabi",
-    "cortex-m0plus": "thumbv6m-none-eabi",
 }
 
 
@@ -174,7 +167,7 @@ def stm32(series: str = "unknown", options: str | Sequence[str] | None = None) -
     if series not in _STM32:
         raise UnknownBoard("stm32", series, _STM32)
     cpu = _STM32[series]
-    machine = f"-model={series} -mtriple={_CORTEX_M[cpu]} -mcpu={cpu}"
+    machine = f"-model={series} -mtriple={CORTEX_M_TRIPLES[cpu]} -mcpu={cpu}"
     return _target("c", "-keys=arm_cpu,cpu -device=arm_cpu", machine, options)
 
 

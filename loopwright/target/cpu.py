@@ -1,7 +1,9 @@
 """CpuDescription: everything the compiler asks about a CPU, derived from triple, CPU name and features.
 
-describe(Target("llvm")).vector_bits                          this machine's
-describe(Target("llvm -mcpu=core-avx2")).native_vector_lanes("float32") == 8
+    describe(Target("llvm")).vector_bits                          this machine's
+    describe(Target("llvm -mcpu=core-avx2")).native_vector_lanes("float32") == 8
+
+Everyone asks the description; nobody asks for the architecture's name.
 """
 
 from __future__ import annotations
@@ -11,14 +13,14 @@ from dataclasses import dataclass, replace
 
 from loopwright.runtime.dtype import DataType
 from loopwright.runtime.errors import LoopwrightError
-from loopwright.target.architectures import Architecture, Units, architecture_of, normalized
+from loopwright.target.architectures import Architecture, Units, architecture_of, architecture_with_cpu, normalized
 from loopwright.target.errors import BadTargetAttribute, nearest
 from loopwright.target.host import Caches, Host, detect_host
 from loopwright.target.target import Target
 
 
 class UnknownCpu(LoopwrightError, ValueError):
-    """`-mcpu` names a CPU that Loopwright has no entry for.
+    """`-mcpu` names a CPU that Loopwright has no entry for, or one of another architecture than the target's.
 
     LLVM would only warn, and generate code for the oldest CPU of the family. Leave `-mcpu` out to compile for this
     machine; or name a near relative and add features with `-mattr=+name`.
@@ -32,11 +34,20 @@ class UnknownCpu(LoopwrightError, ValueError):
 
     code = "LW0606"
 
-    def __init__(self, cpu: str, architecture: Architecture) -> None:
+    def __init__(self, cpu: str, architecture: Architecture, triple: str = "") -> None:
+        """`triple` is what the target says; without one it means this machine."""
         near = nearest(cpu, architecture.cpus)
+        hint = f"use one of {', '.join(near[:8])}{', …' * (len(near) > 8)}"
+        home = architecture_with_cpu(cpu)
+        if home is not None:
+            change = f"replace -mtriple={triple} by" if triple else "add"
+            hint = f"{change} -mtriple={home[1]}"
+        elif not triple:
+            hint += "; or leave -mcpu out for this machine"
         super().__init__(
             f"unknown CPU {cpu!r} for {architecture.name}",
-            hint=f"use one of {', '.join(near[:8])}{', …' * (len(near) > 8)}; or leave -mcpu out for this machine",
+            why=None if home is None else f"{cpu} is a CPU of the architecture {home[0].name}",
+            hint=hint,
             fields={"cpu": cpu, "architecture": architecture.name, "candidates": near},
         )
 
@@ -134,9 +145,9 @@ def _describe(target: Target) -> CpuDescription:
         told = [("+" if has else "-") + feature for feature, has in sorted(host.features.items())]
     else:
         name = target.mcpu
-        if name and architecture.cpus and name not in architecture.cpus and name != host.cpu:
-            if architecture.lists_every_cpu:
-                raise UnknownCpu(name, architecture)
+        is_listed = not name or name in architecture.cpus or name == host.cpu
+        if architecture.cpus and architecture.lists_every_cpu and not is_listed:
+            raise UnknownCpu(name, architecture, str(target.attrs.get("mtriple", "")))
         usual = () if name else architecture.system_features.get(_system(triple), ())
         told = [f"+{feature}" for feature in usual]
         features = architecture.features_of(name) | architecture.closure(set(usual))

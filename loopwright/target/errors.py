@@ -28,12 +28,12 @@ class UnknownTargetKind(LoopwrightError, ValueError):
 
     code = "LW0601"
 
-    def __init__(self, kind: str, candidates: Iterable[str]) -> None:
-        near = nearest(kind, candidates)
+    def __init__(self, kind: str, candidates: Iterable[str], meant: str = "") -> None:
+        near = [meant] if meant else nearest(kind, candidates)
         super().__init__(
             f"unknown target kind {kind!r}",
             why="a target starts with its kind, such as llvm, then options, such as -mcpu=core-avx2",
-            hint=f"use one of {', '.join(near)}",
+            hint=f'write "{meant}"' if meant else f"use one of {', '.join(near)}",
             fields={"kind": kind, "candidates": near},
         )
 

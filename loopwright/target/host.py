@@ -9,12 +9,13 @@ import os
 import platform
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
+from loopwright.runtime.host_features import kernel_features
 from loopwright.target.architectures import architecture_of
 
 
@@ -76,7 +77,7 @@ def cgroup_quota(root: Path = Path("/sys/fs/cgroup"), membership: Path = Path("/
     return min(quotas, default=None)
 
 
-def _quotas(root: Path, path: str, read) -> list[float]:  # type: ignore[no-untyped-def]
+def _quotas(root: Path, path: str, read: Callable[[Path], float | None]) -> list[float]:
     # In a container the path may name groups outside what is mounted here, so each level that is missing is skipped.
     group = Path(path.lstrip("/"))
     found = (read(root / level) for level in (group, *group.parents))
@@ -125,11 +126,7 @@ def _system_triple() -> str:
 
 def _system_features() -> dict[str, bool]:
     """Features by the kernel's flags, in LLVM's spelling; used only where LLVM cannot be asked."""
-    spelling = {"asimdhp": "fullfp16", "asimddp": "dotprod", "asimd": "neon", "pni": "sse3", "sse4_1": "sse4.1"}
-    spelling |= {"sse4_2": "sse4.2", "amx_tile": "amx-tile", "amx_int8": "amx-int8", "amx_bf16": "amx-bf16"}
-    match = re.search(r"^(?:flags|Features)\s*:(.*)$", _read(Path("/proc/cpuinfo")), re.MULTILINE)
-    flags = match[1].split() if match else []
-    return {spelling.get(flag, flag.replace("avx512_", "avx512")): True for flag in flags}
+    return dict.fromkeys(kernel_features(), True)
 
 
 def _read(path: Path) -> str:

@@ -6,11 +6,15 @@ A kind that stands here can be written, compared and exported; whether this vers
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import difflib
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import ClassVar, Final
 
+from loopwright.target.architectures import architecture_with_cpu, usual_triple
 from loopwright.target.errors import UnknownTargetKind
+
+BUILDABLE: Final = ("llvm", "c")  # those that this version generates code for
 
 # How a value is written: `str`, `int`, `bool`, or `list` (of texts, comma-separated in a target's text form).
 ValueType = type[str] | type[int] | type[bool] | type[list]
@@ -80,7 +84,7 @@ class TargetKind(str):
     def __new__(cls, name: str) -> TargetKind:
         found = cls._known.get(name)
         if found is None:
-            raise UnknownTargetKind(name, cls._known)
+            raise unknown_kind(name)
         return found
 
     @property
@@ -150,6 +154,20 @@ _define("composite", (), 1, {"devices": list})
 _define("sdaccel", ("sdaccel", "hls"), 4, {})
 _define("aocl", ("aocl", "hls"), 5, {})
 _define("test", ("cpu",), 1, {"my_bool": bool, "your_names": list})
+
+
+def unknown_kind(name: str, tags: Iterable[str] = ()) -> UnknownTargetKind:
+    """The error for a word that is no kind, with what was probably meant: a kind, a machine's architecture, its CPU."""
+    triple, cpu = usual_triple(name), architecture_with_cpu(name)
+    if triple is not None:
+        return UnknownTargetKind(name, (), f"llvm -mtriple={triple}")
+    if cpu is not None:
+        return UnknownTargetKind(name, (), f"llvm -mtriple={cpu[1]} -mcpu={name}")
+    if name.lower() in ("cpu", "host", "native"):
+        return UnknownTargetKind(name, (), "llvm")
+    # A kind that cannot be built helps only those who clearly mean it.
+    misspelt = difflib.get_close_matches(name, [*TargetKind._known, *tags], n=4, cutoff=0.75)
+    return UnknownTargetKind(name, misspelt or BUILDABLE)
 
 
 def list_kinds() -> list[str]:

@@ -24,10 +24,9 @@ from loopwright.target.errors import (
     BadTargetText,
     NoCurrentTarget,
     UnknownTargetAttribute,
-    UnknownTargetKind,
 )
 from loopwright.target.features import TargetFeatures
-from loopwright.target.kinds import TargetKind, ValueType, list_kinds
+from loopwright.target.kinds import TargetKind, ValueType, list_kinds, unknown_kind
 from loopwright.target.tags import TAGS, list_tags
 from loopwright.target.text import first_word, join_text, split_text
 
@@ -224,6 +223,17 @@ class Target:
     def __repr__(self) -> str:
         return f"Target({str(self)!r})"
 
+    def show(self, style: str | None = None) -> None:
+        """Show what was said, and what it means for compiled code."""
+        from loopwright.target.target_sheet import target_sheet  # it describes targets, so it comes after them
+
+        target_sheet(self).show(style)
+
+    def _repr_html_(self) -> str:
+        from loopwright.target.target_sheet import target_sheet
+
+        return target_sheet(self).html()
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Target) and (self is other or self._text == other._text)
 
@@ -269,7 +279,7 @@ def _read(spec: object) -> dict[str, object]:
             raise BadTargetText(spec, f"{name} is a tag, and a tag stands alone")
         return {**TAGS[name], "tag": name}
     if name not in list_kinds():
-        raise UnknownTargetKind(name, [*list_kinds(), *(TAGS if "/" in name else ())])
+        raise unknown_kind(name, TAGS if "/" in name else ())
     return {"kind": name, **split_text(spec, TargetKind(name).attributes)}
 
 

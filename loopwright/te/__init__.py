@@ -9,7 +9,10 @@ are the graph, `reduction.py` the reducers; `scan.py`, `extern.py` and `hybrid/`
 `schedule/` says how tensors are computed (`te.create_schedule`).
 """
 
+from typing import TYPE_CHECKING
+
 from loopwright.arith.index_map import AXIS_SEPARATOR
+from loopwright.runtime.guesses import pointing as _pointing
 from loopwright.te import hybrid, schedule
 from loopwright.te.autodiff import NotDifferentiable, WrongGradientArgument, WrongHead, gradient
 from loopwright.te.axes import BadDomain, NoThreadTag, reduce_axis, thread_axis
@@ -40,6 +43,7 @@ from loopwright.te.extern import (
     extern,
     extern_primfunc,
 )
+from loopwright.te.guessed_names import INSTEAD as _INSTEAD
 from loopwright.te.hybrid.operation import HybridOp
 from loopwright.te.lower_extern import ExternBufferMismatch
 from loopwright.te.math import *  # noqa: F403
@@ -63,3 +67,6 @@ from loopwright.te.tags import TagConflict, TagScope, tag_scope
 from loopwright.te.tensor import AmbiguousEquality, BadIndex, Tensor, TensorSlice, WholeTensor
 from loopwright.te.tensor_compute import BadIntrinsicCall, TensorComputeOp
 from loopwright.te.whole_tensors import ShapesDoNotMatch
+
+if not TYPE_CHECKING:  # mypy would believe in every name
+    __getattr__ = _pointing(__name__, _INSTEAD)

@@ -25,7 +25,7 @@ from loopwright.ir import (
 )
 
 
-class BlockAccesses(Visitor):
+class BlockAccesses(Visitor, memo=True):
     """Collects the loads and the free variables of statements; shared parts are looked at once."""
 
     def __init__(self, bound: Sequence[Var]) -> None:
@@ -33,12 +33,6 @@ class BlockAccesses(Visitor):
         self.inner: set[Var] = set()  # defined inside an expression or statement
         self.free: dict[Var, None] = {}
         self.loads: list[BufferLoad] = []
-        self.seen: set[int] = set()
-
-    def visit(self, node: Node) -> None:
-        if id(node) not in self.seen:
-            self.seen.add(id(node))
-            super().visit(node)
 
     def visit_Var(self, var: Var) -> None:
         if var not in self.bound and var not in self.inner:

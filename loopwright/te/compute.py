@@ -14,7 +14,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from loopwright.ir import Expr, IterVar, Node, ProducerLoad, Reduce, Visitor, as_expr, deep
+from loopwright.ir import Expr, IterVar, ProducerLoad, Reduce, Visitor, as_expr, deep
 from loopwright.runtime.errors import LoopwrightError
 from loopwright.te.axes import DataVar, ReduceVar, data_axis
 from loopwright.te.numbering import Numbering
@@ -277,7 +277,7 @@ def _as_value(name: str, value: object, what: str) -> Expr:
     return result
 
 
-class _Scan(Visitor):
+class _Scan(Visitor, memo=True):
     """Checks every variable and finds every tensor of an expression; shared parts are looked at once."""
 
     def __init__(self, name: str, scope: Sequence[IterVar], inputs: dict[Tensor, None], reduce: Reduce | None) -> None:
@@ -285,12 +285,6 @@ class _Scan(Visitor):
         self.scope = {axis.var for axis in scope}
         self.inputs = inputs
         self.reduce = reduce  # the reduction that is being looked into
-        self.seen: set[int] = set()
-
-    def visit(self, node: Node) -> None:
-        if id(node) not in self.seen:
-            self.seen.add(id(node))
-            super().visit(node)
 
     def visit_Reduce(self, reduce: Reduce) -> None:
         raise ReductionInside(self.name, reduce, nested=self.reduce is not None)

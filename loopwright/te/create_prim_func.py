@@ -25,6 +25,7 @@ from loopwright.te.lower_compute import LAYOUT_FREE, compute_nest
 from loopwright.te.lower_extern import lower_extern
 from loopwright.te.lower_scan import lower_scan, place_inits
 from loopwright.te.operation import ComputeOp, Operation, PlaceholderOp
+from loopwright.te.order import dependencies, in_order
 from loopwright.te.scan import ScanOp
 from loopwright.te.tensor import Tensor
 from loopwright.te.tensor_compute import TensorComputeOp
@@ -159,25 +160,6 @@ def _check_arguments(ops: object) -> list[Tensor | Var]:
     return list(arguments)
 
 
-def _in_order(arguments: Sequence[Tensor | Var]) -> list[Operation]:
-    """Every operation needed, each after those it reads."""
-    order: list[Operation] = []
-    state: dict[Operation, bool] = {}  # False: being visited; True: placed
-    # A loop with its own stack: chains of computes may be long.
-    stack: list[Operation] = [argument.op for argument in reversed(arguments) if isinstance(argument, Tensor)]
-    while stack:
-        op = stack[-1]
-        if op in state:
-            stack.pop()
-            if not state[op]:
-                state[op] = True
-                order.append(op)
-            continue
-        state[op] = False
-        stack += [tensor.op for tensor in reversed(op.dependencies) if tensor.op not in state]
-    return order
-
-
 class _Function:
     """One function in the making."""
 
@@ -185,7 +167,7 @@ class _Function:
         self, arguments: Sequence[Tensor | Var], making: FunctionInMaking, bound: Mapping[Tensor, Buffer]
     ) -> None:
         self.arguments, self.making, self.bound = arguments, making, bound
-        self.order = _in_order(arguments)
+        self.order = in_order([item.op for item in arguments if isinstance(item, Tensor)], dependencies)
 
     def build(self) -> PrimFunc:
         self.check_placeholders()

@@ -10,7 +10,6 @@ from loopwright.ir import (
     BlockRealize,
     Buffer,
     BufferLoad,
-    BufferRegion,
     BufferStore,
     Expr,
     For,
@@ -24,6 +23,7 @@ from loopwright.ir import (
     Reduce,
     Stmt,
     Var,
+    cell_region,
     const,
     seq,
 )
@@ -124,7 +124,7 @@ class _Nest(NamedTuple):
         found.visit(body)
         making.use_all(found.free, op.name)
         reads = tuple(found.reads(targets if init is not None else (), indices, lowering.analyzer))
-        writes = tuple([_element(buffer, indices) for buffer in targets])
+        writes = tuple([cell_region(buffer, indices) for buffer in targets])
         annotations = {key: making.annotation(value) for key, value in op.attrs.items() if key != LAYOUT_FREE}
         given = steps.axis if steps is not None and steps.loop is not None else None
         label = making.block_name(op, name, given)
@@ -133,10 +133,6 @@ class _Nest(NamedTuple):
         if steps is not None and steps.below is not None:
             exists = self.loops[steps.axis] < steps.below
         return BlockRealize(tuple(values), exists, block)
-
-
-def _element(buffer: Buffer, indices: Sequence[Expr]) -> BufferRegion:
-    return BufferRegion(buffer, tuple([Range.from_min_extent(index, const(1, index.dtype)) for index in indices]))
 
 
 def _reduction(

@@ -9,14 +9,13 @@ from loopwright.ir import (
     Block,
     BlockRealize,
     Buffer,
-    BufferRegion,
     Expr,
-    Range,
     Stmt,
     Var,
     cast,
     const,
     substitute,
+    whole_region,
 )
 from loopwright.runtime.errors import LoopwrightError
 from loopwright.te.extern import ExternOp
@@ -66,17 +65,13 @@ def lower_extern(making: FunctionInMaking, op: ExternOp) -> Stmt:
     annotations = {key: making.annotation(value) for key, value in op.attrs.items()}
     block = Block(
         (),
-        tuple([_whole(buffer) for buffer in dict.fromkeys(inputs)]),
-        tuple([_whole(buffer) for buffer in outputs]),
+        tuple([whole_region(buffer) for buffer in dict.fromkeys(inputs)]),
+        tuple([whole_region(buffer) for buffer in outputs]),
         making.block_name(op, op.name),
         body,
         annotations=annotations,
     )
     return BlockRealize((), const(True), block)
-
-
-def _whole(buffer: Buffer) -> BufferRegion:
-    return BufferRegion(buffer, tuple([Range.from_min_extent(const(0, size.dtype), size) for size in buffer.shape]))
 
 
 class _Match:

@@ -70,12 +70,13 @@ def _check_dim(dim: object, position: int, asked: str, truncate: bool) -> Expr:
     if isinstance(size, IntImm):
         if size.value < 0:
             raise BadShape(asked, f"{where} is {size.value}", "sizes are not negative; 0 makes an empty tensor")
-    elif not isinstance(size, Var) and _has_load(size):
+    elif not isinstance(size, Var) and has_load(size):
         raise BadShape(asked, f"{where} reads a tensor", "sizes are known before the program runs: use a te.var")
     return size
 
 
-def _has_load(value: Expr) -> bool:
+def has_load(value: Expr) -> bool:
+    """Whether a value is read from a tensor, all or in part."""
     found: list[Node] = []
     post_order_visit(value, lambda node: found.append(node) if isinstance(node, ProducerLoad) else None)
     return bool(found)

@@ -16,9 +16,10 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from loopwright.arith import Analyzer
-from loopwright.ir import Expr, IntImm, Node, ProducerLoad, Visitor
+from loopwright.ir import Expr, IntImm, ProducerLoad, Visitor
 from loopwright.runtime.errors import LoopwrightError
 from loopwright.te.operation import ComputeOp, Operation
+from loopwright.te.order import dependencies, in_order
 from loopwright.te.tensor import Tensor
 
 
@@ -87,7 +88,7 @@ class ScanBody(NamedTuple):
 
 def read_scan_body(name: str, updates: Sequence[Tensor], states: Sequence[Tensor], start: Expr, end: Expr) -> ScanBody:
     """The body of the scan with these `updates`; refuses one that cannot run step by step."""
-    order = _in_order([tensor.op for tensor in updates])
+    order = in_order([tensor.op for tensor in updates], dependencies)
     inside = _depending_on(name, order, states)
     final = {tensor.op for tensor in updates if isinstance(tensor.op, ComputeOp)}
     ops = [op for op in order if isinstance(op, ComputeOp) and (op in inside or op in final)]
@@ -107,22 +108,6 @@ def read_scan_body(name: str, updates: Sequence[Tensor], states: Sequence[Tensor
     return ScanBody(tuple([stages[op] for op in ops]), tuple(inputs))
 
 
-def _in_order(roots: Sequence[Operation]) -> list[Operation]:
-    """Every operation reachable from `roots`, each after those it reads."""
-    order: dict[Operation, None] = {}
-    seen: set[Operation] = set()
-    stack: list[tuple[Operation, bool]] = [(op, False) for op in reversed(roots)]
-    while stack:
-        op, done = stack.pop()
-        if done:
-            order.setdefault(op)
-        elif op not in seen:
-            seen.add(op)
-            stack.append((op, True))
-            stack += [(tensor.op, False) for tensor in reversed(op.dependencies) if tensor.op not in seen]
-    return list(order)
-
-
 def _depending_on(name: str, order: Sequence[Operation], states: Sequence[Tensor]) -> set[Operation]:
     """The operations among `order` that read a state, directly or through others."""
     sources = {state.op: state.name for state in states}
@@ -137,15 +122,9 @@ def _depending_on(name: str, order: Sequence[Operation], states: Sequence[Tensor
     return set(found)
 
 
-class _Loads(Visitor):
+class _Loads(Visitor, memo=True):
     def __init__(self) -> None:
         self.found: list[ProducerLoad] = []
-        self.seen: set[int] = set()
-
-    def visit(self, node: Node) -> None:
-        if id(node) not in self.seen:
-            self.seen.add(id(node))
-            super().visit(node)
 
     def visit_ProducerLoad(self, load: ProducerLoad) -> None:
         self.found.append(load)

@@ -6,10 +6,12 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from loopwright.ir import Expr, Producer, ProducerLoad, Range, WrongIndexCount, as_expr
+from loopwright.ir.expr import answer_numpy
 from loopwright.runtime.dtype import DataType
 from loopwright.runtime.errors import LoopwrightError, NotBuilt
 
 if TYPE_CHECKING:
+    from loopwright.runtime.sheet import Sheet
     from loopwright.te.operation import Operation
 
 
@@ -160,6 +162,8 @@ class ScalarOperators:
     __pos__, __abs__ = _forward("__pos__"), _forward("__abs__")
     astype, equal = _forward("astype"), _forward("equal")
 
+    __array_ufunc__ = answer_numpy
+
     def __bool__(self) -> bool:
         return bool(self.as_expr())
 
@@ -269,6 +273,18 @@ class Tensor(ScalarOperators, Producer):
         return f"Tensor({self.name}, shape={shape_text(self.shape)}, dtype={str(self.dtype)!r})"
 
     __str__ = __repr__
+
+    def show(self, style: str | None = None, black_format: bool | None = None, **options: Any) -> None:
+        """Show what the tensor is computed from: every tensor on the way, with its type and formula."""
+        self._sheet().show(style)
+
+    def _repr_html_(self) -> str:
+        return self._sheet().html()
+
+    def _sheet(self) -> Sheet:
+        from loopwright.te.graph_sheet import graph_sheet  # which knows every kind of operation
+
+        return graph_sheet(self)
 
 
 class TensorRegion(ScalarOperators):

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from loopwright.arith import Analyzer
-from loopwright.ir import Expr, IntImm, Var, as_expr
+from loopwright.ir import Expr, Var, as_expr, is_one
 from loopwright.runtime.errors import LoopwrightError
 from loopwright.te.compute import compute
 from loopwright.te.tags import default_tag
@@ -91,9 +91,9 @@ def broadcast_shape(name: str, a: Tensor, b: Tensor) -> list[Expr]:
     shape = list(longer.shape)
     facts = Analyzer()
     for at, size in enumerate(shorter.shape, longer.ndim - shorter.ndim):
-        if _is_one(shape[at]):
+        if is_one(shape[at]):
             shape[at] = size
-        elif not _is_one(size) and not facts.can_prove_equal(shape[at], size):
+        elif not is_one(size) and not facts.can_prove_equal(shape[at], size):
             raise ShapesDoNotMatch(name, a, b, *((shape[at], size) if longer is a else (size, shape[at])))
     return shape
 
@@ -111,11 +111,7 @@ def _element(operand: Any, indices: Sequence[Var]) -> Expr:
     if not isinstance(operand, Tensor):
         return as_expr(operand)
     own = indices[len(indices) - operand.ndim :] if operand.ndim else ()
-    return operand(*[0 if _is_one(size) else index for size, index in zip(operand.shape, own, strict=True)])
-
-
-def _is_one(size: Expr) -> bool:
-    return isinstance(size, IntImm) and size.value == 1
+    return operand(*[0 if is_one(size) else index for size, index in zip(operand.shape, own, strict=True)])
 
 
 use_for_whole_tensors(apply)

@@ -14,6 +14,8 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from loopwright.runtime import cuda
+from loopwright.target import detect_host
 from loopwright.testing.marks import Test, add_mark, load_pytest
 from loopwright.testing.numbers import strtobool
 from loopwright.testing.targets import device_enabled, is_buildable
@@ -143,8 +145,6 @@ def requires_nvcc_version(major_version: int, minor_version: int = 0, release_ve
 
 
 def _compute_version() -> tuple[int, ...]:
-    from loopwright.runtime import cuda
-
     return tuple(int(part) for part in str(cuda(0).compute_version).split(".")) if cuda(0).exist else (0, 0)
 
 
@@ -154,8 +154,6 @@ def is_ampere_or_newer() -> bool:
 
 
 def _has_feature(*names: str) -> bool:
-    from loopwright.target import detect_host
-
     return all([name in detect_host().features for name in names])
 
 

@@ -36,7 +36,11 @@ def check_numerical_grads(
     between the slopes of the two sides (at a kink every such value is a gradient). `function_value` saves one call.
     """
     names, values = _named(input_values)
-    grads = _named(grad_values)[1]
+    given_names, grads = _named(grad_values)
+    if isinstance(input_values, Mapping) and isinstance(grad_values, Mapping):
+        if set(names) != set(given_names):
+            raise ValueError(f"there are gradients of {sorted(given_names)} for the inputs {sorted(names)}")
+        grads = [grad_values[name] for name in names]
     if len(values) != len(grads):
         raise ValueError(f"there are {len(values)} inputs and {len(grads)} gradients")
     points = [np.array(as_numpy(value), dtype="float64") for value in values]

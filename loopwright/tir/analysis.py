@@ -9,7 +9,8 @@ from loopwright.analysis import check_bounds
 from loopwright.analysis.costs import *  # noqa: F403
 from loopwright.analysis.queries import *  # noqa: F403
 from loopwright.ir import Block
-from loopwright.ir.passes import Apply, Pass
+from loopwright.ir.pass_combinators import Apply
+from loopwright.ir.passes import Pass
 from loopwright.ir.verifier import verify_well_formed
 from loopwright.runtime.errors import NotBuilt
 

@@ -1,24 +1,19 @@
 """transform: lowering, from scheduled programs with blocks to what code generation reads off.
 
-Open `pipeline.py` first: the list of passes, in order, with the reason for each place. Every other file is one pass,
-and shows what it does before → after in its docstring; all run alone, on a PrimFunc or an IRModule. The pass manager
-itself is `ir/passes.py` and `ir/instrument.py`.
+Open `pipeline.py` first: the list of passes, in order, with the reason for each place. A file with the name of a pass
+is that pass, and shows what it does before → after in its docstring; all run alone, on a PrimFunc or an IRModule. The
+other files are what passes share: `statements.py` and `index_rewriter.py` (bases of rewriters), `purity.py`,
+`folding.py`, `flat_index.py`, `renew_definitions.py`, `known_ops.py`; and parts of one large pass, which names them.
+`errors.py` is what lowering refuses, `tensor_intrinsics/` what machines have instructions for. The pass manager itself
+is `ir/passes.py` and `ir/instrument.py`.
 """
 
 from loopwright.ir.instrument import PassInstrument, PassTimingInstrument, ShowAfterEach, pass_instrument
+from loopwright.ir.pass_combinators import Apply, Filter, PrintIR
 from loopwright.ir.pass_config import BadConfigValue, UnknownConfig, register_config
-from loopwright.ir.passes import (
-    Apply,
-    Filter,
-    Pass,
-    PassContext,
-    PassInfo,
-    PrintIR,
-    Sequential,
-    function_pass,
-    module_pass,
-    prim_func_pass,
-)
+from loopwright.ir.pass_context import PassContext, PassInfo
+from loopwright.ir.pass_decorators import module_pass, prim_func_pass
+from loopwright.ir.passes import Pass, Sequential, function_pass
 from loopwright.transform.annotate_entry import annotate_entry
 from loopwright.transform.auto_unroll import auto_unroll
 from loopwright.transform.bind_target import bind_target

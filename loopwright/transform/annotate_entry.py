@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import Final
 
 from loopwright.ir import GlobalVar, IRModule, PrimFunc
-from loopwright.ir.passes import PassContext, module_pass
+from loopwright.ir.pass_context import PassContext
+from loopwright.ir.pass_decorators import module_pass
 
 ENTRY: Final = "tir.is_entry_func"
 

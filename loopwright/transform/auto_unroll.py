@@ -19,7 +19,8 @@ from typing import Final, NamedTuple
 
 from loopwright.ir import AttrStmt, BufferStore, Evaluate, For, ForKind, IntImm, PrimFunc, Stmt, deep, is_no_op
 from loopwright.ir.pass_config import UnrollLoopConfig
-from loopwright.ir.passes import PassContext, function_pass
+from loopwright.ir.pass_context import PassContext
+from loopwright.ir.passes import function_pass
 from loopwright.transform.errors import BadAnnotation
 from loopwright.transform.statements import StmtRewriter
 

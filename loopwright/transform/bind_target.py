@@ -10,7 +10,8 @@ A function that names its target keeps it.
 from __future__ import annotations
 
 from loopwright.ir import PrimFunc
-from loopwright.ir.passes import Pass, PassInfo, PrimFuncPass
+from loopwright.ir.pass_context import PassInfo
+from loopwright.ir.passes import Pass, PrimFuncPass
 from loopwright.target import Target
 
 

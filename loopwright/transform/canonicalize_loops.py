@@ -14,8 +14,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from loopwright.analysis.thread_axes import LAUNCHES, is_virtual_tag
 from loopwright.ir import AttrStmt, Expr, For, ForKind, IntImm, IterVar, PrimFunc, SeqStmt, Stmt, Var, cast, const, deep
-from loopwright.ir.passes import PassContext, function_pass
+from loopwright.ir.pass_context import PassContext
+from loopwright.ir.passes import function_pass
 from loopwright.runtime.dtype import DataType
 from loopwright.transform.errors import ThreadLoopOnCpu
 from loopwright.transform.flat_index import add_index
@@ -39,7 +41,7 @@ class _CanonicalizeLoops(FoldingRewriter):
         is_unit = isinstance(extent, IntImm) and extent.value == 1
         thread = loop.thread_binding
         if loop.kind is ForKind.THREAD_BINDING and not is_unit:
-            if thread is None or not thread.thread_tag.startswith("vthread"):
+            if thread is None or not is_virtual_tag(thread.thread_tag):
                 raise ThreadLoopOnCpu(loop)
             loop = loop.with_(annotations={**loop.annotations, VIRTUAL_THREAD: True})
         if is_pipeline(loop):
@@ -61,7 +63,7 @@ class _CanonicalizeLoops(FoldingRewriter):
 
     def visit_AttrStmt(self, node: AttrStmt) -> Stmt:
         thread = node.node
-        if not isinstance(thread, IterVar) or node.attr_key not in ("thread_extent", "virtual_thread"):
+        if not isinstance(thread, IterVar) or node.attr_key not in LAUNCHES:
             return self.rebuild(node)
         extent = self.visit(node.value)
         if isinstance(extent, IntImm) and extent.value == 1:

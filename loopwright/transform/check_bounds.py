@@ -4,7 +4,8 @@
                                 B[i] = A[i + 1]
 
 Runs only under `tir.instrument_bound_checkers`: affine accesses are proved in bounds when a program is built, and this
-finds the others when it runs. An access that a condition guards is checked under that condition.
+finds the others when it runs. An access that a condition guards is checked under that condition. Not checked are the
+condition of a `while`, which is computed again and again, and addresses, which touch nothing.
 Needs: buffers with their shapes (before `flatten_buffers`).
 """
 
@@ -16,8 +17,12 @@ from loopwright.ir import (
     BufferLoad,
     BufferStore,
     Call,
+    Evaluate,
     Expr,
+    For,
+    IfThenElse,
     Let,
+    LetStmt,
     Or,
     PrimFunc,
     Ramp,
@@ -31,7 +36,7 @@ from loopwright.ir import (
     logical_or,
 )
 from loopwright.ir.passes import function_pass
-from loopwright.transform.known_ops import IF_THEN_ELSE
+from loopwright.transform.known_ops import ADDRESS_OF, IF_THEN_ELSE
 from loopwright.transform.statements import StmtRewriter
 
 
@@ -58,6 +63,10 @@ class _Collect(Visitor):
         self.access(load)
 
     def visit_Call(self, call: Call) -> None:
+        if call.op is ADDRESS_OF and isinstance(call.args[0], BufferLoad):
+            for index in call.args[0].indices:
+                self.visit(index)
+            return
         if call.op is not IF_THEN_ELSE:
             self.visit_children(call)
             return
@@ -91,10 +100,36 @@ class _CheckBounds(StmtRewriter):
         collect = _Collect()
         collect.visit_children(store)
         collect.access(store)
-        if not collect.conditions:
-            return store
-        names = ", ".join(dict.fromkeys(collect.names))
-        return AssertStmt(logical_and(*collect.conditions), StringImm(f"{names}: index out of bounds"), store)
+        return _asserted(collect, store)
+
+    def visit_For(self, loop: For) -> Stmt:
+        return self._loads(self.rebuild(loop), loop.min, loop.extent)
+
+    def visit_IfThenElse(self, node: IfThenElse) -> Stmt:
+        return self._loads(self.rebuild(node), node.condition)
+
+    def visit_LetStmt(self, node: LetStmt) -> Stmt:
+        return self._loads(self.rebuild(node), node.value)
+
+    def visit_AssertStmt(self, node: AssertStmt) -> Stmt:
+        return self._loads(self.rebuild(node), node.condition)
+
+    def visit_Evaluate(self, node: Evaluate) -> Stmt:
+        return self._loads(node, node.value)
+
+    def _loads(self, statement: Stmt, *exprs: Expr) -> Stmt:
+        """The statement, after what it computes first is seen to stay inside."""
+        collect = _Collect()
+        for expr in exprs:
+            collect.visit(expr)
+        return _asserted(collect, statement)
+
+
+def _asserted(collect: _Collect, statement: Stmt) -> Stmt:
+    if not collect.conditions:
+        return statement
+    names = ", ".join(dict.fromkeys(collect.names))
+    return AssertStmt(logical_and(*collect.conditions), StringImm(f"{names}: index out of bounds"), statement)
 
 
 @function_pass

@@ -28,9 +28,6 @@ from loopwright.ir import (
     Allocate,
     BinaryExpr,
     Broadcast,
-    Buffer,
-    BufferLoad,
-    BufferStore,
     Cast,
     CompareExpr,
     Expr,
@@ -45,7 +42,6 @@ from loopwright.ir import (
     Mul,
     PrimFunc,
     Ramp,
-    Rewriter,
     Select,
     Stmt,
     Sub,
@@ -58,7 +54,8 @@ from loopwright.ir.node import rewrite_tuple
 from loopwright.ir.passes import function_pass
 from loopwright.runtime.dtype import INT32, INT64
 from loopwright.transform.cpu_of import cpu_of
-from loopwright.transform.narrow_indices import narrow_indices, resized
+from loopwright.transform.index_rewriter import IndexRewriter
+from loopwright.transform.narrow_indices import narrow_indices
 
 Interval = tuple[int, int]
 _ENDS: Final[dict[type, Callable[[int, int], int]]] = {
@@ -71,18 +68,13 @@ _ENDS: Final[dict[type, Callable[[int, int], int]]] = {
 _WIDENED: Final = (Add, Sub, Mul, Min, Max, FloorDiv, FloorMod)
 
 
-class _ChooseIndexWidth(Rewriter):
+class _ChooseIndexWidth(IndexRewriter):
     def __init__(self) -> None:
-        self.wide: dict[Var, Var] = {}  # a 32-bit variable → its 64-bit successor
+        super().__init__()  # the successors of 32-bit variables have 64 bits
         self.ranges: dict[Var, Interval] = {}
-        self.buffers: dict[Buffer, Buffer] = {}
         self.known: dict[int, tuple[Expr, Expr | None, Interval | None]] = {}  # by identity; the node is kept alive
 
     # -- values that keep their type
-
-    def visit_Var(self, var: Var) -> Expr:
-        wide = self.wide.get(var)
-        return var if wide is None else Cast(var.dtype, wide)
 
     def visit_CompareExpr(self, expr: CompareExpr) -> Expr:
         if expr.a.dtype.element is INT32:
@@ -103,15 +95,15 @@ class _ChooseIndexWidth(Rewriter):
         extent, old = self.index(loop.extent), loop.loop_var
         if old.dtype is INT64:
             return loop.with_(min=self.index(loop.min), extent=extent, body=self.visit(loop.body))
-        if old in self.wide:
+        if old in self.successors:
             self.known.clear()  # the variable of an earlier loop: what was known of it is no longer so
         self.ranges.pop(old, None)
         if isinstance(extent, IntImm):
             self.ranges[old] = (0, max(0, extent.value - 1))
-        var = self.wide[old] = Var(old.name, INT64)
+        var = self.successors[old] = Var(old.name, INT64)
         return loop.with_(loop_var=var, min=self.index(loop.min), extent=extent, body=self.visit(loop.body))
 
-    def _let(self, let: Let | LetStmt) -> tuple[Var, Expr]:
+    def let(self, let: Let | LetStmt) -> tuple[Var, Expr]:
         if let.var.dtype is INT32:
             wide = self.widen(let.value)
             # A value of data is best kept as it is: it may be used as data.
@@ -119,17 +111,9 @@ class _ChooseIndexWidth(Rewriter):
                 interval = self.interval(let.value)
                 if interval is not None:
                     self.ranges[let.var] = interval
-                var = self.wide[let.var] = Var(let.var.name, INT64)
+                var = self.successors[let.var] = Var(let.var.name, INT64)
                 return var, wide
         return let.var, self.visit(let.value)
-
-    def visit_LetStmt(self, let: LetStmt) -> Stmt:
-        var, value = self._let(let)
-        return let.with_(var=var, value=value, body=self.visit(let.body))
-
-    def visit_Let(self, let: Let) -> Expr:
-        var, value = self._let(let)
-        return let.with_(var=var, value=value, body=self.visit(let.body))
 
     def visit_Allocate(self, node: Allocate) -> Stmt:
         return node.with_(extents=rewrite_tuple(node.extents, self._extent), body=self.visit(node.body))
@@ -138,17 +122,6 @@ class _ChooseIndexWidth(Rewriter):
         return extent if isinstance(extent, IntImm) else self.index(extent)
 
     # -- indices
-
-    def visit_Buffer(self, buffer: Buffer) -> Buffer:
-        """The size of a view may depend on the loop it is declared in, whose variable is another one now."""
-        return resized(buffer, self.wide, self.buffers, self.index)
-
-    def visit_BufferLoad(self, load: BufferLoad) -> Expr:
-        return load.with_(buffer=self.visit_Buffer(load.buffer), indices=rewrite_tuple(load.indices, self.index))
-
-    def visit_BufferStore(self, store: BufferStore) -> Stmt:
-        indices = rewrite_tuple(store.indices, self.index)
-        return store.with_(buffer=self.visit_Buffer(store.buffer), value=self.visit(store.value), indices=indices)
 
     def index(self, expr: Expr) -> Expr:
         """`expr` as an index: 64 bits, through and through where that is the same value."""
@@ -172,7 +145,7 @@ class _ChooseIndexWidth(Rewriter):
         if isinstance(expr, IntImm):
             return expr if element is INT64 else const(expr.value, INT64) if element.is_int else None
         if element is INT32 and isinstance(expr, Var):
-            wide = self.wide.get(expr)
+            wide = self.successors.get(expr)
             return wide if wide is not None else Cast(INT64, expr)
         if element is not INT32 and element is not INT64:
             return None

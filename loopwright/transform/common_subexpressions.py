@@ -41,7 +41,8 @@ from loopwright.ir import (
     seq,
     uses_var,
 )
-from loopwright.ir.passes import PassContext, function_pass
+from loopwright.ir.pass_context import PassContext
+from loopwright.ir.passes import function_pass
 from loopwright.transform.known_ops import ADDRESS_OF, IF_THEN_ELSE
 from loopwright.transform.purity import can_fail, is_pure
 from loopwright.transform.statements import StmtRewriter

@@ -15,13 +15,22 @@ from loopwright.transform.statements import StmtRewriter
 
 
 class _RunSerially(StmtRewriter):
+    def __init__(self, kind: ForKind) -> None:
+        self.kind = kind
+
     def visit_For(self, loop: For) -> Stmt:
         loop = self.rebuild(loop)
-        return loop.with_(kind=ForKind.SERIAL) if loop.kind is ForKind.PARALLEL else loop
+        return loop.with_(kind=ForKind.SERIAL) if loop.kind is self.kind else loop
+
+
+def run_serially(body: Stmt, kind: ForKind) -> Stmt:
+    """`body` with all loops of that kind serial."""
+    result: Stmt = _RunSerially(kind).visit(body)
+    return result
 
 
 @function_pass
 @deep
 def convert_for_loops_to_serial(func: PrimFunc) -> PrimFunc:
     """Parallel loops run one iteration after the other."""
-    return func.with_(body=_RunSerially().visit(func.body))
+    return func.with_(body=run_serially(func.body, ForKind.PARALLEL))

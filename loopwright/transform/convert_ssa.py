@@ -9,7 +9,7 @@ definition that comes a second time is copied, with all it defines inside.
 
 from __future__ import annotations
 
-from loopwright.ir import Allocate, AllocateConst, Expr, For, Let, LetStmt, PrimFunc, Rewriter, Stmt, Var, deep
+from loopwright.ir import Allocate, AllocateConst, Block, Expr, For, Let, LetStmt, PrimFunc, Rewriter, Stmt, Var, deep
 from loopwright.ir.passes import function_pass
 from loopwright.transform.renew_definitions import renew_definitions
 
@@ -36,6 +36,15 @@ class _ConvertSSA(Rewriter):
 
     def visit_AllocateConst(self, node: AllocateConst) -> Stmt:
         return self._define(node, node.buffer_var)
+
+    def visit_Block(self, block: Block) -> Stmt:
+        own = [axis.var for axis in block.iter_vars]
+        own += [buffer.data for buffer in (*block.alloc_buffers, *[match.buffer for match in block.match_buffers])]
+        if not self.defined.isdisjoint(own):
+            block = renew_definitions(block)
+        else:
+            self.defined.update(own)
+        return self.rebuild(block)
 
     def visit_Let(self, let: Let) -> Expr:
         if let.var in self.defined:

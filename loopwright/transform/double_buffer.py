@@ -36,7 +36,8 @@ from loopwright.ir import (
     deep,
     pre_order_visit,
 )
-from loopwright.ir.passes import PassContext, function_pass
+from loopwright.ir.pass_context import PassContext
+from loopwright.ir.passes import function_pass
 from loopwright.transform.pipeline_dependences import touched
 from loopwright.transform.pipeline_marks import DOUBLE_BUFFER
 from loopwright.transform.software_pipeline import pipelined, take_apart

@@ -13,7 +13,8 @@ from typing import Any, Final
 import numpy as np
 
 from loopwright.ir import AllocateConst, GlobalVar, IRModule, PrimFunc, Stmt, deep
-from loopwright.ir.passes import PassContext, module_pass
+from loopwright.ir.pass_context import PassContext
+from loopwright.ir.pass_decorators import module_pass
 from loopwright.transform.statements import StmtRewriter
 
 PLACE: Final = "irmod_storage_idx"

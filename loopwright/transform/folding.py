@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import TypeVar
 
 from loopwright.ir import Add, BinaryExpr, BufferRewriter, Expr, IntImm, Mul, Node, Sub, Var, deep
-from loopwright.ir.operators import _build
+from loopwright.ir.operators import fold_or_build
 from loopwright.transform.flat_index import add_index, is_literal, mul_index, sub_index
 from loopwright.transform.purity import is_pure
 
@@ -42,7 +42,7 @@ class FoldingRewriter(BufferRewriter):
             if isinstance(expr, Mul) and not (_is_zero(a, b) and not (is_pure(a) and is_pure(b))):
                 return mul_index(a, b)
             if type(a) is IntImm and type(b) is IntImm:
-                return _build(type(expr), a, b)
+                return fold_or_build(type(expr), a, b)
         return expr.with_(a=a, b=b)
 
 

@@ -21,10 +21,7 @@ from loopwright.ir import (
     BlockRealize,
     Broadcast,
     Buffer,
-    BufferLoad,
     BufferRegion,
-    BufferRewriter,
-    BufferStore,
     Cast,
     CompareExpr,
     Expr,
@@ -48,27 +45,23 @@ from loopwright.ir.node import rewrite_tuple
 from loopwright.ir.passes import function_pass
 from loopwright.runtime.dtype import INT32, INT64
 from loopwright.transform.errors import IndexTooWide
+from loopwright.transform.index_rewriter import IndexRewriter
 from loopwright.transform.purity import has_data
 
 
-class _ForceNarrow(BufferRewriter):
+class _ForceNarrow(IndexRewriter):
     def __init__(self, kept: set[Var]) -> None:
         super().__init__()
         self.kept = kept  # scalar parameters: their type is the caller's business
-        self.narrow: dict[Var, Var] = {}
 
     def successor(self, var: Var) -> Var:
         if var.dtype is not INT64 or var in self.kept:
             return var
-        if var not in self.narrow:
-            self.narrow[var] = type(var)(var.name, INT32)
-        return self.narrow[var]
+        if var not in self.successors:
+            self.successors[var] = type(var)(var.name, INT32)
+        return self.successors[var]
 
     # -- where 64 bits are data
-
-    def visit_Var(self, var: Var) -> Expr:
-        successor = self.narrow.get(var)
-        return var if successor is None else Cast(INT64, successor)
 
     def visit_CompareExpr(self, expr: CompareExpr) -> Expr:
         if expr.a.dtype is INT64 and not has_data(expr):
@@ -115,13 +108,6 @@ class _ForceNarrow(BufferRewriter):
             )
         return new
 
-    def visit_BufferLoad(self, load: BufferLoad) -> Expr:
-        return load.with_(buffer=self.visit_Buffer(load.buffer), indices=rewrite_tuple(load.indices, self.index))
-
-    def visit_BufferStore(self, store: BufferStore) -> Stmt:
-        indices = rewrite_tuple(store.indices, self.index)
-        return store.with_(buffer=self.visit_Buffer(store.buffer), value=self.visit(store.value), indices=indices)
-
     def visit_BufferRegion(self, region: BufferRegion) -> BufferRegion:
         parts = rewrite_tuple(region.region, self.visit_Range)
         return region.with_(buffer=self.visit_Buffer(region.buffer), region=parts)
@@ -135,19 +121,11 @@ class _ForceNarrow(BufferRewriter):
         low, extent = self.index(loop.min), self.index(loop.extent)
         return loop.with_(loop_var=self.successor(loop.loop_var), min=low, extent=extent, body=self.visit(loop.body))
 
-    def _let(self, let: Let | LetStmt) -> tuple[Var, Expr]:
+    def let(self, let: Let | LetStmt) -> tuple[Var, Expr]:
         if let.var.dtype is INT64 and not has_data(let.value):
             value = self.index(let.value)
             return self.successor(let.var), value
         return let.var, self.visit(let.value)
-
-    def visit_LetStmt(self, let: LetStmt) -> Stmt:
-        var, value = self._let(let)
-        return let.with_(var=var, value=value, body=self.visit(let.body))
-
-    def visit_Let(self, let: Let) -> Expr:
-        var, value = self._let(let)
-        return let.with_(var=var, value=value, body=self.visit(let.body))
 
     def visit_BlockRealize(self, realize: BlockRealize) -> Stmt:
         values = rewrite_tuple(realize.iter_values, self.index)

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from loopwright.arith.structure import Structure
 from loopwright.ir import (
+    AttrStmt,
     BinaryExpr,
     Buffer,
     Call,
@@ -23,6 +24,7 @@ from loopwright.ir import (
     Expr,
     For,
     IntImm,
+    IterVar,
     Let,
     LetStmt,
     Node,
@@ -37,7 +39,8 @@ from loopwright.ir import (
     uses_var,
 )
 from loopwright.ir.pass_config import HoistExpressionConfig
-from loopwright.ir.passes import PassContext, function_pass
+from loopwright.ir.pass_context import PassContext
+from loopwright.ir.passes import function_pass
 from loopwright.transform.hoist_if_then_else import HoistIfThenElse
 from loopwright.transform.known_ops import LIKELY
 from loopwright.transform.purity import can_fail
@@ -77,6 +80,8 @@ def _defined_in(loop: For) -> set[Var]:
             found.add(node.loop_var)
         elif isinstance(node, (LetStmt, Let)):
             found.add(node.var)
+        elif isinstance(node, AttrStmt) and isinstance(node.node, IterVar):
+            found.add(node.node.var)  # a thread that is launched inside
 
     pre_order_visit(loop.body, look)
     return found

@@ -18,12 +18,12 @@ a barrier between. For targets that have threads; not a pass of CPUs.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 from loopwright.analysis.accesses import Access, Program, accesses_of
-from loopwright.analysis.thread_axes import axis_of, has_barrier, is_barrier, is_thread_tag, tag_of, uses
+from loopwright.analysis.thread_axes import axis_of, barrier, is_barrier, is_thread_tag, tag_of, uses
 from loopwright.analysis.thread_races import may_meet
+from loopwright.analysis.thread_work import has_barrier
 from loopwright.ir import (
     Allocate,
     AllocateConst,
@@ -31,9 +31,7 @@ from loopwright.ir import (
     AttrStmt,
     BufferLoad,
     BufferStore,
-    Call,
     DeclBuffer,
-    Evaluate,
     Expr,
     For,
     ForKind,
@@ -43,13 +41,11 @@ from loopwright.ir import (
     PrimFunc,
     SeqStmt,
     Stmt,
-    StringImm,
     Var,
     deep,
     pre_order_visit,
     seq,
 )
-from loopwright.ir.machine_intrinsics import tvm_storage_sync
 from loopwright.ir.passes import function_pass
 from loopwright.transform.errors import LoweringError
 from loopwright.transform.purity import has_data
@@ -193,7 +189,7 @@ class _Kernel:
         needed = any([self.meet(one, other) for one in self.open for other in mine])
         own = {Earlier(access, frozenset()): None for access in mine}
         self.open = own if needed else self.open | own
-        return seq([Evaluate(tvm_storage_sync(StringImm("shared"))), statement]) if needed else statement
+        return seq([barrier(), statement]) if needed else statement
 
     def is_shared_loop(self, statement: Stmt) -> bool:
         """Whether all threads run the loop alike: what meets inside it has been looked at."""
@@ -226,15 +222,3 @@ class _Kernel:
 def insert_barriers(func: PrimFunc) -> PrimFunc:
     """Threads wait for each other where one reads or overwrites what another has written."""
     return func.with_(body=_InsertBarriers(accesses_of(func)).visit(func.body))
-
-
-def barriers(root: Stmt) -> Sequence[Call]:
-    """The barriers of a program, in the order of its text."""
-    found: list[Call] = []
-
-    def look(node: Node) -> None:
-        if isinstance(node, Evaluate) and isinstance(node.value, Call) and is_barrier(node):
-            found.append(node.value)
-
-    pre_order_visit(root, look)
-    return found

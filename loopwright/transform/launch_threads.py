@@ -27,6 +27,7 @@ from loopwright.analysis.thread_axes import (
     has_threads,
     is_barrier,
     is_block_tag,
+    is_of_block,
     is_thread_tag,
     is_virtual_tag,
     scope_of,
@@ -289,7 +290,7 @@ class _Inside(Rewriter):
             if is_block_tag(tag):
                 raise NotALaunch(f"a statement stands outside the loop over {tag}", statement, "put it inside")
         for data in _written(statement):
-            if scope_of(data) not in ("global", "shared", "shared.dyn"):
+            if scope_of(data) != "global" and not is_of_block(scope_of(data)):
                 axes = ", ".join(missing)
                 problem = f"{data.name} has scope {scope_of(data)!r}, but is written outside the loops over {axes}"
                 raise NotALaunch(problem, statement, "bind a loop around the statement to these axes")
@@ -365,10 +366,3 @@ def launch_threads(func: PrimFunc) -> PrimFunc:
         return func
     check_thread_extents(func)
     return func.with_(body=_Kernels().visit(func.body))
-
-
-def launches(root: Stmt) -> Sequence[AttrStmt]:
-    """The launches of threads in a program, outermost first."""
-    found: list[AttrStmt] = []
-    pre_order_visit(root, lambda node: found.append(node) if isinstance(node, AttrStmt) and tag_of(node) else None)
-    return found

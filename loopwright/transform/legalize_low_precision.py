@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from loopwright.codegen.small_floats import is_small_float
 from loopwright.ir import (
     Add,
     BinaryExpr,
@@ -37,7 +38,7 @@ from loopwright.ir import (
 )
 from loopwright.ir.intrinsics import BINARY_FLOAT, PREDICATES, ROUNDING, UNARY_FLOAT
 from loopwright.ir.passes import function_pass
-from loopwright.runtime.dtype import FLOAT32, DataType
+from loopwright.runtime.dtype import FLOAT32
 from loopwright.target import CpuDescription
 from loopwright.transform.cpu_of import cpu_of
 
@@ -82,11 +83,6 @@ class _Legalize(Rewriter):
         if FLOAT32 in (source.element, target.element) or not (is_small_float(source) or is_small_float(target)):
             return self.rebuild(node)
         return Cast._make(target, cast(self.visit(node.value), FLOAT32.with_lanes(target.lanes)), span=node.span)
-
-
-def is_small_float(dtype: DataType) -> bool:
-    """Whether it is a float of fewer than 32 bits."""
-    return dtype.is_float and dtype.bits < 32
 
 
 @function_pass

@@ -31,7 +31,6 @@ from loopwright.ir import (
     Op,
     PrimFunc,
     Ramp,
-    Rewriter,
     Select,
     Stmt,
     StringImm,
@@ -43,8 +42,9 @@ from loopwright.ir.node import rewrite_tuple
 from loopwright.ir.passes import function_pass
 from loopwright.runtime.dtype import CUSTOM_CODES, FLOAT32, FLOAT64, DataType
 from loopwright.runtime.errors import LoopwrightError, NotBuilt
-from loopwright.target import Target
 from loopwright.target.datatype import ExternLowering, KeepLowering, find_lowering, type_name
+from loopwright.transform.cpu_of import target_of
+from loopwright.transform.index_rewriter import LetRewriter
 
 _CHOICES = frozenset({"tir.if_then_else", "tir.likely"})
 
@@ -82,7 +82,7 @@ class NoCustomLowering(LoopwrightError, ValueError):
         )
 
 
-class _LowerCustom(Rewriter):
+class _LowerCustom(LetRewriter):
     def __init__(self, target: str) -> None:
         self.target = target
         self.buffers: dict[Buffer, Buffer] = {}
@@ -120,20 +120,12 @@ class _LowerCustom(Rewriter):
     def visit_AllocateConst(self, node: AllocateConst) -> Stmt:
         return node.with_(dtype=bits_of(node.dtype), body=self.visit(node.body))
 
-    def _let(self, let: Let | LetStmt) -> tuple[Var, Expr]:
+    def let(self, let: Let | LetStmt) -> tuple[Var, Expr]:
         value: Expr = self.visit(let.value)
         if not let.var.dtype.custom:
             return let.var, value
         var = self.variables[let.var] = Var(let.var.name, bits_of(let.var.dtype))
         return var, value
-
-    def visit_LetStmt(self, let: LetStmt) -> Stmt:
-        var, value = self._let(let)
-        return let.with_(var=var, value=value, body=self.visit(let.body))
-
-    def visit_Let(self, let: Let) -> Expr:
-        var, value = self._let(let)
-        return let.with_(var=var, value=value, body=self.visit(let.body))
 
     # -- operations
 
@@ -223,9 +215,7 @@ def lower_custom_datatypes(func: PrimFunc) -> PrimFunc:
     """Operations on the user's own number types become what was registered for them."""
     if not CUSTOM_CODES or not _uses_custom(func):
         return func
-    given = func.attrs.get("target") or Target.current() or "llvm"
-    target = given if isinstance(given, Target) else Target(str(given))
-    rewriter = _LowerCustom(str(target.kind))
+    rewriter = _LowerCustom(str(target_of(func).kind))
     buffer_map = {param: rewriter.visit_Buffer(buffer) for param, buffer in func.buffer_map.items()}
     return func.with_(body=rewriter.visit(func.body), buffer_map=buffer_map)
 

@@ -15,7 +15,7 @@ from loopwright.ir import Call, Expr, Op, PrimFunc, Rewriter, deep
 from loopwright.ir.intrinsic_rules import NoIntrinsicRule, apply_rules, has_rules
 from loopwright.ir.passes import function_pass
 from loopwright.ir.sharing import bind_large
-from loopwright.target import Target
+from loopwright.transform.cpu_of import target_of
 
 
 class _LowerIntrinsics(Rewriter, memo=True):
@@ -52,6 +52,5 @@ def lower_intrinsics(func: PrimFunc) -> PrimFunc:
 
 def _kinds(func: PrimFunc) -> tuple[str, ...]:
     """Where rules are looked up: the kind of the function's target, its keys, then what serves all."""
-    given = func.attrs.get("target") or Target.current() or "llvm"
-    target = given if isinstance(given, Target) else Target(given)  # type: ignore[arg-type]
+    target = target_of(func)
     return tuple(dict.fromkeys([str(target.kind), *target.keys, "default"]))

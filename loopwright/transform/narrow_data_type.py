@@ -16,9 +16,6 @@ from loopwright.arith import Analyzer
 from loopwright.ir import (
     Add,
     Broadcast,
-    Buffer,
-    BufferLoad,
-    BufferStore,
     Cast,
     CompareExpr,
     Div,
@@ -36,7 +33,6 @@ from loopwright.ir import (
     PrimFunc,
     Ramp,
     Range,
-    Rewriter,
     Select,
     Stmt,
     Sub,
@@ -45,23 +41,22 @@ from loopwright.ir import (
     const,
     deep,
 )
-from loopwright.ir.node import rewrite_tuple
-from loopwright.ir.passes import Pass, PassInfo, PrimFuncPass
+from loopwright.ir.pass_context import PassInfo
+from loopwright.ir.passes import Pass, PrimFuncPass
 from loopwright.runtime.dtype import DataType
 from loopwright.transform.errors import BadIndexWidth
-from loopwright.transform.narrow_indices import resized
+from loopwright.transform.index_rewriter import IndexRewriter
 from loopwright.transform.purity import has_data
 
 _ARITHMETIC = (Add, Sub, Mul, FloorDiv, FloorMod, Div, Mod, Min, Max)
 
 
-class _NarrowDataType(Rewriter):
+class _NarrowDataType(IndexRewriter):
     def __init__(self, bits: int) -> None:
+        super().__init__()
         self.dtype = DataType(f"int{bits}")
         self.bits = bits
         self.facts = Analyzer()
-        self.narrow_vars: dict[Var, Var] = {}
-        self.buffers: dict[Buffer, Buffer] = {}
 
     def fits(self, expr: Expr) -> bool:
         low, high = self.facts.interval(expr)
@@ -82,31 +77,25 @@ class _NarrowDataType(Rewriter):
             # One past the last value is computed as well.
             if not self.fits(loop.min + loop.extent):
                 return self.rebuild(loop)
-            var = self.narrow_vars[old] = Var(old.name, self.dtype)
+            var = self.successors[old] = Var(old.name, self.dtype)
             return loop.with_(loop_var=var, min=low, extent=extent, body=self.visit(loop.body))
 
-    def _let(self, let: Let | LetStmt) -> tuple[Var, Expr]:
+    def let(self, let: Let | LetStmt) -> tuple[Var, Expr]:
         value = self.narrow(let.value) if self.is_wide(let.var.dtype) and not has_data(let.value) else None
         if value is None:
             return let.var, self.visit(let.value)
-        var = self.narrow_vars[let.var] = Var(let.var.name, value.dtype)
+        var = self.successors[let.var] = Var(let.var.name, value.dtype)
         return var, value
 
     def visit_LetStmt(self, let: LetStmt) -> Stmt:
-        var, value = self._let(let)
         with self.facts.bound(let.var, let.value, inline=False):
-            return let.with_(var=var, value=value, body=self.visit(let.body))
+            return super().visit_LetStmt(let)
 
     def visit_Let(self, let: Let) -> Expr:
-        var, value = self._let(let)
         with self.facts.bound(let.var, let.value, inline=False):
-            return let.with_(var=var, value=value, body=self.visit(let.body))
+            return super().visit_Let(let)
 
     # -- uses
-
-    def visit_Var(self, var: Var) -> Expr:
-        narrow = self.narrow_vars.get(var)
-        return var if narrow is None else Cast(var.dtype, narrow)
 
     def visit_Cast(self, expr: Cast) -> Expr:
         if expr.dtype.element == str(self.dtype) and self.is_wide(expr.value.dtype):
@@ -122,17 +111,8 @@ class _NarrowDataType(Rewriter):
                 return expr.with_(a=a, b=b)
         return self.rebuild(expr)
 
-    def visit_Buffer(self, buffer: Buffer) -> Buffer:
-        return resized(buffer, self.narrow_vars, self.buffers, self.index)
-
-    def visit_BufferLoad(self, load: BufferLoad) -> Expr:
-        return load.with_(buffer=self.visit_Buffer(load.buffer), indices=rewrite_tuple(load.indices, self.index))
-
-    def visit_BufferStore(self, store: BufferStore) -> Stmt:
-        indices = rewrite_tuple(store.indices, self.index)
-        return store.with_(buffer=self.visit_Buffer(store.buffer), value=self.visit(store.value), indices=indices)
-
     def index(self, expr: Expr) -> Expr:
+        """`expr` as an index: in fewer bits, where that changes no value."""
         narrow = self.narrow(expr) if self.is_wide(expr.dtype) else None
         return self.visit(expr) if narrow is None else narrow
 
@@ -143,7 +123,7 @@ class _NarrowDataType(Rewriter):
         if isinstance(expr, IntImm):
             return const(expr.value, self.dtype) if self.fits(expr) else None
         if isinstance(expr, Var):
-            return self.narrow_vars.get(expr)
+            return self.successors.get(expr)
         if isinstance(expr, _ARITHMETIC):
             if expr.dtype.lanes > 1 or not self.fits(expr):
                 return None

@@ -13,65 +13,29 @@ Used by `choose_index_width`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from typing import Final
 
-from loopwright.ir import (
-    Add,
-    Broadcast,
-    Buffer,
-    BufferLoad,
-    BufferStore,
-    Cast,
-    Expr,
-    For,
-    IntImm,
-    Mul,
-    Ramp,
-    Rewriter,
-    Stmt,
-    Sub,
-    Var,
-    cast,
-    const,
-    uses_var,
-)
-from loopwright.ir.node import rewrite_tuple
+from loopwright.ir import Add, Broadcast, Cast, Expr, For, IntImm, Mul, Ramp, Stmt, Sub, Var, cast, const
 from loopwright.runtime.dtype import INT32, INT64
+from loopwright.transform.index_rewriter import IndexRewriter
 
 _LIMIT: Final = 1 << 31
 
 
-class _NarrowIndices(Rewriter):
-    def __init__(self) -> None:
-        self.narrow: dict[Var, Var] = {}  # a 64-bit loop variable → its 32-bit successor
-        self.buffers: dict[Buffer, Buffer] = {}
-
-    def visit_Var(self, var: Var) -> Expr:
-        successor = self.narrow.get(var)
-        return var if successor is None else Cast(INT64, successor)
+class _NarrowIndices(IndexRewriter):
+    """Gives 64-bit loop variables successors of 32 bits."""
 
     def visit_For(self, loop: For) -> Stmt:
         old, low, extent = loop.loop_var, loop.min, loop.extent
         fits = isinstance(low, IntImm) and isinstance(extent, IntImm) and 0 <= low.value + extent.value < _LIMIT
         if old.dtype is not INT64 or not fits:
-            self.narrow.pop(old, None)
+            self.successors.pop(old, None)
             return self.rebuild(loop)
         assert isinstance(low, IntImm) and isinstance(extent, IntImm)
-        var = self.narrow[old] = Var(old.name, INT32)
+        var = self.successors[old] = Var(old.name, INT32)
         return loop.with_(
             loop_var=var, min=const(low.value, INT32), extent=const(extent.value, INT32), body=self.visit(loop.body)
         )
-
-    def visit_Buffer(self, buffer: Buffer) -> Buffer:
-        return resized(buffer, self.narrow, self.buffers, self.index)
-
-    def visit_BufferLoad(self, load: BufferLoad) -> Expr:
-        return load.with_(buffer=self.visit_Buffer(load.buffer), indices=rewrite_tuple(load.indices, self.index))
-
-    def visit_BufferStore(self, store: BufferStore) -> Stmt:
-        indices = rewrite_tuple(store.indices, self.index)
-        return store.with_(buffer=self.visit_Buffer(store.buffer), value=self.visit(store.value), indices=indices)
 
     def index(self, expr: Expr) -> Expr:
         """`expr` as an index: 32 bits."""
@@ -85,7 +49,7 @@ class _NarrowIndices(Rewriter):
         if isinstance(expr, IntImm):
             return const((expr.value + _LIMIT) % (2 * _LIMIT) - _LIMIT, INT32)
         if isinstance(expr, Var):
-            return self.narrow[expr] if expr in self.narrow else Cast(INT32, expr)
+            return self.successors[expr] if expr in self.successors else Cast(INT32, expr)
         if isinstance(expr, (Add, Sub, Mul)):
             return type(expr)._make(self.low(expr.a), self.low(expr.b), span=expr.span)
         if isinstance(expr, Ramp):
@@ -96,20 +60,6 @@ class _NarrowIndices(Rewriter):
             narrow: Expr = self.visit(expr.value)
             return narrow
         return Cast(INT32.with_lanes(expr.dtype.lanes), self.visit(expr))
-
-
-def resized(
-    buffer: Buffer, successors: Mapping[Var, Var], known: dict[Buffer, Buffer], index: Callable[[Expr], Expr]
-) -> Buffer:
-    """`buffer`, or, where its size uses a variable that has a successor, one of the same memory that does not."""
-    found = known.get(buffer)
-    if found is None:
-        size = buffer.shape[0] if buffer.shape else None
-        found = buffer
-        if size is not None and type(size) is not IntImm and uses_var(size, successors.__contains__):
-            found = buffer.with_(shape=rewrite_tuple(buffer.shape, index))
-        known[buffer] = found
-    return found
 
 
 def narrow_indices(body: Stmt) -> Stmt:

@@ -32,12 +32,8 @@ from typing import Final, NamedTuple
 
 from loopwright.arith import Analyzer
 from loopwright.ir import (
-    Allocate,
-    And,
     BufferLoad,
     BufferStore,
-    Call,
-    DeclBuffer,
     Expr,
     For,
     ForKind,
@@ -46,13 +42,8 @@ from loopwright.ir import (
     LetStmt,
     Max,
     Min,
-    Not,
-    Or,
     PrimFunc,
     Range,
-    Rewriter,
-    Select,
-    SeqStmt,
     Stmt,
     Var,
     const,
@@ -60,23 +51,23 @@ from loopwright.ir import (
     is_no_op,
     logical_and,
     logical_not,
-    logical_or,
     no_op,
     post_order_visit,
     pre_order_visit,
     seq,
 )
-from loopwright.ir.passes import PassContext, function_pass
+from loopwright.ir.pass_context import PassContext
+from loopwright.ir.passes import function_pass
 from loopwright.target import CpuDescription
 from loopwright.transform.cpu_of import cpu_of
+from loopwright.transform.decide_conditions import decide_conditions
 from loopwright.transform.flat_index import add_index
 from loopwright.transform.folding import substitute_folding
 from loopwright.transform.guards import Guard, find_guards, has_guards, reaches
 from loopwright.transform.inner_cuts import decided_inside
-from loopwright.transform.known_ops import IF_THEN_ELSE, LIKELY
 from loopwright.transform.renew_definitions import renew_definitions
 from loopwright.transform.size_facts import size_facts
-from loopwright.transform.statements import StmtRewriter, flat_seq
+from loopwright.transform.statements import StmtRewriter
 from loopwright.transform.tile_cases import with_tile_cases
 from loopwright.transform.vectorize_loops import lanes_keep_apart
 
@@ -279,7 +270,7 @@ class _Part(NamedTuple):
 
 
 def _parts(bounds: Sequence[Expr], body: Stmt, guards: Sequence[Guard]) -> list[_Part]:
-    return [_Part(low, high, fold(body, _truths(guards, low, high))) for low, high in pairwise(bounds)]
+    return [_Part(low, high, decide_conditions(body, _truths(guards, low, high))) for low, high in pairwise(bounds)]
 
 
 def _choose(condition: Expr, chosen: Stmt, other: Stmt) -> Stmt:
@@ -325,80 +316,6 @@ def _count(body: Stmt) -> int:
 
     post_order_visit(body, look)
     return count
-
-
-class _Fold(Rewriter):
-    """Replaces comparisons (by identity) by their truth, and folds what that decides."""
-
-    def __init__(self, truths: dict[Expr, bool]) -> None:
-        self.truths = {id(node): truth for node, truth in truths.items()}
-
-    def visit_CompareExpr(self, expr: Expr) -> Expr:
-        truth = self.truths.get(id(expr))
-        return self.rebuild(expr) if truth is None else const(truth)
-
-    def visit_And(self, expr: And) -> Expr:
-        a, b = self.visit(expr.a), self.visit(expr.b)
-        return expr if a is expr.a and b is expr.b else logical_and(a, b)
-
-    def visit_Or(self, expr: Or) -> Expr:
-        a, b = self.visit(expr.a), self.visit(expr.b)
-        return expr if a is expr.a and b is expr.b else logical_or(a, b)
-
-    def visit_Not(self, expr: Not) -> Expr:
-        a = self.visit(expr.a)
-        return expr if a is expr.a else logical_not(a)
-
-    def visit_Call(self, call: Call) -> Expr:
-        if call.op is LIKELY:
-            condition = self.visit(call.args[0])
-            return condition if isinstance(condition, IntImm) else call.with_(args=(condition,))
-        if call.op is not IF_THEN_ELSE:
-            return self.rebuild(call)
-        condition = self.visit(call.args[0])
-        if isinstance(condition, IntImm):
-            return self.visit(call.args[1 if condition.value else 2])
-        chosen, other = self.visit(call.args[1]), self.visit(call.args[2])
-        if condition is call.args[0] and chosen is call.args[1] and other is call.args[2]:
-            return call
-        return call.with_(args=(condition, chosen, other))
-
-    def visit_Select(self, expr: Select) -> Expr:
-        condition = self.visit(expr.condition)
-        if isinstance(condition, IntImm):
-            return self.visit(expr.true_value if condition.value else expr.false_value)
-        chosen, other = self.visit(expr.true_value), self.visit(expr.false_value)
-        return expr.with_(condition=condition, true_value=chosen, false_value=other)
-
-    def visit_IfThenElse(self, node: IfThenElse) -> Stmt:
-        condition = self.visit(node.condition)
-        if isinstance(condition, IntImm):
-            chosen = node.then_case if condition.value else node.else_case
-            return no_op() if chosen is None else self.visit(chosen)
-        then_case = self.visit(node.then_case)
-        else_case = None if node.else_case is None else self.visit(node.else_case)
-        return node.with_(condition=condition, then_case=then_case, else_case=else_case)
-
-    def visit_For(self, loop: For) -> Stmt:
-        loop = self.rebuild(loop)
-        return no_op() if is_no_op(loop.body) else loop
-
-    def visit_Allocate(self, node: Allocate) -> Stmt:
-        node = self.rebuild(node)
-        return no_op() if is_no_op(node.body) else node
-
-    def visit_DeclBuffer(self, node: DeclBuffer) -> Stmt:
-        node = self.rebuild(node)
-        return no_op() if is_no_op(node.body) else node
-
-    def visit_SeqStmt(self, node: SeqStmt) -> Stmt:
-        return flat_seq(node, self.visit)
-
-
-def fold(body: Stmt, truths: dict[Expr, bool]) -> Stmt:
-    """`body` with those comparisons decided."""
-    result: Stmt = _Fold(truths).visit(body) if truths else body
-    return result
 
 
 @function_pass

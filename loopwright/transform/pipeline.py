@@ -14,7 +14,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from loopwright.ir import IRModule, PrimFunc
-from loopwright.ir.passes import Pass, PassContext, Sequential
+from loopwright.ir.pass_context import PassContext
+from loopwright.ir.passes import Pass, Sequential
 from loopwright.runtime.errors import LoopwrightError
 from loopwright.target import Target
 from loopwright.transform.auto_unroll import auto_unroll

@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from loopwright.analysis.thread_axes import scope_of
 from loopwright.arith import detect_iter_map
 from loopwright.ir import (
     Allocate,
@@ -36,7 +37,6 @@ from loopwright.ir import (
     IntImm,
     LetStmt,
     Node,
-    PointerType,
     PrimFunc,
     Range,
     SeqStmt,
@@ -49,7 +49,8 @@ from loopwright.ir import (
     structural_equal,
     uses_var,
 )
-from loopwright.ir.passes import PassContext, function_pass
+from loopwright.ir.pass_context import PassContext
+from loopwright.ir.passes import function_pass
 from loopwright.transform.flat_index import is_literal
 from loopwright.transform.statements import StmtRewriter
 
@@ -73,9 +74,7 @@ class _Life:
 def _is_shareable(node: Allocate) -> bool:
     if node.annotations or not is_literal(node.condition, 1):
         return False
-    annotation = node.buffer_var.type_annotation
-    scope = annotation.storage_scope if isinstance(annotation, PointerType) else "global"
-    if scope not in ("", *_SHARED_SCOPES):
+    if scope_of(node.buffer_var) not in _SHARED_SCOPES:
         return False
     count = _count(node)
     return count is None or count * node.dtype.nbytes > SMALL_BYTES
@@ -104,7 +103,7 @@ class _Pool:
     def takes(self, life: _Life, statement: Stmt, buffers: dict[Var, Buffer | None]) -> bool:
         """Whether `life` may follow here."""
         last, node = self.lives[-1], life.node
-        if node.dtype is not last.node.dtype or not _same_scope(node.buffer_var, last.node.buffer_var):
+        if node.dtype is not last.node.dtype or scope_of(node.buffer_var) != scope_of(last.node.buffer_var):
             return False
         if _count(node) is None or _count(last.node) is None:
             if len(node.extents) != len(last.node.extents):
@@ -117,13 +116,6 @@ class _Pool:
         if last.last > life.first or old is None or new is None:
             return False
         return _works_in_place(statement, old, new)
-
-
-def _same_scope(a: Var, b: Var) -> bool:
-    one, other = a.type_annotation, b.type_annotation
-    if isinstance(one, PointerType) and isinstance(other, PointerType):
-        return (one.storage_scope or "global") == (other.storage_scope or "global")
-    return one is other
 
 
 class _Chain(Visitor):

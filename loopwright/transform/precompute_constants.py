@@ -38,10 +38,12 @@ from loopwright.ir import (
     deep,
     seq,
 )
-from loopwright.ir.passes import PassContext, function_pass
+from loopwright.ir.pass_context import PassContext
+from loopwright.ir.passes import function_pass
 from loopwright.runtime.errors import LoopwrightError
 from loopwright.target import CpuDescription, Target, describe
 from loopwright.transform.constant_work import MARK, Wrapper, constant_work, look, shape_of, top_of
+from loopwright.transform.cpu_of import target_of
 
 _NAME: Final = "precompute"
 
@@ -90,8 +92,7 @@ def _memory(wrapper: Wrapper) -> Var:
 
 def _place_to_run(func: PrimFunc) -> tuple[Target, bool]:
     """What to compile the work for, and whether that computes what the function would in every case."""
-    asked = func.attrs.get("target") or Target.current() or Target("llvm")
-    target = asked if isinstance(asked, Target) else Target(str(asked))
+    target = target_of(func)
     if target.kind == "llvm" and runs_here(describe(target)):
         return target, True
     return Target("llvm"), describe(target).is_host
@@ -99,7 +100,7 @@ def _place_to_run(func: PrimFunc) -> tuple[Target, bool]:
 
 def runs_here(cpu: CpuDescription) -> bool:
     """Whether this machine runs code for `cpu`."""
-    from loopwright.codegen.llvm.engine import is_runnable
+    from loopwright.codegen.llvm.load_object import is_runnable
 
     return cpu.is_host or is_runnable(cpu)
 

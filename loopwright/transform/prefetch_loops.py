@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from loopwright.ir import BufferLoad, Call, Evaluate, Expr, For, ForKind, Op, Prefetch, Stmt, Var, const
+from loopwright.ir import BufferLoad, Call, Evaluate, Expr, For, ForKind, Prefetch, Stmt, Var, const
 from loopwright.ir.intrinsics import address_of, ceildiv
 from loopwright.runtime.dtype import INT32
 from loopwright.transform.flat_index import add_index
+from loopwright.transform.known_ops import PREFETCH
 
 _LINE_BYTES: Final = 64  # on every CPU we compile for
 
@@ -22,12 +23,12 @@ def prefetch_loops(node: Prefetch) -> Stmt:
     loops: list[tuple[Var, Expr]] = []
     indices: list[Expr] = []
     for axis, part in enumerate(node.bounds):
-        var = Var(f"line_{axis}" if axis == len(node.bounds) - 1 else f"row_{axis}", part.extent.dtype)
         is_last = axis == len(node.bounds) - 1
+        var = Var(f"{'line' if is_last else 'row'}_{axis}", part.extent.dtype)
         loops.append((var, ceildiv(part.extent, step) if is_last else part.extent))
         indices.append(add_index(part.min, var * step if is_last else var))
     hint = (address_of(BufferLoad(node.buffer, tuple(indices))), const(0), const(3), const(1))
-    made: Stmt = Evaluate(Call(INT32, Op.get("tir.prefetch"), hint))
+    made: Stmt = Evaluate(Call(INT32, PREFETCH, hint))
     for var, extent in reversed(loops):
         made = For(var, const(0, var.dtype), extent, ForKind.SERIAL, made)
     return made

@@ -5,20 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from loopwright.ir import (
-    BufferLoad,
-    Call,
-    Div,
-    Expr,
-    FloorDiv,
-    FloorMod,
-    IntImm,
-    Mod,
-    Var,
-    Visitor,
-    structural_equal,
-)
-from loopwright.ir.expr import Broadcast
+from loopwright.codegen.expression_facts import division_can_fail
+from loopwright.ir import BinaryExpr, BufferLoad, Call, Expr, Var, Visitor, structural_equal
 
 
 class _Found(Exception):
@@ -42,13 +30,11 @@ class _FindData(_FindEffect):
 
 
 class _FindHazard(_FindData):
-    """Stops also at an integer division whose divisor could be zero."""
+    """Stops also at an integer division that may have no result."""
 
-    def visit_BinaryExpr(self, expr: Expr) -> None:
-        if isinstance(expr, (Div, Mod, FloorDiv, FloorMod)) and expr.dtype.is_int:
-            divisor = expr.b.value if isinstance(expr.b, Broadcast) else expr.b
-            if not isinstance(divisor, IntImm):
-                raise _Found
+    def visit_BinaryExpr(self, expr: BinaryExpr) -> None:
+        if division_can_fail(expr):
+            raise _Found
         self.visit_children(expr)
 
 

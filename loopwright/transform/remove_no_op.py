@@ -31,7 +31,6 @@ from loopwright.ir import (
     IfThenElse,
     IntImm,
     LetStmt,
-    Prefetch,
     PrimFunc,
     Stmt,
     Var,
@@ -90,9 +89,6 @@ class _Reads(Visitor):
         for buffer in block.alloc_buffers:
             self.visit_Buffer(buffer)
         self.visit_children(block)
-
-    def visit_Prefetch(self, node: Prefetch) -> None:
-        self.visit_children(node)
 
     def _sizes(self, buffer: Buffer) -> None:
         """The variables in a buffer's layout; buffers need not be declared by a statement."""

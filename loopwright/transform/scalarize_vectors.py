@@ -15,7 +15,6 @@ from collections.abc import Callable
 
 from loopwright.ir import (
     Allocate,
-    AllocateConst,
     Broadcast,
     Buffer,
     BufferLoad,
@@ -95,6 +94,8 @@ class _Scalarize(Rewriter):
             return call.with_(args=(BufferLoad(self.view(load.buffer), (*load.indices[:-1], place)),))
         if call.op.name == "tir.reinterpret" and call.args[0].dtype.lanes > 1:
             return self.lane_of.reinterpreted(call, const(0))
+        if call.op.name == "tir.tvm_access_ptr":  # its first argument is a type, not a value
+            return call.with_(args=(call.args[0], *[self.visit(arg) for arg in call.args[1:]]))
         if call.dtype.lanes > 1 or any([arg.dtype.lanes > 1 for arg in call.args]):
             raise NotBuilt(f"{call.op.name} on vectors, for a target without vectors", "call it lane by lane")
         return self.rebuild(call)

@@ -148,7 +148,7 @@ def pipelined(loop: For, body: Body, stages: Sequence[int], orders: Sequence[int
                 value = _minus(time, stages[k])
                 statement = renew_definitions(body.statements[k]) if k in written else body.statements[k]
                 written.add(k)
-                placed = _Versioned(versions, value, loop.loop_var).visit(statement)
+                placed = _Versioned(versions, value).visit(statement)
                 parts.append(substitute_folding(placed, {loop.loop_var: value}))
         return parts
 
@@ -186,7 +186,8 @@ def _main_loop(loop: For, count: Expr, last: int, split: int, at: Callable[[Expr
     parts: list[Stmt] = []
     if count.value >= split:
         steps = [at(add_index(var * split, const(k + last, dtype))) for k in range(split)]
-        parts.append(For(var, const(0, dtype), const(count.value // split, dtype), ForKind.SERIAL, seq(steps)))
+        times = const(count.value // split, dtype)
+        parts.append(For(var, const(0, dtype), times, ForKind.SERIAL, seq(steps), annotations=rest))
     done = count.value // split * split
     parts += [at(const(time + last, dtype)) for time in range(done, count.value)]
     return parts
@@ -261,7 +262,7 @@ def _allocated(allocation: Allocate, buffers: Sequence[Buffer], versions: Mappin
 class _Versioned(Rewriter):
     """Statements of iteration `value` use its version of each buffer; marks go."""
 
-    def __init__(self, versions: Mapping[Buffer, Version], value: Expr, loop_var: Var) -> None:
+    def __init__(self, versions: Mapping[Buffer, Version], value: Expr) -> None:
         self.versions, self.value = versions, value
 
     def _indices(self, version: Version, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:

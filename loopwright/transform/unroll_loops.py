@@ -14,10 +14,23 @@ from __future__ import annotations
 
 from typing import Final
 
-from loopwright.ir import Expr, For, ForKind, IntImm, PrimFunc, Stmt, const, deep, pre_order_visit, seq
+from loopwright.ir import (
+    BufferStore,
+    Evaluate,
+    Expr,
+    For,
+    ForKind,
+    IntImm,
+    PrimFunc,
+    Stmt,
+    const,
+    deep,
+    pre_order_visit,
+    seq,
+)
 from loopwright.ir.pass_config import UnrollLoopConfig
-from loopwright.ir.passes import PassContext, function_pass
-from loopwright.ir.stmt import BufferStore, Evaluate
+from loopwright.ir.pass_context import PassContext
+from loopwright.ir.passes import function_pass
 from loopwright.transform.auto_unroll import mark_short_loops
 from loopwright.transform.errors import UnrollExtentUnknown
 from loopwright.transform.flat_index import add_index

@@ -50,7 +50,9 @@ from loopwright.ir import (
 )
 from loopwright.ir.annotations import VECTOR_LANES
 from loopwright.ir.node import rewrite_tuple
-from loopwright.ir.passes import PassContext, function_pass
+from loopwright.ir.pass_context import PassContext
+from loopwright.ir.passes import function_pass
+from loopwright.transform.convert_for_loops_to_serial import run_serially
 from loopwright.transform.cpu_of import cpu_of
 from loopwright.transform.errors import VectorExtentUnknown
 from loopwright.transform.flat_index import add_index, mul_index
@@ -315,18 +317,12 @@ def _interleave(node: Allocate, lane: Var, lanes: int) -> Stmt:
     return body
 
 
-class _RunSerially(StmtRewriter):
-    def visit_For(self, loop: For) -> Stmt:
-        loop = self.rebuild(loop)
-        return loop.with_(kind=ForKind.SERIAL) if loop.kind is ForKind.VECTORIZED else loop
-
-
 @function_pass
 @deep
 def vectorize_loops(func: PrimFunc) -> PrimFunc:
     """A vectorized loop becomes vector statements."""
     if PassContext.current().setting("tir.disable_vectorize"):
-        return func.with_(body=_RunSerially().visit(func.body))
+        return func.with_(body=run_serially(func.body, ForKind.VECTORIZED))
     # Four registers of bytes are sixteen of float32: what an inner loop can hold. More lanes than that only spill.
     max_lanes = 4 * cpu_of(func).native_vector_lanes("int8")
     return func.with_(body=_VectorizeLoops(max_lanes).visit(func.body))

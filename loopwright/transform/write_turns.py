@@ -7,7 +7,7 @@
                                                                              with T.block("B"): …
                                                                      T.tvm_storage_sync("shared")
 
-Which statements these are, `analysis/thread_axes.py` says, by their blocks: so this comes before blocks are lowered.
+Which statements these are, `analysis/thread_work.py` says, by their blocks: so this comes before blocks are lowered.
 
 Needs: inits written, blocks.  Leaves: no reduction over threads without barriers. For targets that have threads.
 """
@@ -16,9 +16,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from loopwright.analysis.thread_axes import Axis, Together, axis_of, has_threads, is_thread_tag, same_axis, tag_of
+from loopwright.analysis.thread_axes import (
+    Axis,
+    axis_of,
+    barrier,
+    has_threads,
+    is_thread_tag,
+    same_axis,
+    tag_of,
+)
+from loopwright.analysis.thread_work import Together
 from loopwright.ir import (
-    Evaluate,
     Expr,
     For,
     ForKind,
@@ -26,13 +34,11 @@ from loopwright.ir import (
     PrimFunc,
     Rewriter,
     Stmt,
-    StringImm,
     Var,
     deep,
     logical_and,
     seq,
 )
-from loopwright.ir.machine_intrinsics import tvm_storage_sync
 from loopwright.ir.passes import function_pass
 
 
@@ -67,14 +73,10 @@ def _in_turns(statement: Stmt, axes: Sequence[Axis]) -> Stmt:
         turn = Var("turn", axis.var.dtype)
         loops.append(axis.node.with_(loop_var=turn, kind=ForKind.SERIAL, thread_binding=None))
         mine.append(axis.var.equal(turn))
-    body: Stmt = seq([_barrier(), IfThenElse(logical_and(*mine), statement)])
+    body: Stmt = seq([barrier(), IfThenElse(logical_and(*mine), statement)])
     for loop in reversed(loops):
         body = loop.with_(body=body)
-    return seq([body, _barrier()])
-
-
-def _barrier() -> Stmt:
-    return Evaluate(tvm_storage_sync(StringImm("shared")))
+    return seq([body, barrier()])
 
 
 @function_pass

@@ -110,3 +110,21 @@ def test_small_questions():
     with pytest.raises(OutsideThreads, match=r"outside a thread nest(.|\n)*did you forget to bind"):
         require_threads(product().with_attr("target", "cuda"))
     assert analysis.OOBChecker()(product()) is not None
+
+
+def test_variables_that_blocks_and_allocations_define():
+    @T.prim_func
+    def rows(A: T.Buffer((8, 8)), B: T.Buffer(8)):
+        for i in range(8):
+            with T.block("B"):
+                vi = T.axis.spatial(8, i)
+                s = T.int32()
+                a = T.match_buffer(A[vi, 0:8], (8,), strides=(s,), offset_factor=1)
+                B[vi] = a[0]
+
+    assert analysis.undefined_vars(rows) == []
+    n, v, A = tir.Var("n"), tir.Var("v"), tir.decl_buffer((4,), name="A")
+    store = tir.BufferStore(A, tir.const(0.0, "float32"), [v])
+    block = tir.Block([tir.IterVar(ir.Range(0, n), v, 0)], [], [], "block", store)
+    assert analysis.undefined_vars(tir.BlockRealize([0], True, block)) == [n, A.data]  # the domain of the axis counts
+    assert analysis.undefined_vars(tir.BufferRealize(A, [ir.Range(0, n)], True, store)) == [n, v]

@@ -268,3 +268,34 @@ def test_shared_subtrees_are_walked_once() -> None:
     for k in range(40):
         e = Select(J < k, e, e + 1)
     Analyzer().simplify(e)
+
+
+def test_questions_by_the_names_scripts_know() -> None:
+    i, n = Var("i"), Var("n")
+    analyzer = Analyzer()
+    assert not analyzer.const_int_bound_is_bound(i)
+    analyzer.bind(i, Range(2, 16))
+    assert analyzer.const_int_bound_is_bound(i) and not analyzer.const_int_bound_is_bound(n)
+    assert analyzer.can_prove_greater_equal(i, 2) and not analyzer.can_prove_greater_equal(i, 3)
+    assert analyzer.can_prove_less(i * 2, 31) and not analyzer.can_prove_less(i * 2, 30)
+
+
+def test_over_knows_every_domain() -> None:
+    i, j = Var("i"), Var("j")
+    analyzer = Analyzer.over({i: Range(0, 4), j: Range(0, i)})
+    assert analyzer.can_prove(j < 4) and analyzer.can_prove(j < i)
+    assert Analyzer.over({}).const_int_bound(i) == Analyzer().const_int_bound(i)
+
+
+def test_the_work_of_simplifying_is_counted() -> None:
+    p = Var("p", "bool")
+    analyzer = Analyzer()
+    assert analyzer.rewrite_simplify_stats == (0, 0, 0, 0)
+    analyzer.simplify(Not(Not(p)))
+    first = analyzer.rewrite_simplify_stats
+    assert first.nodes_visited > 0 and first.rewrites_attempted >= first.rewrites_performed > 0
+    with analyzer.constraint_scope(p):
+        pass
+    assert analyzer.rewrite_simplify_stats.constraints_entered == first.constraints_entered + 1
+    analyzer.reset_rewrite_simplify_stats()
+    assert analyzer.rewrite_simplify_stats == (0, 0, 0, 0)

@@ -148,3 +148,9 @@ def test_common_subexpressions():
     found = detect_common_subexpr((x + y) * (x + y) + (x + y) * 3 + (x + y) * (x + y), 2)
     assert {repr(e): count for e, count in found.items()} == {"(x + y) * (x + y)": 2, "x + y": 3}
     assert detect_common_subexpr(x + y, 2) == {}
+
+
+def test_a_factor_that_is_infinite_bounds_nothing() -> None:
+    endless = IntervalSet(pos_inf(), pos_inf())
+    assert Analyzer().int_set(x * y, {x: IntervalSet(0, 4), y: endless}).is_everything()
+    assert Analyzer().int_set(y * x, {x: IntervalSet(0, 4), y: endless}).is_everything()

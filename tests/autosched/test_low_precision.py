@@ -25,6 +25,7 @@ from tests.autosched.same_results import check_same_bits, planned
 FEATURES = describe("llvm").features
 ONE, TWO = "llvm -num-cores=1", "llvm -num-cores=2"
 VECTORS = "-mattr=-amx-int8,-amx-bf16"
+EMERALD = "llvm -mtriple=x86_64-unknown-linux-gnu -mcpu=emeraldrapids -num-cores=1"  # not this machine, for all we know
 X86 = "x86" in describe("llvm").triple
 HERE = {
     "tiles": ONE if "amx-int8" in FEATURES and not amx.ask() else "",
@@ -376,7 +377,7 @@ def test_convolutions(number: int, layout: str) -> None:
     arrays[2] = np.random.default_rng(3).integers(-999, 999, arrays[2].shape).astype(arrays[2].dtype)
     plan = run_as_planned(func, arrays, target)
     assert plan.decisions[-1].rule == "low-precision product"
-    assert "windows are copied into a matrix" in plan.explain()
+    assert any(way in plan.explain() for way in ("windows are copied into a matrix", "channels side by side"))
 
 
 @pytest.mark.parametrize("layout", ["NHWC", "NCHW"])
@@ -402,6 +403,104 @@ def test_convolutions_of_halves() -> None:
         lw.build(wide)(x.astype("float64"), w.astype("float64"), exact)
         lw.build(wide)(np.abs(x.astype("float64")), np.abs(w.astype("float64")), most)
         assert np.all(np.abs(c - exact) <= 73 * 2.0**-23 * most)
+
+
+# --- convolutions on bands of their image -----------------------------------------------------------------------------
+
+BANDS = {
+    "whole tiles": {"channels": 64, "size": 14, "filters": 32},
+    "channels and filters of no tile": {"channels": 65, "size": 13, "filters": 20, "images": 2},
+    "few channels": {"channels": 5, "size": 7, "window": 5, "pad": 3},
+    "stride": {"channels": 64, "size": 14, "stride": 2},
+    "no padding": {"channels": 12, "size": 13, "pad": 0},
+    "a line of a prime": {"channels": 16, "size": 19, "za": 3},
+    "one place": {"channels": 64, "size": 13, "window": 1, "pad": 0, "images": 2},
+    "one place and a stride": {"channels": 96, "size": 14, "window": 1, "pad": 0, "stride": 2},
+    "rounded": {"channels": 64, "size": 14, "requantised": True, "za": 5, "filters": 33},
+    "signed": {"channels": 24, "size": 7, "types": ("int8", "int8", "int32")},
+}
+
+
+@pytest.fixture
+def without_matrices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Matrices of windows cost more than anything."""
+    monkeypatch.setattr("loopwright.autosched.rules.low_precision.rule.MATRIX_COPY", 1e9)
+
+
+@pytest.mark.skipif(not HERE["tiles"], reason="this machine has no tiles")
+@pytest.mark.usefixtures("without_matrices")
+@pytest.mark.parametrize("name", BANDS)
+def test_bands(name: str) -> None:
+    func = convolution("NCHW", **BANDS[name])
+    arrays = arguments(func)
+    arrays[2] = np.random.default_rng(3).integers(-999, 999, arrays[2].shape).astype(arrays[2].dtype)
+    plan = run_as_planned(func, arrays, (ONE, TWO)[len(name) % 2])
+    assert "channels side by side" in plan.explain() and "windows are copied into a matrix" not in plan.explain()
+
+
+@pytest.mark.skipif(not HERE["tiles"], reason="this machine has no tiles")
+@pytest.mark.usefixtures("without_matrices")
+def test_bands_of_dilated_windows_with_zero_points_of_filters() -> None:
+    """(x - 3) · (w - z[f]), a window whose places are two apart."""
+    X, W = te.placeholder((1, 20, 11, 11), "uint8", name="X"), te.placeholder((16, 20, 3, 3), "int8", name="W")
+    Z = te.placeholder((16,), "int32", name="Z")
+    c, dy, dx = te.reduce_axis((0, 20), "c"), te.reduce_axis((0, 3), "dy"), te.reduce_axis((0, 3), "dx")
+
+    def cell(n: te.Var, f: te.Var, y: te.Var, x: te.Var) -> te.Tensor:
+        pixel = X[n, c, y + 2 * dy, x + 2 * dx].astype("int32") - 3
+        return te.sum(pixel * (W[f, c, dy, dx].astype("int32") - Z[f]), axis=[c, dy, dx])
+
+    func = te.create_prim_func([X, W, Z, te.compute((1, 16, 7, 7), cell, name="C")])
+    arrays = arguments(func)
+    arrays[2] = np.random.default_rng(3).integers(-9, 9, 16).astype("int32")
+    plan = run_as_planned(func, arrays, ONE)
+    assert "channels side by side" in plan.explain()
+
+
+@pytest.mark.skipif("amx-bf16" not in FEATURES or not HERE["tiles"], reason="this machine has no tiles of halves")
+@pytest.mark.usefixtures("without_matrices")
+def test_bands_of_halves() -> None:
+    options = {"channels": 34, "size": 7, "filters": 16}
+    func = convolution("NCHW", types=("bfloat16", "bfloat16", "float32"), **options)
+    x, w, c = arguments(func)
+    plan = autosched.apply(func, ONE)
+    assert "2 channels side by side" in plan.explain()
+    lw.build(plan.mod, target=ONE)(x, w, c)
+    wide = convolution("NCHW", types=("float64", "float64", "float64"), **options)
+    exact, most = np.zeros(c.shape), np.zeros(c.shape)
+    lw.build(wide)(x.astype("float64"), w.astype("float64"), exact)
+    lw.build(wide)(np.abs(x.astype("float64")), np.abs(w.astype("float64")), most)
+    assert np.all(np.abs(c - exact) <= 34 * 9 * 2.0**-23 * most)
+
+
+def test_what_is_said_of_bands() -> None:
+    said = autosched.apply(convolution("NCHW", channels=128, size=28, filters=128), EMERALD).explain()
+    assert "bands of P, 4 channels side by side: each place of the window of 3 × 3 is read from there" in said
+    assert "W packed in tiles of 16 filters by 64 channels: before all tasks" in said
+    assert "calls for 128 filters and 14 pixels of" in said
+    flat = autosched.apply(convolution("NCHW", channels=64, size=56, filters=64, window=1, pad=0), EMERALD).explain()
+    assert "bands of X, 4 channels side by side: its pixels are one long line" in flat
+
+
+@pytest.mark.parametrize("layout", ["NHWC", "NCHW"])
+def test_what_has_no_bands(layout: str) -> None:
+    """Channels last; a line that is not parted evenly by the stride."""
+    func = convolution(layout, channels=64, size=13, stride=2, pad=0)
+    assert "windows are copied into a matrix" in autosched.apply(func, EMERALD).explain()
+
+
+@pytest.mark.usefixtures("without_matrices")
+def test_groups_have_no_bands() -> None:
+    """Each has weights of its own."""
+    X, W = te.placeholder((1, 4, 16, 8, 8), "uint8", name="X"), te.placeholder((4, 16, 16, 3, 3), "int8", name="W")
+    c, dy, dx = te.reduce_axis((0, 16), "c"), te.reduce_axis((0, 3), "dy"), te.reduce_axis((0, 3), "dx")
+
+    def cell(n: te.Var, g: te.Var, f: te.Var, y: te.Var, x: te.Var) -> te.Tensor:
+        pixel, weight = X[n, g, c, y + dy, x + dx], W[g, f, c, dy, dx]
+        return te.sum(pixel.astype("int32") * weight.astype("int32"), axis=[c, dy, dx])
+
+    func = te.create_prim_func([X, W, te.compute((1, 4, 16, 6, 6), cell, name="C")])
+    assert "windows are copied into a matrix" in autosched.apply(func, EMERALD).explain()
 
 
 @pytest.mark.parametrize(

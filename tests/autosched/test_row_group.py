@@ -257,3 +257,12 @@ def test_a_block_on_other_rows_is_not_in_the_group(last: Callable[[te.Tensor], t
 def test_nothing_to_do(shape: tuple[int, int]) -> None:
     a, b = np.zeros(shape, "float32"), np.zeros(shape, "float32")
     run(softmax(*shape), a, b)
+
+
+def test_a_guessed_number_of_rows_is_said_to_be_one() -> None:
+    told = autosched.apply(softmax(te.size_var("n"), 512), TWO).explain()
+    assert "planned for 1024 iterations of v_i0: the size is open, and known only when the program runs" in told
+    assert "1024 rows, as planned for, are worth 2 cores" in told
+    known = autosched.apply(softmax(1024, 512), TWO).explain()
+    assert "planned for" not in known
+    assert "1024 rows are worth 2 cores" in known

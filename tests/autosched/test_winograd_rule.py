@@ -12,7 +12,7 @@ import loopwright as lw
 from loopwright import autosched, te
 from loopwright.autosched.machine import Machine
 from loopwright.autosched.program import Program
-from loopwright.autosched.rules import winograd as rule
+from loopwright.autosched.rules.winograd import rule
 from loopwright.autosched.rules.winograd.allowed import BadWinograd, largest_tile
 from loopwright.autosched.rules.winograd.layer import Layer, taken_with
 from loopwright.autosched.rules.winograd.sizes import GAIN, Sizes, choose_sizes

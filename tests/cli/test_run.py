@@ -74,6 +74,33 @@ def test_scripts_get_their_arguments(tmp_path):
     assert not only_defines(str(path))
 
 
+def test_an_unknown_option_before_the_file_is_no_file(file):
+    result = runner.invoke(app, ["run", "--autoschd", file])
+    assert result.exit_code == 2
+    assert "No such option: --autoschd" in re.sub(r"\x1b\[[0-9;]*m", "", result.output)
+
+
+def test_programs_scheduled_by_rule(tmp_path, monkeypatch):
+    from loopwright.cli import run as command
+
+    asked = []
+    compiled = command.compiled
+
+    def watched(module, target, autosched=False):
+        asked.append(autosched)
+        return compiled(module, target, autosched)
+
+    monkeypatch.setattr(command, "compiled", watched)
+    path = tmp_path / "copy.py"
+    path.write_text(
+        "from loopwright import te\nA = te.placeholder((37,), name='A')\n"
+        "B = te.compute((37,), lambda i: A[i] * 2, name='B')\n"
+    )
+    assert "largest difference 0" in run("--autosched", str(path))
+    assert "largest difference 0" in run(str(path))
+    assert asked == [True, False]
+
+
 def test_a_script_may_end_with_a_status(tmp_path):
     path = tmp_path / "leaves.py"
     path.write_text("import sys\nsys.exit(3)\n")
@@ -87,6 +114,7 @@ def test_a_script_may_end_with_a_status(tmp_path):
         (["{file}:add", "m=5"], "'m=5' is not .*the program takes scale, n"),
         (["{folder}/pointer.py"], "CannotInvent: parameter p is a handle"),
         (["nowhere.py"], "NoSuchFile"),
+        (["--autosched", "{folder}/fails.py"], "ScriptNotScheduled: .*fails.py is a script"),
         (["{folder}/fails.py"], "BadShape: (.|\n)*asked: te.placeholder.5. at fails.py:2"),
     ],
 )

@@ -113,6 +113,52 @@ def test_tensors_become_functions(tmp_path):
     assert "def B(" in show(f"{path}:B", "-s", "start")
 
 
+def test_programs_scheduled_by_rule(tmp_path):
+    path = tmp_path / "sums.py"
+    path.write_text(TE)
+    text = show(str(path), "--autosched", "--target", "llvm -mtriple=x86_64-linux-gnu -mcpu=haswell")
+    assert re.findall(r"# ---- (\w+) -", text) == ["start", "explain"]
+    assert "T.vectorized" in text or "T.unroll" in text
+    (data,) = json.loads(show(str(path), "--autosched", "--json"))
+    assert data["explain"] and data["stages"][0]["name"] == "start" and len(data["stages"]) > 2
+    assert "explain" not in json.loads(show(str(path), "--json"))[0]
+    page = tmp_path / "page.html"
+    show(str(path), "--autosched", "--html", str(page))
+    assert "<summary>explain</summary>" in page.read_text()
+    assert show(str(path), "--autosched", "--asm") != show(str(path), "--asm")
+    path.write_text("@T.prim_func\ndef one(A: T.Buffer((4,), 'float32')):\n    A[0] = T.float32(1)\n")
+    assert "nothing was scheduled: rules are for blocks" in show(str(path), "--autosched")
+
+
+FUNCTIONS = """
+from loopwright import te
+from loopwright.script import tir as T
+
+def tensors():
+    A = te.placeholder((4, 8), name="A")
+    return [A, te.compute((4, 8), lambda i, j: A[i, j] + 1.0, name="B")]
+
+def tensor(n=4):
+    return tensors()[1]
+
+def function():
+    return te.create_prim_func(tensors())
+
+def sized(n, m=2):
+    return te.create_prim_func(tensors())
+
+def number():
+    return 3
+"""
+
+
+@pytest.mark.parametrize("name", ["tensors", "tensor", "function"])
+def test_a_python_function_is_called_for_its_program(tmp_path, name):
+    path = tmp_path / "functions.py"
+    path.write_text(FUNCTIONS)
+    assert 'A: T.Buffer((4, 8), "float32"), B: T.Buffer((4, 8), "float32")' in show(f"{path}:{name}", "-s", "start")
+
+
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
@@ -123,6 +169,9 @@ def test_tensors_become_functions(tmp_path):
         (["{folder}/broken.py"], "InvalidSyntax|SyntaxError"),
         (["{folder}/raises.py"], "ZeroDivisionError: division by zero"),
         (["{folder}/mistake.py"], "BadShape: (.|\n)*more: loopwright explain LW0401"),
+        (["{folder}/functions.py:sized"], "sized of .* is a Python function(.|\n)*needs n(.|\n)*program = sized.n.$"),
+        (["{folder}/functions.py:number"], "number of .* is a Python function(.|\n)*it returned an int"),
+        (["{folder}/functions.py"], "defines no program(.|\n)*ask for .*functions.py:tensors, or name its result"),
         (["{folder}"], "NoSuchFile: .* is a directory"),
         (["{file}", "--target", "cuda"], "target"),
     ],
@@ -132,8 +181,9 @@ def test_mistakes(file, tmp_path, arguments, problem):
     (tmp_path / "broken.py").write_text("def f(:\n")
     (tmp_path / "raises.py").write_text("1 / 0\n")
     (tmp_path / "mistake.py").write_text("from loopwright import te\nte.placeholder(5)\n")
+    (tmp_path / "functions.py").write_text(FUNCTIONS)
     given = [one.format(file=file, folder=tmp_path) for one in arguments]
     result = runner.invoke(app, ["show", *given])
     assert result.exit_code == 1
-    assert re.search(problem, result.output)
+    assert re.search(problem, result.output, re.MULTILINE)
     assert "callback(" not in result.output

@@ -8,16 +8,16 @@ import sys
 import numpy as np
 import pytest
 
-from loopwright.codegen.llvm.engine import (
+from loopwright.codegen.llvm.engine import compile_text
+from loopwright.codegen.llvm.known_names import UnknownMachineName
+from loopwright.codegen.llvm.load_object import (
     CodeNotForHost,
     MissingSymbols,
     SymbolNotDefined,
-    compile_text,
     load,
     load_object,
     process_address,
 )
-from loopwright.codegen.llvm.known_names import UnknownMachineName
 from loopwright.runtime.errors import InternalError
 from loopwright.target import Target, describe, host_description
 

@@ -11,7 +11,7 @@ import pytest
 
 import loopwright
 from loopwright import nd
-from loopwright.codegen.llvm.engine import MissingSymbols
+from loopwright.codegen.llvm.load_object import MissingSymbols
 from loopwright.runtime import load_extern_library, load_module, load_static_library, register_extern
 from loopwright.runtime.externs import BadExtern
 from loopwright.runtime.load import LibraryNotLoadable

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from loopwright.codegen.llvm.engine import compile_text, load
+from loopwright.codegen.llvm.engine import compile_text
 from loopwright.codegen.llvm.jit_frames import GDB, PERF, frames, perf_map, placed, readable, section_addresses
+from loopwright.codegen.llvm.load_object import load
 from loopwright.runtime.elf import Elf
 from loopwright.target import host_description
 
@@ -25,7 +26,8 @@ define i32 @loopwright_outer(i32 %x) { ret i32 %x }
 
 PROGRAM = """
 import ctypes
-from loopwright.codegen.llvm.engine import compile_text, load
+from loopwright.codegen.llvm.engine import compile_text
+from loopwright.codegen.llvm.load_object import load
 from loopwright.target import host_description
 
 loaded = load(compile_text("define i32 @seen_by_name(i32 %x) { ret i32 %x }", host_description(), opt_level=0))

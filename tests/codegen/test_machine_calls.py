@@ -7,6 +7,7 @@ import pytest
 
 import loopwright
 from loopwright.evaluator import evaluate
+from loopwright.runtime.errors import NotBuilt
 from loopwright.script import from_source
 
 
@@ -51,3 +52,29 @@ def test_the_count_of_overloads_before_arguments_of_llvm_intrinsics():
     a = np.array([4, 9, 0, 0], "float32")
     loopwright.build(func)(a)
     assert a.tolist() == [2.0, 3.0, 0.0, 0.0]
+
+
+@pytest.mark.parametrize("lanes", [1, 2, 4])
+@pytest.mark.parametrize("target", ["llvm", "c"])
+def test_a_pointer_to_vectors_counts_in_vectors(lanes, target):
+    func = from_source(
+        "@T.prim_func\ndef main(A: T.Buffer((16,)), B: T.Buffer((4,))):\n"
+        f'    p: T.handle("float32") = A.access_ptr("r", content_lanes={lanes}, offset=8)\n'
+        "    C = T.decl_buffer((4,), data=p)\n    for i in range(4):\n        B[i] = C[i]"
+    )
+    a, expected, found = np.arange(16, dtype="float32"), np.zeros(4, "float32"), np.zeros(4, "float32")
+    evaluate(func, a, expected)
+    loopwright.build(func, target=target)(a, found)
+    assert found.tolist() == expected.tolist() == [8.0, 9.0, 10.0, 11.0]
+
+
+def test_a_call_of_a_function_whose_sizes_are_computed_says_so():
+    func = from_source(
+        "@I.ir_module\nclass Module:\n"
+        "    @T.prim_func\n    def callee(a: T.handle):\n"
+        "        n = T.int32()\n        A = T.match_buffer(a, (n + 1,))\n"
+        "        for i in range(n + 1):\n            A[i] = T.float32(1)\n"
+        "    @T.prim_func\n    def main(B: T.Buffer((4,))):\n        Module.callee(B.data)"
+    )
+    with pytest.raises(NotBuilt, match="calling callee, whose buffers have symbolic shapes"):
+        loopwright.build(func)

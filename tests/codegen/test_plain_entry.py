@@ -10,7 +10,7 @@ import pytest
 
 import loopwright
 from loopwright import ir
-from loopwright.codegen.llvm.engine import load
+from loopwright.codegen.llvm.load_object import load
 from loopwright.runtime import ffi, thread_pool
 from loopwright.script import tir as T
 

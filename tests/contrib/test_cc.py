@@ -66,6 +66,24 @@ def test_the_machine_of_a_compiler_that_is_not_there():
     assert cc.get_target_by_dump_machine("no-such-compiler")() is None
 
 
+def test_the_machine_of_the_compiler_is_that_of_the_environment_now(tmp_path, monkeypatch):
+    for name in ("CC", "CXX"):
+        monkeypatch.delenv(name, raising=False)
+    compiler = tmp_path / "a-compiler"
+    compiler.write_text("#!/bin/sh\necho riscv64-linux-gnu\n")
+    compiler.chmod(0o755)
+    monkeypatch.setenv("CC", str(compiler))
+    assert cc.create_shared.get_target_triple() == "riscv64-linux-gnu"
+
+
+def test_a_missing_compiler_is_told_with_all_names_it_was_looked_for_by(tmp_path, monkeypatch):
+    for name in ("CC", "CXX"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(cc.NoCompiler, match=r"looked for g\+\+, gcc, clang\+\+, clang, c\+\+, cc on PATH"):
+        cc.create_shared("lib.so", ["lib.o"])
+
+
 def test_the_compiler_of_the_environment(monkeypatch):
     monkeypatch.setenv("CXX", "ccache g++")
     assert cc.get_cc() == "ccache g++"

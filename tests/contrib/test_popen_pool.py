@@ -44,6 +44,14 @@ def test_every_way_a_task_can_end():
     assert results[5] == MapResult(StatusKind.COMPLETE, 25)  # a new worker took over
 
 
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [(3, "ended with status 3"), (None, "ended"), (-9, "was ended by SIGKILL"), (-40, "was ended by signal 40")],
+)
+def test_how_a_worker_died_is_said_in_words(status, said):
+    assert f"the worker process {said} before its task was done" in str(WorkerDied(status))
+
+
 def test_our_errors_arrive_as_themselves():
     with PopenPoolExecutor(max_workers=1) as pool:
         with pytest.raises(NotBuilt, match="a thing is not built yet") as caught:

@@ -30,6 +30,7 @@ from loopwright.ir import (
     BlockRealize,
     Broadcast,
     BufferLoad,
+    BufferRealize,
     BufferRegion,
     BufferStore,
     Call,
@@ -47,7 +48,9 @@ from loopwright.ir import (
     LetStmt,
     MatchBufferRegion,
     Op,
+    PointerType,
     PrimFunc,
+    PrimType,
     Ramp,
     Range,
     Select,
@@ -675,3 +678,29 @@ def test_many_statements():
     b = np.zeros(1, "int32")
     evaluate(PrimFunc([B], SeqStmt(stores)), b)
     assert b[0] == 20_000
+
+
+@pytest.mark.parametrize("around", ["nothing", "BufferRealize", "Block"])
+def test_lanes_keep_step_inside_every_statement(around):
+    """A[i + 1] = A[i] + 1: every lane loads before one stores, whatever stands between the loop and the store."""
+    A, B, i = decl_buffer((9,), "int32", name="A"), decl_buffer((1,), "int32", name="B"), Var("i")
+    store = BufferStore(A, A[i] + 1, [i + 1])
+    body = {
+        "nothing": store,
+        "BufferRealize": BufferRealize(B, (Range(0, 1),), const(True), store),
+        "Block": Block((), (), (), "block", store),
+    }[around]
+    a = np.zeros(9, "int32")
+    evaluate(PrimFunc([A], For(i, 0, 8, ForKind.VECTORIZED, body)), a)
+    assert a.tolist() == [0] + [1] * 8
+
+
+def test_a_pointer_between_two_elements():
+    bytes_, words = decl_buffer((8,), "uint8", name="bytes"), decl_buffer((1,), "uint16", name="words")
+    place = Var("place", PointerType(PrimType("uint16")))
+    seen = decl_buffer((3,), "uint16", name="seen", data=place)
+    store = BufferStore(words, seen[1], [0])
+    func = PrimFunc([bytes_, words], LetStmt(place, intrinsics.address_of(bytes_[1]), DeclBuffer(seen, store)))
+    found = np.zeros(1, "uint16")
+    evaluate(func, np.arange(8, dtype="uint8"), found)
+    assert found[0] == 0x0403  # bytes 3 and 4

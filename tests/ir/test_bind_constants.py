@@ -20,6 +20,10 @@ def scaled(dtype: str = "float32", size: object = 8) -> PrimFunc:
     return te.create_prim_func([a, w, te.compute((size,), lambda i: a[i] + w[i], name="C")])
 
 
+def test_the_name_means_the_function_also_after_its_module_was_imported() -> None:
+    assert lw.ir.bind_constants is bind_constants and callable(bind_constants)
+
+
 def test_the_parameter_is_gone_and_its_values_are_there() -> None:
     func = scaled()
     w = np.arange(8, dtype="float32")

@@ -94,6 +94,10 @@ def test_slices_with_a_step_are_vectors():
     assert A[3, 0:9:4].dtype == "float32x3"  # rounded up
     with pytest.raises(LoopwrightError, match="A: a vector slice needs a constant length"):
         A[3, 0 : ir.Var("n") : 1]
+    for step in (0, ir.const(0), ir.Var("n")):
+        with pytest.raises(LoopwrightError, match="A: the step of a vector slice is a constant other than 0, got "):
+            A[3, 0:8:step]
+    assert A[3, 0 : 8 : ir.const(2)].dtype == "float32x4"
 
 
 def test_vector_loads():

@@ -18,6 +18,7 @@ from loopwright.ir.expr import (
     OperandMismatch,
     round_to,
 )
+from loopwright.ir.operators import BadOperand
 from loopwright.runtime.errors import LoopwrightError
 
 ARITHMETIC = [ir.Add, ir.Sub, ir.Mul, ir.Div, ir.Mod, ir.FloorDiv, ir.FloorMod, ir.Min, ir.Max]
@@ -278,3 +279,12 @@ def test_arithmetic_on_iteration_variables_is_arithmetic_on_the_variable():
         assert made.b is axis.var
     assert repr(-axis) == "i * -1"
     assert axis.astype("int64").value is axis.var
+
+
+def test_iteration_variables_have_every_operator_of_expressions():
+    axis = ir.IterVar((0, 8), "i", 0)
+    operators = [name for name in vars(ir.Expr) if name.startswith("__") and callable(vars(ir.Expr)[name])]
+    assert not [name for name in operators if not hasattr(ir.IterVar, name) and name != "__bool__"]
+    assert abs(axis).args[0] is axis.var and +axis is axis.var
+    with pytest.raises(BadOperand, match=r"operator \*\* is not defined for int32"):
+        axis**2

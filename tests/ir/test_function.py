@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from loopwright import ir
-from loopwright.ir.function import NoSuchFunction, element_type
+from loopwright.ir.function import NoSuchFunction
 
 
 def function(**options: object) -> ir.PrimFunc:
@@ -91,11 +91,6 @@ def test_a_missing_function_is_named_with_a_guess(get):
 def test_from_expr_uses_the_symbol():
     assert "f" in ir.IRModule.from_expr(function(attrs={"global_symbol": "f"}))
     assert "main" in ir.IRModule.from_expr(function())
-
-
-def test_what_pointers_point_to():
-    assert element_type(ir.pointer("p", "int8")).dtype == "int8"
-    assert element_type(ir.Var("h", "handle")) is None
 
 
 def test_functions_and_modules_print():

@@ -1,4 +1,4 @@
-"""ir_transform, renew_defs, and walks over expressions that share their parts."""
+"""ir_transform, and walks over expressions that share their parts."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import pytest
 
 from loopwright import ir, tir
 from loopwright.ir.functor import BadReplacement, UnknownNodeName
-from loopwright.ir.verifier import verify
 from loopwright.script import tir as T
 
 x = tir.Var("x", "float32")
@@ -62,32 +61,6 @@ def test_only_enable_names_classes_and_their_subclasses():
 def test_a_statement_is_replaced_by_a_statement(result):
     with pytest.raises(BadReplacement, match="For is replaced by a statement"):
         tir.stmt_functor.ir_transform(two_stages.body, None, lambda node: result, ["tir.For"])
-
-
-def test_renewed_functions_are_equal_and_share_nothing():
-    new = tir.stmt_functor.renew_defs(two_stages)
-    ir.assert_structural_equal(new, two_stages)
-    verify(new)
-
-    def defined(func):
-        found = set(map(id, func.params)) | {id(buffer) for buffer in func.buffer_map.values()}
-        ir.post_order_visit(func.body, lambda node: found.add(id(node)) if isinstance(node, (ir.Var, ir.Buffer)) else 0)
-        return found
-
-    assert not defined(new) & defined(two_stages)
-    merged = ir.IRModule({"one": two_stages, "two": new})
-    assert len(merged) == 2
-
-
-def test_renewing_lets_allocations_and_reductions():
-    i, v, p = tir.Var("i"), tir.Var("v", "float32"), ir.pointer("p", "float32")
-    buffer = tir.decl_buffer((4,), name="p", data=p)
-    store = tir.LetStmt(v, tir.const(1.0), tir.BufferStore(buffer, tir.Let(x, v, x + x), [i]))
-    loop = tir.For(i, 0, 4, 0, store)
-    func = tir.PrimFunc([], tir.Allocate(p, "float32", [4], True, tir.DeclBuffer(buffer, loop)))
-    new = tir.stmt_functor.renew_defs(func)
-    ir.assert_structural_equal(new, func)
-    assert new.body.buffer_var is not p and new.body.body.buffer.data is new.body.buffer_var
 
 
 def chain(value, count):

@@ -11,8 +11,9 @@ import pytest
 import loopwright as lw
 from loopwright import ir, tir
 from loopwright.arith.index_map import IndexMap
-from loopwright.ir.json_form import BadJson, NoSuchNode, NotSaved
+from loopwright.ir.json_form import BadJson, NotSaved
 from loopwright.ir.node import NODE_TYPES
+from loopwright.ir.nodes_by_name import NoSuchNode
 from loopwright.script import tir as T
 
 x, f = tir.Var("x"), tir.Var("f", "float32")

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
-from loopwright import ir
+from loopwright import ir, tir
 from loopwright.ir.op import CallEffect, UnknownOp, register_op, register_op_attr
 
 
@@ -32,6 +35,20 @@ def test_an_unknown_operator_is_named_with_guesses():
     assert "hint: Op.list_op_names() lists them all" in str(caught.value)
     with pytest.raises(ValueError, match=r"tir\.expp"):
         ir.Op.get("tir.expp")
+
+
+def test_our_operators_are_known_whatever_was_loaded_before(tmp_path):
+    # A worker process may load a program, or a script register a rule, before anything has built an expression.
+    saved = tmp_path / "program.json"
+    saved.write_text(ir.save_json([tir.exp(tir.Var("x", "float32")), tir.mma_fill("float32", 1)]))
+    program = f"""
+from loopwright import ir
+exp, fill = ir.load_json(open({str(saved)!r}).read())
+ir.register_intrin_lowering("tir.sqrt", target="c", f=lambda call: None)
+print(exp.op.is_pure, fill.op.effect.name, ir.Op.get("tir.sqrt").is_pure, sorted(ir.Op.of_users))
+"""
+    made = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert made.stdout.split("\n")[0] == "True OPAQUE True []"
 
 
 def test_attributes_by_level():

@@ -8,19 +8,11 @@ import pytest
 
 from loopwright.ir import IRModule, PrimFunc, no_op
 from loopwright.ir.instrument import PassInstrument, PassTimingInstrument, ShowAfterEach, pass_instrument
+from loopwright.ir.pass_combinators import Apply, ApplyPassToFunction, Filter, NoFunctionMatches
 from loopwright.ir.pass_config import BadConfigValue, UnknownConfig, UnrollLoopConfig
-from loopwright.ir.passes import (
-    Apply,
-    BadPassResult,
-    Filter,
-    NoOptLevel,
-    NotAModule,
-    PassContext,
-    Sequential,
-    function_pass,
-    module_pass,
-    prim_func_pass,
-)
+from loopwright.ir.pass_context import PassContext, UnknownPassWarning
+from loopwright.ir.pass_decorators import NoOptLevel, module_pass, prim_func_pass
+from loopwright.ir.passes import BadPassResult, NotAModule, Sequential, function_pass
 from loopwright.runtime.errors import LoopwrightError
 
 
@@ -332,8 +324,6 @@ def test_show_after_each_can_show_differences(monkeypatch):
 
 
 def test_a_misspelt_name_in_the_context_is_a_warning_with_what_comes_near():
-    from loopwright.ir.passes import UnknownPassWarning
-
     @prim_func_pass(opt_level=0, name="tidy_up")
     def tidy(func, mod, ctx):
         return func
@@ -342,6 +332,20 @@ def test_a_misspelt_name_in_the_context_is_a_warning_with_what_comes_near():
         with pytest.warns(UnknownPassWarning, match=f"{field} names 'tidy_upp', but no pass .* did you mean tidy_up"):
             with PassContext(**{field: ["tidy_upp"]}):
                 Sequential([tidy])(IRModule())
+
+
+def test_the_warning_names_the_users_line_whatever_the_users_module_is_called():
+    program = "with PassContext(disabled_pass=['unheard_of']):\n    Sequential([])(IRModule())"
+    scope = {
+        "__name__": "loopwright_kernels",
+        "PassContext": PassContext,
+        "Sequential": Sequential,
+        "IRModule": IRModule,
+    }
+    with pytest.warns(UnknownPassWarning, match="disabled_pass names 'unheard_of'") as caught:
+        exec(compile(program, "kernels.py", "exec"), scope)
+    (warning,) = caught
+    assert (warning.filename, warning.lineno) == ("kernels.py", 2)
 
 
 def test_names_that_scripts_know_disable_our_passes(recwarn):
@@ -378,8 +382,6 @@ def test_peer_passes_are_ours_or_say_that_they_are_not_built():
 
 
 def test_a_pass_on_some_functions():
-    from loopwright.ir.passes import ApplyPassToFunction, NoFunctionMatches
-
     @prim_func_pass(opt_level=0)
     def mark(func, mod, ctx):
         return func.with_attr("seen", len(mod))

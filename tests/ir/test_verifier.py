@@ -259,3 +259,45 @@ def test_every_stage_of_lowering_is_well_formed():
                 verify(stage)
             except NotWellFormed as error:
                 raise AssertionError(f"after {name}: {error}") from error
+
+
+# --- parts that are known from another version --------------------------------------------------------------------
+
+
+def nests() -> tuple[ir.Buffer, ir.Buffer, list[ir.Stmt]]:
+    A, B = ir.decl_buffer((4,), "float32", "A"), ir.decl_buffer((4,), "float32", "B")
+    made: list[ir.Stmt] = []
+    for number in range(3):
+        i = ir.Var(f"i{number}", "int32")
+        body = ir.BufferStore(B, ir.BufferLoad(A, [i]) + ir.const(number, "float32"), [i])
+        made.append(ir.For(i, ir.const(0), ir.const(4), ir.ForKind.SERIAL, body))
+    return A, B, made
+
+
+def function_of(buffers: list[ir.Buffer], body: ir.Stmt) -> ir.PrimFunc:
+    params = [ir.Var(f"{buffer.name}_handle", "handle") for buffer in buffers]
+    return ir.PrimFunc(params, body, buffer_map=dict(zip(params, buffers, strict=True)))
+
+
+def test_a_nest_that_was_right_elsewhere_is_refused_where_its_memory_is_not():
+    A, B, parts = nests()
+    verify(function_of([A, B], ir.seq(parts)))
+    with pytest.raises(NotWellFormed, match="buffer A is used where it is not declared"):
+        verify(function_of([B], ir.seq(parts)))
+    verify(function_of([B, A], ir.seq([parts[2], parts[0]])))
+
+
+def test_a_nest_that_was_right_once_is_refused_twice():
+    A, B, parts = nests()
+    verify(function_of([A, B], ir.seq(parts)))
+    with pytest.raises(NotWellFormed, match="variable i1 is defined twice"):
+        verify(function_of([A, B], ir.seq([*parts, parts[1]])))
+
+
+def test_a_nest_in_a_loop_that_counts_with_its_own_variable():
+    A, B, parts = nests()
+    verify(function_of([A, B], ir.seq(parts)))
+    first = parts[0]
+    assert isinstance(first, ir.For)
+    with pytest.raises(NotWellFormed, match="variable i0 is defined twice"):
+        verify(function_of([A, B], first.with_(body=ir.seq(parts))))

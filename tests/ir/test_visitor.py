@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from loopwright import ir
-from loopwright.ir import const
+from loopwright.ir import Var, const, substitute, variables_in
+from loopwright.script import tir as T
 
 
 def program() -> tuple[ir.PrimFunc, ir.Var, ir.Buffer, ir.Buffer]:
@@ -154,3 +155,26 @@ def test_buffer_rewriters_follow_shapes():
     load = ir.BufferLoad(A, [3])
     new = Widen().visit(load)
     assert new.buffer.shape[0].dtype == "int64" and new.indices[0].dtype == "int64" and new.buffer.data is A.data
+
+
+@T.prim_func
+def attributed(a: T.handle, n: T.int32):
+    A = T.match_buffer(a, (n,), "float32")
+    T.attr(A.data, "storage_alignment", 128)
+    T.attr(A, "mark", n)
+    A[0] = T.float32(1)
+
+
+def test_an_attribute_is_about_the_variable_or_buffer_that_replaced_its_own():
+    n = attributed.params[1]
+    body = substitute(attributed.body, {n: 16})
+    about_pointer, about_buffer = body, body.body
+    assert about_pointer.node is attributed.body.node
+    assert about_buffer.node is about_buffer.body.buffer and about_buffer.node.shape[0].value == 16
+    assert "A_1" not in attributed.specialize({n: 16}).script()
+
+
+def test_variables_in_order_each_once():
+    x, y, z = (Var(name) for name in "xyz")
+    assert variables_in(y * (x + y) // (z + x)) == [y, x, z]
+    assert variables_in(const(1)) == []

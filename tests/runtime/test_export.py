@@ -21,7 +21,7 @@ from loopwright.runtime.elf import Elf
 from loopwright.runtime.errors import NotBuilt
 from loopwright.runtime.export import FunctionsClash, NotExportable, UnknownExportForm, needs_pool
 from loopwright.runtime.library_file import NotALibrary, NotALoopwrightLibrary
-from loopwright.runtime.link import LinkFailed, NoLinker
+from loopwright.runtime.link import LinkFailed, NoLinker, NoSuchFolder, create_shared, create_staticlib
 from loopwright.runtime.module import MissingSource
 from loopwright.script import tir as T
 
@@ -154,11 +154,32 @@ def test_forms_there_are_not(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("form", ["so", "o", "a", "tar", "h", "ll"])
+def test_a_folder_that_does_not_exist(tmp_path, monkeypatch, form):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(NoSuchFolder, match=f"write nodir/add.{form}: the folder nodir does not exist") as caught:
+        loopwright.build(add).export_library(f"nodir/add.{form}")
+    assert isinstance(caught.value, FileNotFoundError) and caught.value.hint == "make it first: mkdir -p nodir"
+    Path("file").write_text("")
+    with pytest.raises(NoSuchFolder, match="the folder file is no folder"):
+        loopwright.build(add).export_library(f"file/add.{form}")
+    for create in (create_shared, create_staticlib):
+        with pytest.raises(NoSuchFolder, match="the folder nodir does not exist"):
+            create("nodir/lib", ["add.o"])
+
+
 def test_an_archive_is_the_same_every_time(scaled, tmp_path):
     first = Path(scaled.export_library(tmp_path / "a.tar")).read_bytes()
     assert Path(scaled.export_library(tmp_path / "a.tar")).read_bytes() == first
     names = tarfile.open(tmp_path / "a.tar").getnames()
     assert names == ["lib0.o", "last_error.c", "thread_pool.c", "a.h", "metadata.json"]
+
+
+def test_an_archive_brings_the_pool_that_only_an_added_object_needs(scaled, tmp_path):
+    parallel = scaled.export_library(tmp_path / "scaled.o")
+    loopwright.build(add).export_library(tmp_path / "add.tar", addons=[parallel])
+    names = tarfile.open(tmp_path / "add.tar").getnames()
+    assert names == ["lib0.o", "scaled.o", "last_error.c", "thread_pool.c", "add.h", "metadata.json"]
 
 
 def test_fcompile_links_in_our_place(scaled, tmp_path):
@@ -301,6 +322,50 @@ assert (b == 5).all()
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
+@needs_cc
+@pytest.mark.parametrize("with_our_folder", [True, False])
+def test_an_environment_with_only_numpy_and_tvm_ffi(library, tmp_path, with_our_folder):
+    """No compiler is installed there, nor anything that only the compiler needs."""
+    import numpy
+    import tvm_ffi
+    import typing_extensions
+
+    packages = tmp_path / "packages"
+    packages.mkdir()
+    for module in (numpy, tvm_ffi):
+        source = Path(module.__file__).parent
+        (packages / source.name).symlink_to(source)
+        libraries = source.with_name(f"{source.name}.libs")
+        if libraries.is_dir():
+            (packages / libraries.name).symlink_to(libraries)
+    for metadata in Path(tvm_ffi.__file__).parent.parent.glob("apache_tvm_ffi-*"):
+        (packages / metadata.name).symlink_to(metadata)
+    (packages / "typing_extensions.py").symlink_to(typing_extensions.__file__)
+    if with_our_folder:
+        (packages / "loopwright").symlink_to(ROOT / "loopwright")
+        load, error = "from loopwright.runtime import load_module", "ValueError"
+    else:
+        load, error = "from tvm_ffi import load_module", "RuntimeError"
+    program = f"""
+import importlib.util
+import numpy as np
+assert not any([importlib.util.find_spec(name) for name in ("llvmlite", "islpy", "ml_dtypes", "typer")])
+{load}
+module = load_module("./{Path(library).name}")
+a = np.ones((2, 4), "float32")
+module["scale"](a, b := np.zeros_like(a), 5.0)
+assert (b == 5).all()
+try:
+    module["scale"](a, b[:, :2], 5.0)
+except {error} as error:
+    assert "argument B has shape (2, 2), expected (2, 4)" in str(error), error
+else:
+    raise AssertionError
+"""
+    command = [sys.executable, "-S", "-c", program]
+    subprocess.run(command, check=True, cwd=Path(library).parent, env={"PYTHONPATH": str(packages)})
+
+
 CALLER = """
 #include <stdio.h>
 #include "scale.h"
@@ -405,6 +470,73 @@ def test_one_pool_serves_all_libraries_of_a_process(library, tmp_path):
     command = ["./pools", "./one.so", "./two.so", "./three.so"]
     done = subprocess.run(command, cwd=tmp_path, env=environment, check=True, capture_output=True, text=True)
     assert int(done.stdout) == 4
+
+
+@needs_cc
+@pytest.mark.skipif(shutil.which("nm") is None, reason="needs nm")
+def test_the_pool_is_one_symbol_of_the_process(library):
+    said = subprocess.run(["nm", "-D", library], check=True, capture_output=True, text=True).stdout
+    assert [line.split()[1] for line in said.splitlines() if line.endswith(" lw_process_pool")] == ["u"]
+
+
+ABROAD = ("aarch64-linux-gnu-gcc", "qemu-aarch64", "readelf")
+SYSROOT = Path("/usr/aarch64-linux-gnu")
+
+
+@pytest.mark.skipif(
+    any(shutil.which(tool) is None for tool in ABROAD) or not SYSROOT.is_dir(), reason=f"needs {', '.join(ABROAD)}"
+)
+def test_one_pool_on_aarch64_at_every_level(tmp_path):
+    """The assembler there writes a reference to a symbol that is not global as one to its section."""
+    module = loopwright.build(scale, target="llvm -mtriple=aarch64-linux-gnu -num-cores=4")
+    with tarfile.open(module.export_library(tmp_path / "scale.tar")) as archive:
+        archive.extractall(tmp_path, filter="data")
+    (tmp_path / "pools.c").write_text(POOLS)
+
+    def run(*command: str) -> str:
+        return subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, text=True).stdout
+
+    emulated = ("qemu-aarch64", "-L", str(SYSROOT), "-E", "LOOPWRIGHT_NUM_THREADS=4", "./pools")
+    run(ABROAD[0], "-o", "pools", "pools.c", "-ldl")
+    parts = ["lib0.o", "last_error.c", "thread_pool.c"]
+    for level in ("-O0", "-O2"):
+        run(ABROAD[0], level, "-fPIC", "-c", "-o", "pool.obj", "thread_pool.c")
+        assert "lw_process_pool" in run("readelf", "-rW", "pool.obj")
+        run(ABROAD[0], level, "-fPIC", "-shared", "-o", "one.so", *parts, "-lm", "-lpthread")
+        shutil.copy(tmp_path / "one.so", tmp_path / "two.so")
+        assert run(*emulated, "./one.so", "./two.so") == run(*emulated, "./one.so")
+
+
+STANDING_ALONE = """
+#include "scale.h"
+
+int main(void) {
+  float a[40], b[40];
+  for (int i = 0; i < 40; i++) a[i] = (float)i;
+  if (loopwright_scale(a, b, 2.0f, 10) != 0) return 1;
+  for (int i = 0; i < 40; i++)
+    if (b[i] != 2.0f * (float)i) return 2;
+  return 0;
+}
+"""
+
+
+@needs_cc
+@pytest.mark.parametrize("machine", ["here", "aarch64"])
+def test_an_archive_links_into_a_program_as_the_docs_say(tmp_path, machine):
+    """With nothing but what is in the archive, and without optimization."""
+    target, compiler, emulator = "llvm", "cc", []
+    if machine == "aarch64":
+        if any(shutil.which(tool) is None for tool in ABROAD) or not SYSROOT.is_dir():
+            pytest.skip(f"needs {', '.join(ABROAD)}")
+        target, compiler, emulator = "llvm -mtriple=aarch64-linux-gnu", ABROAD[0], ["qemu-aarch64", "-L", str(SYSROOT)]
+    with tarfile.open(loopwright.build(scale, target=target).export_library(tmp_path / "scale.tar")) as archive:
+        archive.extractall(tmp_path / "scale", filter="data")
+    (tmp_path / "main.c").write_text(STANDING_ALONE)
+    command = "cc main.c scale/*.o scale/*.c -Iscale -lm -lpthread"
+    assert f"$ {command}\n" in (ROOT / "docs" / "deploying.md").read_text(encoding="utf-8")
+    subprocess.run(command.replace("cc", f"{compiler} -o main", 1), shell=True, cwd=tmp_path, check=True)
+    subprocess.run([*emulator, "./main"], cwd=tmp_path, check=True)
 
 
 THREADS = """

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from loopwright.runtime.host_features import missing_features
+from loopwright.runtime.host_features import kernel_features, missing_features
 from loopwright.target import describe
 
 
@@ -20,8 +20,23 @@ def test_features_by_the_kernels_names(tmp_path, cpuinfo, features, missing):
     assert missing_features(features, path) == missing
 
 
+@pytest.mark.parametrize(
+    ("cpuinfo", "features"),
+    [
+        ("flags : abm avx512_vnni avx_vnni bmi1 fpu\n", ["avx512vnni", "avxvnni", "bmi", "fpu", "lzcnt"]),
+        ("Features : asimd asimddp atomics\n", ["dotprod", "lse", "neon"]),
+        ("model name: something\n", []),
+    ],
+)
+def test_the_kernels_features_by_llvms_names(tmp_path, cpuinfo, features):
+    path = tmp_path / "cpuinfo"
+    path.write_text(cpuinfo)
+    assert kernel_features(path) == features
+
+
 def test_no_cpuinfo_at_all(tmp_path):
     assert missing_features(["avx2"], tmp_path / "nothing") == []
+    assert kernel_features(tmp_path / "nothing") == []
 
 
 def test_this_machine_has_what_code_for_it_uses():

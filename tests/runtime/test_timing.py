@@ -10,7 +10,7 @@ from native_call import native, raising
 from loopwright import nd
 from loopwright.runtime.call_errors import RankMismatch
 from loopwright.runtime.devices import DeviceUnavailable
-from loopwright.runtime.module import Module
+from loopwright.runtime.module import Module, NoEntryFunction
 from loopwright.runtime.registry import register_func, remove_global_func
 from loopwright.runtime.timing import BadTiming, BenchmarkResult, time_evaluator
 
@@ -115,3 +115,12 @@ def test_the_summary():
     assert result.std == pytest.approx(np.std(result.results))
     assert "mean (ms)" in str(result)
     assert "3.0000" in str(result)
+
+
+def test_a_module_times_its_entry_by_default():
+    calls, function = counting()
+    result = Module({"only": function}).time_evaluator(number=2, repeat=3)(nd.empty((2,)))
+    assert len(calls) == 1 + 2 * 3
+    assert len(result.results) == 3
+    with pytest.raises(NoEntryFunction, match="it has first, second"):
+        Module({"first": function, "second": function}).time_evaluator()

@@ -6,7 +6,7 @@ import pytest
 
 from loopwright import tir
 from loopwright.schedule import Schedule, ScheduleError, deferred
-from loopwright.schedule import schedule as engine
+from loopwright.schedule import proving as engine
 from loopwright.schedule.errors import WouldChangeValues
 from tests.schedule.steps import chain, matmul, same_program
 from tests.schedule.test_unroll_and_jam import diagonal

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from loopwright import te, tir
+from loopwright.ir import assert_structural_equal
 from loopwright.schedule import Schedule
 from loopwright.schedule.composites import composite, unregister
 from loopwright.schedule.errors import (
@@ -13,6 +14,7 @@ from loopwright.schedule.errors import (
     NoSuchBlock,
     NotSupported,
     WouldRace,
+    WrongCall,
     WrongType,
 )
 from loopwright.schedule.handles import LoopRV
@@ -588,3 +590,61 @@ def test_what_would_work_does():
     assert str(found) == '_, i_1 = sch.split(i, [None, 8]); sch.tensorize(i_1, "learn_plus_8")'
     found.apply(sch)
     assert sch.trace.relies_on == ["learn_plus_8"]
+
+
+# --- calls and names ------------------------------------------------------------------------------------------------
+
+
+def _doubled() -> Schedule:
+    A = te.placeholder((8, 8), name="A")
+    return Schedule(te.create_prim_func([A, te.compute((8, 8), lambda i, j: A[i, j] * 2, name="B")]))
+
+
+def test_split_is_shown_how_it_is_written():
+    sch = _doubled()
+    i, _ = sch.get_loops("B")
+    for call in (lambda: sch.split(i, factor=8), lambda: sch.split(i), lambda: sch.split(loop=i, nparts=2)):
+        with pytest.raises(WrongCall, match=r"(?s)^Schedule\.split\(\) .*hint: write sch\.split\(loop, \[None, 8\]\)"):
+            call()
+    with pytest.raises(WrongType, match="factors must be a list"):
+        sch.split(i, 8)
+    assert len(sch.split(i, factors=[None, 4])) == 2
+
+
+def test_python_names_the_methods_as_people_know_them():
+    sch = _doubled()
+    with pytest.raises(TypeError, match=r"^Schedule\.cache_read\(\) missing 1 required"):
+        sch.cache_read("B")
+    with pytest.raises(TypeError, match=r"^Schedule\.parallel\(\) got an unexpected keyword"):
+        sch.parallel(loops=sch.get_loops("B"))
+
+
+def test_copies_are_in_global_memory_unless_said_otherwise():
+    sch = _doubled()
+    sch.cache_read("B", "A")
+    sch.cache_write("B", 0)
+    other = _doubled()
+    other.cache_read("B", "A", "global")
+    other.cache_write("B", 0, "global")
+    assert_structural_equal(sch.mod, other.mod)
+
+
+@pytest.mark.parametrize("kind", ["parallel", "vectorize", "unroll"])
+def test_a_loop_with_a_kind_is_shown_the_way_out(kind):
+    sch = _doubled()
+    _, j = sch.get_loops("B")
+    getattr(sch, kind)(j)
+    with pytest.raises(NotSupported, match=rf"hint: split before {kind}; sch\.undo\(\) takes the last step back"):
+        sch.split(j, [None, 4])
+    sch.undo()
+    assert len(sch.split(j, [None, 4])) == 2
+
+
+@pytest.mark.parametrize("name", ["P", "product"])
+def test_the_update_of_a_decomposed_reduction_is_offered(name):
+    A = te.placeholder((8, 8), name="A")
+    k = te.reduce_axis((0, 8), "k")
+    sch = Schedule(te.create_prim_func([A, te.compute((8,), lambda i: te.sum(A[i, k], axis=k), name=name)]))
+    sch.decompose_reduction(name, sch.get_loops(name)[1])
+    with pytest.raises(NoSuchBlock, match=f"did you mean '{name}_update'"):
+        sch.get_block(name)

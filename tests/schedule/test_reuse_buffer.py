@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from loopwright import te, tir
-from loopwright.schedule.buffers import NotOurMemory
+from loopwright.schedule.allocations import NotOurMemory
 from loopwright.schedule.errors import BadStepArgument, NotProved, WouldChangeValues
 from loopwright.schedule.primitives.reuse_buffer import CannotShare
 from loopwright.script import tir as T

@@ -7,7 +7,7 @@ import pytest
 
 import loopwright
 from loopwright import te, tir
-from loopwright.schedule.buffers import NotOurMemory
+from loopwright.schedule.allocations import NotOurMemory
 from loopwright.schedule.errors import BadStepArgument, WouldChangeValues
 from loopwright.schedule.primitives.rolling_buffer import NothingRolls
 from loopwright.script import tir as T

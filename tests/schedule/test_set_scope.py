@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from loopwright import tir
-from loopwright.schedule.buffers import NotOurMemory
+from loopwright.schedule.allocations import NotOurMemory
 from loopwright.schedule.errors import BadStepArgument
 from loopwright.script import tir as T
 from tests.schedule.steps import check, matmul, refused

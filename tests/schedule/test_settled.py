@@ -34,7 +34,7 @@ from loopwright.ir import (
     seq,
 )
 from loopwright.schedule import proof
-from loopwright.schedule.buffers import allocate
+from loopwright.schedule.allocations import allocate
 from loopwright.schedule.proof import Origins, find_mismatch
 from loopwright.schedule.sight import Sight
 from loopwright.script import tir as T

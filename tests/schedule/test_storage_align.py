@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from loopwright import tir
-from loopwright.schedule.buffers import NoSuchBuffer, NotOurMemory
+from loopwright.schedule.allocations import NotOurMemory
+from loopwright.schedule.buffers import NoSuchBuffer
 from loopwright.schedule.errors import BadStepArgument
 from tests.schedule.steps import chain, check, refused
 

@@ -18,8 +18,8 @@ from loopwright.schedule import Schedule
 from loopwright.schedule.errors import NotProved, WouldChangeValues, WouldRace
 from loopwright.schedule.loop_kinds import ThreadExtentsDiffer
 from loopwright.transform import insert_barriers, launch_threads, lower_blocks, write_allocations, write_inits
-from loopwright.transform.insert_barriers import barriers
 from tests.schedule.steps import check_replay, matmul, refused
+from tests.transform.before_after import barriers
 
 
 def stage(sch: Schedule, block: object, loop: object, threads: dict[str, int]) -> None:

@@ -9,7 +9,7 @@ import loopwright
 from loopwright import tir
 from loopwright.evaluator import evaluate
 from loopwright.ir.verifier import verify
-from loopwright.schedule.buffers import NotOurMemory
+from loopwright.schedule.allocations import NotOurMemory
 from loopwright.schedule.errors import BadStepArgument
 from tests.schedule.steps import chain, check_replay, matmul, refused
 

@@ -9,7 +9,8 @@ from types import SimpleNamespace
 import pytest
 
 from loopwright import ir
-from loopwright.script.highlight import NoFormatter, UnknownStyle, highlight
+from loopwright.runtime.colours import UnknownStyle, highlight
+from loopwright.script.highlight import NoFormatter
 
 LOOP = ir.For(ir.Var("i"), 0, 4, ir.ForKind.SERIAL, ir.Evaluate(ir.const(0)))
 TEXT = "for i in range(4):\n    T.evaluate(0)\n"

@@ -152,6 +152,22 @@ def test_an_unknown_cpu_lists_its_neighbours():
         arm64("-mcpu=neoverse-n7")
 
 
+def test_a_cpu_of_another_architecture_says_so():
+    with pytest.raises(UnknownCpu, match="unknown CPU 'cortex-a72' for x86_64") as caught:
+        x86("-mcpu=cortex-a72")
+    assert caught.value.why == "cortex-a72 is a CPU of the architecture aarch64"
+    assert caught.value.hint == "replace -mtriple=x86_64-linux-gnu by -mtriple=aarch64-linux-gnu"
+    error = UnknownCpu("cortex-a72", X86_64)
+    assert error.hint == "add -mtriple=aarch64-linux-gnu"
+
+
+def test_this_machine_is_offered_only_where_the_target_means_it():
+    assert "or leave -mcpu out for this machine" in str(UnknownCpu("haswel", X86_64))
+    with pytest.raises(UnknownCpu) as caught:
+        arm64("-mcpu=cortex-a7x")
+    assert "this machine" not in str(caught.value)
+
+
 @pytest.mark.parametrize("architecture", [X86_64, AARCH64], ids=lambda a: a.name)
 def test_llvm_knows_every_cpu_and_feature_of_the_table(architecture, capfd):
     """LLVM only warns, on standard error, about a name it does not know."""

@@ -17,9 +17,21 @@ from loopwright.target import (
     TargetNotBuildable,
     UnknownTargetAttribute,
     UnknownTargetKind,
+    describe,
     list_kinds,
     list_tags,
     require_buildable,
+)
+from loopwright.target.architectures import (
+    AARCH64,
+    ARM,
+    I386,
+    RISCV32,
+    RISCV64,
+    WASM32,
+    X86_64,
+    architecture_of,
+    usual_triple,
 )
 
 LONG = "llvm -mcpu=core-avx2 -mattr=+avx512f,+fma -num-cores=4"
@@ -185,7 +197,39 @@ def test_candidates_are_listed():
     assert "hint: use one of -mcpu" in str(caught.value)
     with pytest.raises(UnknownTargetKind) as caught:
         Target("zzz")
-    assert "cuda" in str(caught.value) and "llvm" in str(caught.value)
+    assert caught.value.hint == "use one of c, llvm"  # what can be built, since nothing is alike
+    with pytest.raises(UnknownTargetKind) as caught:
+        Target("cudaa")
+    assert caught.value.hint == "use one of cuda"
+
+
+@pytest.mark.parametrize(
+    ("spec", "meant"),
+    [
+        ("aarch64", "llvm -mtriple=aarch64-linux-gnu"),
+        ("ARM64", "llvm -mtriple=aarch64-linux-gnu"),
+        ({"kind": "aarch64"}, "llvm -mtriple=aarch64-linux-gnu"),
+        ("x86_64 -num-cores=4", "llvm -mtriple=x86_64-linux-gnu"),
+        ("riscv64", "llvm -mtriple=riscv64-linux-gnu"),
+        ("aarch64-linux-android", "llvm -mtriple=aarch64-linux-android"),
+        ("cortex-a72", "llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a72"),
+        ("cortex-m0", "llvm -mtriple=thumbv6m-none-eabi -mcpu=cortex-m0"),
+        ("haswell", "llvm -mtriple=x86_64-linux-gnu -mcpu=haswell"),
+        ("cpu", "llvm"),
+    ],
+)
+def test_a_machine_in_place_of_a_kind(spec, meant):
+    with pytest.raises(UnknownTargetKind) as caught:
+        Target(spec)
+    assert caught.value.hint == f'write "{meant}"'
+    describe(Target(meant))
+
+
+def test_every_architecture_has_a_usual_triple():
+    for architecture in (X86_64, I386, AARCH64, ARM, RISCV64, RISCV32, WASM32):
+        triple = usual_triple(architecture.name)
+        assert triple is not None and architecture_of(triple) is architecture
+    assert usual_triple("arm_cpu") is None and usual_triple("cortex-a72") is None
 
 
 def test_asking_for_cuda_says_what_was_looked_for_and_what_works():

@@ -35,6 +35,17 @@ def test_gradients():
         testing.check_numerical_grads(function, [x, y], [wrong, grads[1]])
 
 
+def test_gradients_given_by_name_are_found_by_name():
+    x, y = np.array([1.0, 2.0]), np.array([3.0, 4.0])
+
+    def function(x, y):
+        return (x * x * y).sum()
+
+    testing.check_numerical_grads(function, {"x": x, "y": y}, {"y": x * x, "x": 2 * x * y})
+    with pytest.raises(ValueError, match=r"there are gradients of \['x', 'z'\] for the inputs \['x', 'y'\]"):
+        testing.check_numerical_grads(function, {"x": x, "y": y}, {"z": x * x, "x": 2 * x * y})
+
+
 def test_a_kink_takes_any_slope_between_its_sides():
     x = np.array([0.0, 1.0, -1.0])
     relu = lambda x: np.maximum(x, 0).sum()

@@ -179,6 +179,15 @@ def test_unpacking_blocks():
     assert np.array_equal(run(nn.unpack_NCHWc_to_nchw(data, "float32"), [data], x), unblocked(x))
 
 
+@pytest.mark.parametrize("chunks", [2, 5])
+def test_a_blocked_depthwise_weight_that_does_not_fit_is_told_with_the_real_channels(chunks: int) -> None:
+    data = te.placeholder((1, 4, 8, 8, 4), name="data")
+    weight = te.placeholder((chunks, 1, 3, 3, 1, 4), name="weight")
+    said = f"output channels are no multiple of the input channels: {chunks * 4} in the weight, 16 in the data"
+    with pytest.raises(topi.InvalidShapeError, match=said):
+        nn.depthwise_conv2d_NCHWc(data, weight, 1, 1, 1)
+
+
 @pytest.mark.parametrize(
     ("stride", "padding", "extra"), [(1, 0, 0), (2, 1, 1), (3, (0, 1, 2, 1), (2, 0)), ((1, 2), 1, (0, 1))]
 )

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from loopwright.analysis.thread_axes import is_barrier, tag_of
 from loopwright.build import build
 from loopwright.evaluator import evaluate
-from loopwright.ir import IntImm, PrimFunc
+from loopwright.ir import AttrStmt, Call, Evaluate, IntImm, Node, PrimFunc, Stmt, pre_order_visit
 from loopwright.ir.structural import assert_structural_equal
 from loopwright.ir.verifier import verify
 from loopwright.target import Target
@@ -121,3 +122,22 @@ def lowered(func: PrimFunc, *last, target: Target = PLAIN) -> PrimFunc:
             func = each(func)
             verify(func)
     return func
+
+
+def barriers(root: Stmt) -> list[Call]:
+    """The barriers of a program, in the order of its text."""
+    found: list[Call] = []
+
+    def look(node: Node) -> None:
+        if isinstance(node, Evaluate) and is_barrier(node):
+            found.append(node.value)
+
+    pre_order_visit(root, look)
+    return found
+
+
+def launches(root: Stmt) -> list[AttrStmt]:
+    """The launches of threads in a program, outermost first."""
+    found: list[AttrStmt] = []
+    pre_order_visit(root, lambda node: found.append(node) if isinstance(node, AttrStmt) and tag_of(node) else None)
+    return found

@@ -69,3 +69,30 @@ def test_nothing_to_check():
             T.evaluate(T.call_extern("int32", "beep", i))
 
     unchanged(check_bounds, func)
+
+
+def test_loads_outside_stores_are_checked():
+    @T.prim_func
+    def before(A: T.Buffer((8,), "int32"), B: T.Buffer((8,), "int32")):
+        for i in range(8):
+            if A[A[i]] > 0:
+                B[i] = 1
+            for _ in range(A[B[i]]):
+                with T.LetStmt(A[A[i] + 1]) as x:
+                    B[0] = x
+
+    @T.prim_func
+    def after(A: T.Buffer((8,), "int32"), B: T.Buffer((8,), "int32")):
+        for i in range(8):
+            with T.Assert(i >= 0 and i < 8 and A[i] >= 0 and A[i] < 8, "A: index out of bounds"):
+                if A[A[i]] > 0:
+                    assert i >= 0 and i < 8, "B: index out of bounds"
+                    B[i] = 1
+            assert i >= 0 and i < 8 and B[i] >= 0 and B[i] < 8, "B, A: index out of bounds"
+            for _ in range(A[B[i]]):
+                assert i >= 0 and i < 8 and A[i] + 1 >= 0 and A[i] + 1 < 8, "A: index out of bounds"
+                with T.LetStmt(A[A[i] + 1]) as x:
+                    assert T.bool(True), "B: index out of bounds"
+                    B[0] = x
+
+    check(check_bounds, before, after, again=False)

@@ -84,6 +84,24 @@ def test_split_loop_makes_the_halves_known(n):
     same_native(func, got)
 
 
+@pytest.mark.parametrize("split", [1, 2])
+def test_other_annotations_of_the_loop_stay(split):
+    @T.prim_func
+    def before(A: T.Buffer((9, 4)), C: T.Buffer((9, 4))):
+        for i in T.serial(9, annotations={"for_a_later_pass": 7}):
+            B = T.decl_buffer((4,))
+            with T.attr(B.data, "double_buffer_scope", 1):
+                for j in range(4):
+                    B[j] = A[i, j]
+            for j in range(4):
+                C[i, j] = B[3 - j] + T.float32(1)
+
+    with PassContext(config={"tir.InjectDoubleBuffer": {"split_loop": split}}):
+        got = lowered(before, double_buffer)
+    assert got.script().count("for_a_later_pass") == 1
+    same_results(before, got)
+
+
 def test_no_loop_to_overlap_leaves_the_program():
     @T.prim_func
     def before(A: T.Buffer((4,)), C: T.Buffer((4,))):

@@ -54,3 +54,13 @@ def test_what_may_do_harm_stays():
             B[i] = A[0] + 8 // n + T.call_extern("int32", "next")
 
     unchanged(hoist_expressions, func)
+
+
+def test_what_uses_a_thread_stays_inside_its_launch():
+    @T.prim_func
+    def before(A: T.Buffer((8, 4), "int32"), n: T.int32):
+        for i in range(8):
+            tx = T.launch_thread("threadIdx.x", 4)
+            A[i, tx] = tx * 3 + 1
+
+    unchanged(hoist_expressions, before)

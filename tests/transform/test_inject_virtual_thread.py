@@ -88,3 +88,14 @@ def test_any_number_of_threads(threads):
     assert "virtual_thread" not in got.script()
     same_results(before, got)
     same_native(before, got)
+
+
+@pytest.mark.parametrize("tag", ["vthread", "vthread.y", "cthread"])
+def test_all_names_of_virtual_threads(tag):
+    @T.prim_func
+    def before(A: T.Buffer((4, 8)), C: T.Buffer((4, 8))):
+        for v in T.thread_binding(4, thread=tag):
+            for k in range(8):
+                C[v, k] = A[v, 7 - k]
+
+    same_at_every_stage(before)

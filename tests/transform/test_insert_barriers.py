@@ -14,8 +14,9 @@ from loopwright.script import from_source
 from loopwright.script import tir as T
 from loopwright.transform import insert_barriers, launch_threads, lower_blocks, write_allocations
 from loopwright.transform.errors import ThreadLoopOnCpu
-from loopwright.transform.insert_barriers import NeedsBarrier, barriers
-from loopwright.transform.launch_threads import NotALaunch, launches
+from loopwright.transform.insert_barriers import NeedsBarrier
+from loopwright.transform.launch_threads import NotALaunch
+from tests.transform.before_after import barriers, launches
 
 
 def same(got: PrimFunc, wanted: PrimFunc) -> None:

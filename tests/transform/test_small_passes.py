@@ -4,8 +4,23 @@ from __future__ import annotations
 
 import pytest
 
-from loopwright.ir import BufferStore, For, ForKind, IRModule, PrimFunc, SeqStmt, Var, decl_buffer
-from loopwright.ir.verifier import verify
+from loopwright.ir import (
+    Block,
+    BlockRealize,
+    BufferStore,
+    For,
+    ForKind,
+    IRModule,
+    IterType,
+    IterVar,
+    PrimFunc,
+    Range,
+    SeqStmt,
+    Var,
+    const,
+    decl_buffer,
+)
+from loopwright.ir.verifier import NotWellFormed, verify
 from loopwright.script import tir as T
 from loopwright.target import Target
 from loopwright.transform import (
@@ -256,3 +271,15 @@ def test_prefetches_written_out():
     got = write_prefetches(func)
     assert "for row_0, line_1 in T.grid(4, 3):" in got.script()
     same_results(func, got)
+
+
+def test_a_block_that_two_loops_share():
+    A, v = decl_buffer((4,), name="A"), Var("v")
+    axis = IterVar(Range(0, 4), v, IterType.DataPar)
+    block = Block((axis,), (), (), "A", BufferStore(A, const(0.0, "float32"), [v]))
+    loops = [For(i, 0, 4, ForKind.SERIAL, BlockRealize((i,), const(True), block)) for i in (Var("i"), Var("j"))]
+    func = PrimFunc([A], SeqStmt(loops))
+    with pytest.raises(NotWellFormed, match="variable v is defined twice"):
+        verify(func)
+    verify(convert_ssa(func))
+    same_results(func, convert_ssa(func))

@@ -22,6 +22,17 @@ BATCHES = (1, 4)
 WINOGRAD_TILE = 4  # what `winograd=True` allows
 
 
+def onnx_attributes(layer: Layer) -> dict[str, Any]:
+    """What an ONNX model says of a convolution beside its operands."""
+    return {
+        "kernel_shape": list(layer.kernel),
+        "strides": list(layer.stride),
+        "pads": [*layer.padding, *layer.padding],
+        "group": layer.groups,
+        "dilations": [layer.dilation] * len(layer.kernel),
+    }
+
+
 def convolution(layer: Layer, batch: int) -> Problem:
     """activation(x ∗ w + b), where w and b are constants."""
     x = uniform((batch, layer.channels, *layer.size), seed=1)
@@ -37,16 +48,9 @@ def convolution(layer: Layer, batch: int) -> Problem:
         return [Bounded(activated(exact, layer.activation), allowed)]
 
     def onnx_model() -> bytes:
-        attributes = {
-            "kernel_shape": list(layer.kernel),
-            "strides": list(layer.stride),
-            "pads": [*layer.padding, *layer.padding],
-            "group": layer.groups,
-            "dilations": [layer.dilation] * len(layer.kernel),
-        }
         last = {"none": "Identity", "relu": "Relu", "relu6": "Clip"}[layer.activation]
         limits = {"low": np.float32(0), "high": np.float32(6)} if last == "Clip" else {}
-        conv = Step("Conv", ["x0", "w", "b"], "y0" if last == "Identity" else "c", attributes)
+        conv = Step("Conv", ["x0", "w", "b"], "y0" if last == "Identity" else "c", onnx_attributes(layer))
         after = [] if last == "Identity" else [Step(last, ["c", *limits], "y0")]
         constants = {"w": w, "b": b, **{name: np.asarray(limit) for name, limit in limits.items()}}
         return model([conv, *after], {"x0": x}, {"y0": y}, constants)

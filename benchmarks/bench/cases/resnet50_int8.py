@@ -14,7 +14,7 @@ import numpy as np
 
 from benchmarks.bench.case import Array, Bounded, Case, Onnx, OursToo, Problem, aligned
 from benchmarks.bench.cases import networks
-from benchmarks.bench.cases.convolution import boundary, convolution, sum_of_products, te_convolution
+from benchmarks.bench.cases.convolution import boundary, convolution, onnx_attributes, sum_of_products, te_convolution
 from benchmarks.bench.cases.networks import Layer
 from benchmarks.bench.networks import OURS_FLOAT32
 from benchmarks.bench.onnx_models import Step, model
@@ -35,18 +35,12 @@ def quantized_convolution(layer: Layer, batch: int) -> Problem:
         return [Bounded(np.clip(scaled, 0, 255), 0.5 + np.abs(scaled) * 2.0**-22)]
 
     def onnx_model() -> bytes:
-        attributes = {
-            "kernel_shape": list(layer.kernel),
-            "strides": list(layer.stride),
-            "pads": [*layer.padding, *layer.padding],
-            "group": layer.groups,
-        }
         weight_scale = (scale * (Y_SCALE / X_SCALE)).astype("float32")
         steps = [
             Step("DequantizeLinear", ["x0", "x_scale", "zero"], "x"),
             Step("DequantizeLinear", ["w", "w_scale", "w_zero"], "wf", {"axis": 0}),
             Step("DequantizeLinear", ["b", "b_scale", "b_zero"], "bf", {"axis": 0}),
-            Step("Conv", ["x", "wf", "bf"], "c", attributes),
+            Step("Conv", ["x", "wf", "bf"], "c", onnx_attributes(layer)),
             Step("QuantizeLinear", ["c", "y_scale", "zero"], "y0"),
         ]
         constants = {

@@ -1,4 +1,8 @@
-"""The scheduling rules, one file each. `RULES` is the list of them, asked in order: adding one edits this list."""
+"""The scheduling rules, a file or folder each. `RULES` is the list of them, asked in order: adding one edits this list.
+
+`plain.py` is the shortest, `injective.py` the best to read first. `around.py` is about the blocks before and after that
+rules take along, `whole_blocks.py` about blocks that rules make beside their own work.
+"""
 
 from __future__ import annotations
 

@@ -25,7 +25,8 @@ from loopwright.autosched.machine import Machine
 from loopwright.autosched.nest_cost import NestCost, common_lanes, nest_cost
 from loopwright.autosched.own_uses import OwnUses, own_uses
 from loopwright.autosched.program import Entry, Program
-from loopwright.autosched.strides import Streams
+from loopwright.autosched.small_steps import fused
+from loopwright.autosched.streams import Streams
 from loopwright.ir import Buffer
 from loopwright.ir.annotations import VECTOR_LANES
 from loopwright.schedule import LoopRV, Schedule
@@ -66,7 +67,7 @@ class Injective:
                 "loops reordered", f"{facts.axes[order[-1]].name} walks over neighbouring cells of the result"
             )
         runs = _runs(facts, streams, own_uses(facts), order, lanes, decision)
-        outer = [_fused(sch, loops, run) for run in runs]
+        outer = [fused(sch, [loops[position] for position in run.axes]) for run in runs]
         row = outer.pop()
         if work.instructions <= _FEW and not _is_aligned(runs, streams, machine):
             half = max(1, machine.line // 2 // streams.stores[0].itemsize)
@@ -193,10 +194,6 @@ def _is_aligned(runs: Sequence[_Run], streams: Streams, machine: Machine) -> boo
         (store.step(position), store.itemsize) for store in streams.stores for run in runs[:-1] for position in run.axes
     ]
     return all(step is not None and step * itemsize % machine.line == 0 for step, itemsize in steps)
-
-
-def _fused(sch: Schedule, loops: Sequence[LoopRV], run: _Run) -> LoopRV:
-    return sch.fuse(*[loops[position] for position in run.axes]) if len(run.axes) > 1 else loops[run.axes[0]]
 
 
 def _vectorized(

@@ -19,16 +19,15 @@ from typing import Final, NamedTuple
 from loopwright.autosched.chunks import share_out
 from loopwright.autosched.decision import Decision
 from loopwright.autosched.facts import BlockFacts
-from loopwright.autosched.machine import Machine
+from loopwright.autosched.machine import PAGE, Machine
 from loopwright.autosched.nest_cost import common_lanes, nest_cost
 from loopwright.autosched.own_uses import own_uses
 from loopwright.autosched.program import Entry, Program
 from loopwright.autosched.rules.transpose import block_size
-from loopwright.autosched.strides import Stream, Streams
+from loopwright.autosched.streams import Stream, Streams
 from loopwright.schedule import Schedule
 
 _LEAST: Final = 1 << 20  # bytes: less is in a cache that is near enough on every machine
-_PAGE: Final = 4096
 _AHEAD: Final = 1024  # bytes of the result that are asked for ahead
 _LINE: Final = 64  # bytes of the shortest row; the longest one is half a page
 _AT_ONCE: Final = 4  # vectors
@@ -106,7 +105,7 @@ def _move(facts: BlockFacts, streams: Streams) -> _Move | None:
     if row is None or any(load.step(row) not in (0, 1) for load in streams.loads):
         return None
     extent = facts.axes[row].extent
-    if extent is None or extent % 2 or not _LINE <= extent * store.itemsize <= _PAGE // 2:
+    if extent is None or extent % 2 or not _LINE <= extent * store.itemsize <= PAGE // 2:
         return None
     near = next((position for position in moving if position != row and streams.follows(store, position, row)), None)
     if near is None:
@@ -123,4 +122,4 @@ def _side(facts: BlockFacts, position: int, move: _Move) -> int:
     """How many rows along an axis are a page."""
     extent = facts.axes[position].extent
     assert extent is not None
-    return block_size(extent, _PAGE // move.row_bytes)
+    return block_size(extent, PAGE // move.row_bytes)

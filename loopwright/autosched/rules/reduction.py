@@ -21,6 +21,7 @@ from loopwright.autosched.machine import Machine, rounded_up
 from loopwright.autosched.nest_cost import NestCost, nest_cost
 from loopwright.autosched.program import Entry, Program
 from loopwright.autosched.row_nest import join_row, lane_part, results_first, row_nest
+from loopwright.autosched.small_steps import fused
 from loopwright.schedule import Schedule
 
 BYTES_OF_A_CHUNK = 256 << 10  # where there are more chunks than all cores need
@@ -111,5 +112,5 @@ def _in_order(
     decision.chose("one member after the other", reason)
     loops = sch.get_loops(block)[: len(facts.spatial)]
     if threads > 1 and size_of(facts.spatial) >= threads:
-        run_in_pieces(sch, sch.fuse(*loops) if len(loops) > 1 else loops[0])
+        run_in_pieces(sch, fused(sch, loops))
         decision.chose("results in parallel", f"the work is worth {threads} cores")

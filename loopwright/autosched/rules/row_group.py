@@ -74,7 +74,8 @@ class RowGroup:
         decision.chose(f"up to {vectors} vectors of {lanes} at a time", "so many operations are under way at once")
         if threads > 1 and count > 1:
             run_in_pieces(sch, row)
-            decision.chose(f"{names} in parallel", f"{count} rows are worth {threads} cores")
+            planned = "rows" if all([axis.extent is not None for axis in axes]) else "rows, as planned for,"
+            decision.chose(f"{names} in parallel", f"{count} {planned} are worth {threads} cores")
         work.note(decision, 0.8)
 
 

@@ -19,26 +19,11 @@ from typing import Final, NamedTuple
 
 from loopwright.analysis.affine import Affine
 from loopwright.autosched.decision import Decision
-from loopwright.autosched.facts import CHEAP_CALLS, const, loads_of
+from loopwright.autosched.facts import const, costly_calls, loads_of, without_lets
 from loopwright.autosched.machine import Machine, bytes_of
 from loopwright.autosched.program import Entry, Program
-from loopwright.ir import (
-    Add,
-    Block,
-    BufferStore,
-    Call,
-    Expr,
-    For,
-    ForKind,
-    IterType,
-    LetStmt,
-    Node,
-    SeqStmt,
-    Stmt,
-    Var,
-    post_order_visit,
-    structural_equal,
-)
+from loopwright.autosched.small_steps import extent_of, fused
+from loopwright.ir import Add, BufferStore, Expr, ForKind, IterType, SeqStmt, Var, structural_equal
 from loopwright.schedule import LoopRV, Schedule
 from loopwright.schedule.handles import block_key
 from loopwright.schedule.view import View
@@ -95,11 +80,13 @@ def _why_not(shape: _Shape | None) -> str:
 def _shape(view: View, entry: Entry) -> _Shape | None:
     """The loops of a block that stores once; None for any other."""
     realize = entry.realize
-    block, store = realize.block, _only_store(realize.block.body)
-    if store is None or block.match_buffers or block.alloc_buffers or const(realize.predicate) != 1:
+    block, store = realize.block, without_lets(realize.block.body)
+    if not isinstance(store, BufferStore) or const(realize.predicate) != 1:
+        return None
+    if block.match_buffers or block.alloc_buffers:
         return None
     loops = view.loops_of(block_key(block))
-    shared = [position for position, loop in enumerate(loops) if isinstance(_inside(loop.body), SeqStmt)]
+    shared = [position for position, loop in enumerate(loops) if isinstance(without_lets(loop.body), SeqStmt)]
     own = range(shared[-1] + 1 if shared else 0, len(loops))
     axes: dict[int, Var] = {}
     reduced: set[int] = set()
@@ -122,17 +109,6 @@ def _shape(view: View, entry: Entry) -> _Shape | None:
 def _is_shifted(value: Expr, var: Var) -> bool:
     """Whether an axis is a loop that starts elsewhere."""
     return isinstance(value, Add) and value.a is var and const(value.b) is not None
-
-
-def _inside(body: Stmt) -> Stmt:
-    while isinstance(body, LetStmt):
-        body = body.body
-    return body
-
-
-def _only_store(body: Stmt) -> BufferStore | None:
-    inner = _inside(body)
-    return inner if isinstance(inner, BufferStore) else None
 
 
 def _is_free(store: BufferStore, axis: Var) -> bool:
@@ -164,7 +140,7 @@ def _lanes(
     """Vectors along the free axis over neighbouring cells; threads take columns of it where nothing else is there."""
     assert shape.lanes is not None
     row = loops[shape.lanes]
-    extent = _extent(sch, row)
+    extent = extent_of(sch, row)
     if extent == 1:
         decision.chose("no vectors", "the rows are single cells")
         return
@@ -195,49 +171,32 @@ def _chains(
     row = loops[shape.free[-1]]
     others = [loops[position] for position in shape.free[:-1]]
     carried = [loops[position] for position in shape.loops if position not in shape.free]
-    is_costly = _has_costly_call(entry.realize.block)
+    is_costly = costly_calls(entry.realize.block) > 0
     rows, some = _split(sch, row, _COSTLY_CHAINS if is_costly else _CHAINS)
-    is_short = is_costly or some is None or not _starts_at_0(sch, carried[-1])
+    starts_at_0 = const(sch.get(carried[-1]).min) == 0  # only such a loop can be split
+    is_short = is_costly or some is None or not starts_at_0
     step, few = _split(sch, carried[-1], 1 if is_short else _STEPS)
     sch.reorder(*others, rows, *carried[:-1], step, *[loop for loop in (some, few) if loop is not None])
     if some is not None:
         sch.unroll(some)
-        decision.chose(f"{_extent(sch, some)} rows at once", "while one waits for the value before, the others go on")
+        decision.chose(f"{extent_of(sch, some)} rows at once", "while one waits for the value before, the others go on")
     if few is not None:
         sch.unroll(few)
-        decision.chose(f"{_extent(sch, few)} steps of each at a time", "the value carried stays in a register")
+        decision.chose(f"{extent_of(sch, few)} steps of each at a time", "the value carried stays in a register")
     if _pieces(sch, entry, shape, machine, 1) > 1:
-        sch.parallel(sch.fuse(*others, rows) if others else rows)
+        sch.parallel(fused(sch, [*others, rows]))
         decision.chose("rows for threads", "rows do not need each other")
 
 
 def _split(sch: Schedule, loop: LoopRV, factor: int) -> tuple[LoopRV, LoopRV | None]:
     """A loop in pieces of `factor` iterations, or fewer where it has fewer; None where that would be one."""
-    extent = _extent(sch, loop)
+    extent = extent_of(sch, loop)
     while extent is not None and factor > extent:
         factor //= 2
     if factor <= 1:
         return loop, None
     outer, inner = sch.split(loop, [None, factor])
     return outer, inner
-
-
-def _starts_at_0(sch: Schedule, loop: LoopRV) -> bool:
-    """Only such a loop can be split."""
-    node = sch.get(loop)
-    assert isinstance(node, For)
-    return const(node.min) == 0
-
-
-def _has_costly_call(block: Block) -> bool:
-    found: list[Call] = []
-
-    def look(node: Node) -> None:
-        if isinstance(node, Call) and node.op.name.removeprefix("tir.") not in CHEAP_CALLS:
-            found.append(node)
-
-    post_order_visit(block.body, look)
-    return bool(found)
 
 
 def _pieces(sch: Schedule, entry: Entry, shape: _Shape, machine: Machine, width: int) -> int:
@@ -251,11 +210,4 @@ def _pieces(sch: Schedule, entry: Entry, shape: _Shape, machine: Machine, width:
             return 1
         elements *= extent
     touched = elements * 2 * bytes_of(str(entry.writes[0].dtype))
-    threads = machine.threads_for(max(touched / machine.bytes_per_cycle(touched), elements / width))
-    return threads
-
-
-def _extent(sch: Schedule, loop: LoopRV) -> int | None:
-    node = sch.get(loop)
-    assert isinstance(node, For)
-    return const(node.extent)
+    return machine.threads_for(max(touched / machine.bytes_per_cycle(touched), elements / width))

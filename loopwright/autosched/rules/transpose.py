@@ -22,14 +22,15 @@ from typing import Final, NamedTuple
 from loopwright.autosched.chunks import share_out
 from loopwright.autosched.decision import Decision
 from loopwright.autosched.facts import Access, BlockFacts
+from loopwright.autosched.layouts import dimensions, layout
 from loopwright.autosched.machine import Machine, bytes_of
 from loopwright.autosched.nest_cost import common_lanes, nest_cost
 from loopwright.autosched.own_uses import own_uses
 from loopwright.autosched.program import Entry, Program
-from loopwright.autosched.strides import Streams
+from loopwright.autosched.streams import Streams
+from loopwright.autosched.transposes import transpose_intrinsic
 from loopwright.ir import Var
 from loopwright.schedule import LoopRV, Schedule
-from loopwright.transform.tensor_intrinsics import built_in_names
 
 _SIZES: Final = (2, 4, 8, 16)
 _SHARE: Final = 2 / 3  # of the first cache, that a block takes: the rest is for lines that come and go
@@ -43,16 +44,16 @@ class _Operand(NamedTuple):
     along: int
     across: int
 
-    def intrinsic(self, size: int) -> str:
-        between = "x1" * (self.across - self.along - 1)
-        return f"transpose_{size}{between}x{size}_{self.access.buffer.dtype}"
+    def intrinsic(self, size: int) -> str | None:
+        """What turns a tile of it in registers; None where there is nothing for that size."""
+        return transpose_intrinsic(size, self.across - self.along - 1, str(self.access.buffer.dtype))
 
     @property
     def layout(self) -> str:
         """The tile as the result wants it: its own neighbours as rows, what were rows as neighbours."""
-        names = [f"d{dim}" for dim in range(len(self.access.indices))]
+        names = dimensions(len(self.access.indices))
         others = [name for dim, name in enumerate(names) if dim not in (self.along, self.across)]
-        return f"lambda {', '.join(names)}: ({', '.join([*others, names[self.across], names[self.along]])})"
+        return layout(names, [*others, names[self.across], names[self.along]])
 
 
 class _Turn(NamedTuple):
@@ -64,8 +65,7 @@ class _Turn(NamedTuple):
 
     def sizes(self) -> list[int]:
         """The tiles that all operands have."""
-        known = set(built_in_names())
-        return [size for size in _SIZES if all(operand.intrinsic(size) in known for operand in self.operands)]
+        return [size for size in _SIZES if all(operand.intrinsic(size) is not None for operand in self.operands)]
 
 
 class Transpose:
@@ -111,8 +111,10 @@ class Transpose:
             _set_apart(sch, outer[0], cost.elements, facts, turn, size, machine)
         sch.reorder(row, column)
         for operand in turn.operands:
+            intrinsic = operand.intrinsic(size)
+            assert intrinsic is not None
             stage = sch.stage(facts.name, columns, operand.access.buffer.name, "local", layout=operand.layout)
-            sch.tensorize(sch.get_loops(stage)[operand.along - operand.across - 1], operand.intrinsic(size))
+            sch.tensorize(sch.get_loops(stage)[operand.along - operand.across - 1], intrinsic)
         sch.vectorize(column)
         sch.unroll(row)
         _ask_ahead(sch, facts, row, size, streams, machine, decision)

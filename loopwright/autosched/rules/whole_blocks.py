@@ -7,13 +7,12 @@ from typing import Final
 from loopwright.autosched.decision import Decision
 from loopwright.autosched.machine import Machine
 from loopwright.autosched.program import Program
-from loopwright.autosched.rule import Rule
+from loopwright.autosched.rule import Rule, schedule_first
 from loopwright.autosched.rules.injective import Injective
 from loopwright.autosched.rules.plain import Plain
 from loopwright.autosched.rules.reduction import Reduction
 from loopwright.autosched.rules.transpose import Transpose
-from loopwright.runtime.errors import InternalError
-from loopwright.schedule import Schedule, ScheduleError
+from loopwright.schedule import Schedule
 
 _RULES: Final[tuple[Rule, ...]] = (Reduction(), Transpose(), Injective(), Plain())
 
@@ -21,17 +20,6 @@ _RULES: Final[tuple[Rule, ...]] = (Reduction(), Transpose(), Injective(), Plain(
 def schedule_alone(sch: Schedule, name: str, program: Program, machine: Machine, decision: Decision) -> None:
     """Schedule one block with the first rule that can, and note which; `program` may be as it was before."""
     program = program.after(sch)
-    entry = next(entry for entry in program.entries if entry.name == name)
-    for rule in _RULES:
-        if rule.take([entry], program) != 1:
-            continue
-        own = Decision((name,), rule.name)
-        try:
-            rule.schedule(sch.copy(), [entry], program, machine, own)
-        except ScheduleError:
-            continue
-        rule.schedule(sch, [entry], program, machine, Decision((name,), rule.name))
-        chosen = "; ".join(choice.what for choice in own.choices)
-        decision.chose(f"{name} by the rule {rule.name!r}", chosen or "as it is")
-        return
-    raise InternalError("no rule takes the block, though the last one takes every block")
+    own = schedule_first(_RULES, sch, [program.entry(name)], program, machine).decision
+    chosen = "; ".join(choice.what for choice in own.choices)
+    decision.chose(f"{name} by the rule {own.rule!r}", chosen or "as it is")

@@ -1,8 +1,10 @@
 """LLVM as text: lowered IR in, an object out.
 
-`emit_module.py` writes a module; `emitter.py` is the walk over statements and `expressions.py` the one over values,
-with one file each for arithmetic, casts, calls and parallel loops; `abi.py` writes the checked entry; `engine.py`
-compiles and links text; `native_module.py` makes an object callable; `make_module.py` puts these together.
+Open `make_module.py` first: it puts these together. `emit_module.py` writes a module (collected by `module_text.py`,
+each function by `function_builder.py`); `emitter.py` is the walk over statements and `expressions.py` the one over
+values, with one file each for arithmetic, casts, calls and parallel loops. Each function has a checked entry (`abi.py`)
+and a plain one for C (`plain_entry.py`). `engine.py` compiles text to an object, `load_object.py` links that into this
+process, and `native_module.py` makes it a runtime Module.
 """
 
 from __future__ import annotations

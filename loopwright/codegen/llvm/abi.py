@@ -5,10 +5,7 @@
 Everything the body assumes is checked here, before anything is touched: the number and kind of arguments, rank, dtype,
 shape, strides, device, alignment, and that nothing written overlaps another argument. Each message names the argument
 and shows the real values; it is put together only when a check fails.
-
-Layout facts, from tvm-ffi's C header and DLPack: a value is {i32 kind, i32, i64 payload}; a tensor object holds its
-DLTensor 24 bytes in; a DLTensor is {data, i32 device type, i32 device id, i32 ndim, u8 code, u8 bits, u16 lanes,
-shape, strides, byte offset}.
+Where the parts of values and tensors are, `ffi_values.py` says.
 """
 
 from __future__ import annotations
@@ -17,23 +14,20 @@ from collections.abc import Sequence
 from typing import Final
 
 from loopwright import ir
+from loopwright.codegen.describe_module import size_text
+from loopwright.codegen.llvm import ffi_values as ffi
 from loopwright.codegen.llvm.emitter import FunctionEmitter
 from loopwright.codegen.llvm.raising import emit_raise
 from loopwright.codegen.llvm.types import BODY_PREFIX, quoted, register_type
 from loopwright.ir.argument_sizes import Solution, solved_sizes
 from loopwright.ir.buffer import DEFAULT_ALIGNMENT
-from loopwright.runtime.dlpack import dlpack_type
-from loopwright.runtime.dtype import INT64, DataType
+from loopwright.runtime.dtype import FLOAT64, INT64, DataType
+from loopwright.runtime.load import ENTRY_PREFIX
 
-ENTRY_PREFIX: Final = "__tvm_ffi_"
-
-_KIND_NONE, _KIND_INT, _KIND_BOOL, _KIND_FLOAT, _KIND_POINTER, _KIND_DLTENSOR, _KIND_TENSOR = 0, 1, 2, 3, 4, 7, 70
-_TENSOR_HEADER = 24
-_DEVICE_CPU = 1
-_VALUE_BYTES = 24  # as many as a number, an address or the name of a type takes in a message
-_MESSAGE = "%message"
-_CODE_NAME_TABLE = "lw.dtype_names"
-_CODE_NAMES = ("int", "uint", "float", "handle", "bfloat", "complex", "bool", *["type"] * 11)
+_ROOM: Final = 24  # bytes that a number, an address or the name of a type takes in a message
+_MESSAGE: Final = "%message"
+_CODE_NAME_TABLE: Final = "lw.dtype_names"
+_CODE_NAMES: Final = ("int", "uint", "float", "handle", "bfloat", "complex", "bool", *["type"] * 11)
 
 
 class EntryEmitter:
@@ -101,10 +95,10 @@ class EntryEmitter:
 
     def _unpack_tensor(self, position: int, buffer: ir.Buffer) -> None:
         b = self.b
-        kind = self._field("%args", 16 * position, "i32")
-        payload = self._field("%args", 16 * position + 8, "ptr")
-        is_object = b.value(f"icmp eq i32 {kind}, {_KIND_TENSOR}")
-        is_view = b.value(f"icmp eq i32 {kind}, {_KIND_DLTENSOR}")
+        kind = self._field("%args", ffi.VALUE_BYTES * position, "i32")
+        payload = self._field("%args", ffi.VALUE_BYTES * position + ffi.PAYLOAD, "ptr")
+        is_object = b.value(f"icmp eq i32 {kind}, {ffi.TENSOR}")
+        is_view = b.value(f"icmp eq i32 {kind}, {ffi.DLTENSOR}")
         fine = b.value(f"or i1 {is_object}, {is_view}")
         self._check(
             fine,
@@ -113,30 +107,30 @@ class EntryEmitter:
             why=f"{buffer.name} is a {self._describe(buffer)}",
             hint="pass a numpy array, a torch tensor or nd.array(...)",
         )
-        inside = b.value(f"getelementptr inbounds i8, ptr {payload}, i64 {_TENSOR_HEADER}")
+        inside = b.value(f"getelementptr inbounds i8, ptr {payload}, i64 {ffi.TENSOR_HEADER}")
         tensor = b.value(f"select i1 {is_object}, ptr {inside}, ptr {payload}")
         present = b.value(f"icmp ne ptr {payload}, null")
         self._check(present, "NullArgument", f"{self._who(buffer)} is a null pointer")
         self.tensors[buffer] = tensor
 
     def _describe(self, buffer: ir.Buffer) -> str:
-        shape = ", ".join(_size_text(extent) for extent in buffer.shape)
+        shape = ", ".join(size_text(extent) for extent in buffer.shape)
         return f"{buffer.dtype} tensor of shape ({shape}{',' * (len(buffer.shape) == 1)})"
 
     def _unpack_scalar(self, position: int, param: ir.Var) -> None:
         b, dtype = self.b, param.dtype
-        kind = self._field("%args", 16 * position, "i32")
-        slot = b.value(f"getelementptr inbounds i8, ptr %args, i64 {16 * position + 8}")
-        is_int = b.value(f"icmp eq i32 {kind}, {_KIND_INT}")
-        is_bool = b.value(f"icmp eq i32 {kind}, {_KIND_BOOL}")
+        kind = self._field("%args", ffi.VALUE_BYTES * position, "i32")
+        slot = b.value(f"getelementptr inbounds i8, ptr %args, i64 {ffi.VALUE_BYTES * position + ffi.PAYLOAD}")
+        is_int = b.value(f"icmp eq i32 {kind}, {ffi.INT}")
+        is_bool = b.value(f"icmp eq i32 {kind}, {ffi.BOOL}")
         whole = b.value(f"or i1 {is_int}, {is_bool}")
         expected = "a pointer" if dtype.kind == "handle" else f"a number of type {dtype}"
         if dtype.kind == "handle":
-            is_pointer = b.value(f"icmp eq i32 {kind}, {_KIND_POINTER}")
-            is_none = b.value(f"icmp eq i32 {kind}, {_KIND_NONE}")
+            is_pointer = b.value(f"icmp eq i32 {kind}, {ffi.POINTER}")
+            is_none = b.value(f"icmp eq i32 {kind}, {ffi.NONE}")
             fine = b.value(f"or i1 {is_pointer}, {is_none}")
         elif dtype.is_float:
-            is_float = b.value(f"icmp eq i32 {kind}, {_KIND_FLOAT}")
+            is_float = b.value(f"icmp eq i32 {kind}, {ffi.FLOAT}")
             fine = b.value(f"or i1 {whole}, {is_float}")
         else:
             fine = whole
@@ -150,7 +144,7 @@ class EntryEmitter:
             real = b.value(f"load double, ptr {slot}")
             converted = b.value(f"sitofp i64 {integer} to double")
             number = b.value(f"select i1 {whole}, double {converted}, double {real}")
-            self.emitter.values[param] = self.emitter.cast(number, DataType("float64"), dtype)
+            self.emitter.values[param] = self.emitter.cast(number, FLOAT64, dtype)
             return
         narrow = self.emitter.cast(integer, INT64, dtype)
         if not dtype.is_bool and dtype != INT64:
@@ -176,7 +170,7 @@ class EntryEmitter:
         text = "\x1f".join([problem, *[_escaped(part) if values else part for part in (why, hint)]])
         message = self.module.string(text)
         if values:
-            size = len(text.encode("utf-8", "replace")) + _VALUE_BYTES * len(values) + 1
+            size = len(text.encode("utf-8", "replace")) + _ROOM * len(values) + 1
             self.message_bytes = max(self.message_bytes, size)
             self.module.declare("snprintf", "i32 @snprintf(ptr, i64, ptr, ...)")
             given = ", ".join([f"ptr {_MESSAGE}", f"i64 {size}", f"ptr {message}", *values])
@@ -209,8 +203,8 @@ class EntryEmitter:
             hint=f"convert it first, for example with .astype({str(buffer.dtype)!r})",
         )
         device = self._field(tensor, 8, "i32")
-        here = b.value(f"icmp eq i32 {device}, {_DEVICE_CPU}")
-        text = f"{who} is on a device of DLPack type %d, expected the CPU (type {_DEVICE_CPU})"
+        here = b.value(f"icmp eq i32 {device}, {ffi.CPU}")
+        text = f"{who} is on a device of DLPack type %d, expected the CPU (type {ffi.CPU})"
         self._check(here, "DeviceMismatch", text, [f"i32 {device}"], hint="copy it to the CPU first")
 
     def _code_name(self, code: str) -> str:
@@ -288,7 +282,7 @@ class EntryEmitter:
         holds = self._all_equal(actual, expected)
         if holds is None:
             return
-        symbols = ", ".join(_size_text(extent) for extent in buffer.shape)
+        symbols = ", ".join(size_text(extent) for extent in buffer.shape)
         declared = f" = ({symbols})" if any(not isinstance(extent, ir.IntImm) for extent in buffer.shape) else ""
         self._check(
             holds,
@@ -387,7 +381,7 @@ class EntryEmitter:
             "StrideMismatch",
             f"{self._who(buffer)} starts %lld bytes into its memory, expected %lld",
             [f"i64 {byte_offset}", f"i64 {expected}"],
-            why=f"{buffer.name} is declared with elem_offset={_size_text(offset)}",
+            why=f"{buffer.name} is declared with elem_offset={size_text(offset)}",
             hint="leave elem_offset out, or make it a variable, to accept any tensor",
         )
         back = b.value(f"sub i64 0, {expected}")
@@ -454,16 +448,10 @@ def _escaped(text: str) -> str:
     return text.replace("%", "%%")
 
 
-def _size_text(extent: ir.Expr) -> str:
-    return str(extent.value) if isinstance(extent, ir.IntImm) else str(extent)
-
-
 def _accepted_dtypes(dtype: DataType) -> list[int]:
-    """The DLPack type words (code, bits, lanes as one little-endian integer) that an argument of `dtype` may have."""
-    words = [dlpack_type(dtype)]
-    if dtype.is_bool:
-        words.append((1, 1, dtype.lanes))  # as older producers write it
-    return [code | bits << 8 | lanes << 16 for code, bits, lanes in words]
+    """The DLPack type words that an argument of `dtype` may have."""
+    older = [ffi.word(1, 1, dtype.lanes)] if dtype.is_bool else []  # as older producers write a bool
+    return [ffi.type_word(dtype), *older]
 
 
 def entry_signature(name: str) -> str:

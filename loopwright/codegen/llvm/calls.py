@@ -10,12 +10,14 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from loopwright import ir
+from loopwright.codegen.describe_module import implicit_variables
+from loopwright.codegen.llvm.ffi_values import PAYLOAD, RESULT_TOO_LARGE, store_result
 from loopwright.codegen.llvm.fixed_point import emit_multiply_shift, emit_multiply_shift_per_axis
 from loopwright.codegen.llvm.machine_calls import MACHINE_RULES
 from loopwright.codegen.llvm.packed_calls import emit_packed_call
 from loopwright.codegen.llvm.types import BODY_PREFIX, mangled, quoted, register_type, splat, zero
-from loopwright.codegen.math import has_body
-from loopwright.runtime.dtype import FLOAT64, INT32, DataType
+from loopwright.codegen.math import C_LIBRARY, has_body
+from loopwright.runtime.dtype import FLOAT64, INT32, INT64, DataType
 from loopwright.runtime.errors import InternalError, NotBuilt
 
 if TYPE_CHECKING:
@@ -35,8 +37,8 @@ def emit_call(emitter: FunctionEmitter, call: ir.Call) -> str:
         return rule(emitter, call)
     if has_body(name, call.dtype):
         return emitter.call_body(name, call.args[0].dtype, call.dtype, *[emitter.value(arg) for arg in call.args])
-    if name in _LIBM:
-        return _call_libm(emitter, name, call)
+    if name in C_LIBRARY:
+        return _call_c_library(emitter, name, call)
     raise NotBuilt(
         f"the intrinsic {call.op.name} on the llvm target", "write it with arithmetic, or call_extern a C function"
     )
@@ -169,20 +171,14 @@ def _assume(emitter: FunctionEmitter, call: ir.Call) -> str:
 
 @_rule("ret")
 def _ret(emitter: FunctionEmitter, call: ir.Call) -> str:
-    """Write the result for the caller and leave; the two fields are those of a tvm-ffi value."""
+    """Write the result for the caller and leave."""
     if emitter.in_parallel:
         raise NotBuilt("returning a value from within a parallel loop", "set a flag in a buffer instead")
     dtype = call.dtype
     value = emitter.value(call.args[0])
     if dtype == "uint64":
-        fits = emitter.b.value(f"icmp sge i64 {value}, 0")
-        text = "the result is 2^63 or more, which no result of a call can be\x1f\x1fwrite it to a buffer instead"
-        emitter.fail_unless(fits, "ResultOutOfRange", text)
-    kind, wide = ("3", FLOAT64) if dtype.is_float else ("2" if dtype.is_bool else "1", DataType("int64"))
-    widened = emitter.cast(value, dtype, wide)
-    slot = emitter.b.value("getelementptr inbounds i8, ptr %result, i64 8")
-    emitter.b.do(f"store i32 {kind}, ptr %result")
-    emitter.b.do(f"store {register_type(wide)} {widened}, ptr {slot}")
+        emitter.fail_unless(emitter.b.value(f"icmp sge i64 {value}, 0"), "ResultOutOfRange", RESULT_TOO_LARGE)
+    store_result(emitter, dtype, value)
     emitter.leave("0")
     emitter.b.start(emitter.b.label("unreached"))
     return "0"
@@ -276,7 +272,7 @@ def _call_function(emitter: FunctionEmitter, call: ir.Call) -> str:
     function = emitter.module.functions.get(call.op.name)
     if function is None:
         raise InternalError(f"the call of {call.op.name} names no function of the module", at=call)
-    if any([isinstance(extent, ir.Var) and extent not in function.params for extent in _sizes(function)]):
+    if implicit_variables(function):  # which the entry takes from the tensors themselves
         raise NotBuilt(
             f"calling {call.op.name}, whose buffers have symbolic shapes", "give its buffers constant shapes"
         )
@@ -284,33 +280,15 @@ def _call_function(emitter: FunctionEmitter, call: ir.Call) -> str:
     arguments = [f"{register_type(arg.dtype)} {emitter.value(arg)}" for arg in call.args]
     slot = emitter.b.alloca("i64", 2, 8)
     status = emitter.b.value(f"call i32 @{symbol}({', '.join([*arguments, f'ptr {slot}'])})")
-    fine = emitter.b.value(f"icmp eq i32 {status}, 0")
-    bad, good = emitter.b.label("bad"), emitter.b.label("good")
-    emitter.b.branch(fine, good, bad)
-    emitter.b.start(bad)
-    emitter.leave(status)
-    emitter.b.start(good)
+    emitter.pass_on(status)
     if call.dtype.kind in ("void", "handle"):
         return "0"
-    wide = FLOAT64 if call.dtype.is_float else DataType("int64")
-    where = emitter.b.value(f"getelementptr inbounds i8, ptr {slot}, i64 8")
+    wide = FLOAT64 if call.dtype.is_float else INT64
+    where = emitter.b.value(f"getelementptr inbounds i8, ptr {slot}, i64 {PAYLOAD}")
     return emitter.cast(emitter.b.value(f"load {register_type(wide)}, ptr {where}"), wide, call.dtype)
 
 
-def _sizes(function: ir.PrimFunc) -> list[ir.Expr]:
-    """What the entry takes from the tensors themselves."""
-    return [
-        expr for buffer in function.argument_buffers() for expr in (*buffer.shape, *buffer.strides, buffer.elem_offset)
-    ]
-
-
-_LIBM: Final = frozenset(
-    "acos acosh asin asinh atan atanh cos cosh erf exp exp2 exp10 log log2 log10 log1p sin sinh tan tanh "
-    "pow atan2 hypot ldexp".split()
-)
-
-
-def _call_libm(emitter: FunctionEmitter, name: str, call: ir.Call) -> str:
+def _call_c_library(emitter: FunctionEmitter, name: str, call: ir.Call) -> str:
     """Lane by lane through the C library's float64 function."""
     element = call.dtype.element
     values = [emitter.value(arg) for arg in call.args]

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from loopwright.codegen.llvm.types import mangled, register_type, travels_as_bits, zero
+from loopwright.codegen.small_floats import is_small_float
 from loopwright.runtime.dtype import FLOAT32, DataType
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ def emit_cast(emitter: ExpressionEmitter, value: str, source: DataType, target: 
     soft_source, soft_target = emitter.is_soft_float(source), emitter.is_soft_float(target)
     single = FLOAT32.with_lanes(source.lanes)
     # Small floats meet other types by way of float32, also where an instruction would round only once.
-    if single not in (source, target) and (_is_small(source) or _is_small(target)):
+    if single not in (source, target) and (is_small_float(source) or is_small_float(target)):
         return emit_cast(emitter, emit_cast(emitter, value, source, single), single, target)
     if soft_source:
         return emit_cast(emitter, _decoded(emitter, value, source), single, target)
@@ -49,10 +50,6 @@ def emit_cast(emitter: ExpressionEmitter, value: str, source: DataType, target: 
     else:
         operation = "zext" if source.is_unsigned else "sext"
     return emitter.b.value(f"{operation} {register_type(source)} {value} to {register_type(target)}")
-
-
-def _is_small(dtype: DataType) -> bool:
-    return dtype.is_float and dtype.bits < 32
 
 
 def _decoded(emitter: ExpressionEmitter, value: str, source: DataType) -> str:

@@ -7,12 +7,12 @@ from loopwright.codegen.describe_module import implicit_variables, written_point
 from loopwright.codegen.llvm.abi import EntryEmitter, entry_signature
 from loopwright.codegen.llvm.constant_data import can_hold_data
 from loopwright.codegen.llvm.emitter import FunctionEmitter
-from loopwright.codegen.llvm.expressions import body_types
 from loopwright.codegen.llvm.function_builder import FunctionBuilder
 from loopwright.codegen.llvm.module_text import ModuleText
 from loopwright.codegen.llvm.plain_entry import emit_plain_entry
 from loopwright.codegen.llvm.types import BODY_PREFIX, MATH_PREFIX, mangled, quoted, register_type, travels_as_bits
-from loopwright.codegen.math import expand
+from loopwright.codegen.math import body_types, expand
+from loopwright.codegen.with_symbols import with_symbols
 from loopwright.ir.deep import deep
 from loopwright.runtime.description import SECTION, ModuleDescription
 from loopwright.runtime.dtype import DataType
@@ -45,16 +45,6 @@ def emit_description(text: ModuleText, cpu: CpuDescription, description: ModuleD
     """Put the description into its section, where `load_module` looks for it."""
     is_apple = "apple" in cpu.triple or "darwin" in cpu.triple
     text.section("__DATA,__loopwright" if is_apple else SECTION, description.to_json() + "\n")
-
-
-def with_symbols(module: ir.IRModule) -> ir.IRModule:
-    """The module with every function under a symbol: its `global_symbol`, or its name in the module."""
-    named = ir.IRModule(attrs=module.attrs)
-    for name, function in module.functions_items():
-        named[module.get_global_var(name)] = (
-            function if "global_symbol" in function.attrs else function.with_attr("global_symbol", name)
-        )
-    return named
 
 
 class ModuleEmitter:

@@ -20,9 +20,9 @@ from loopwright.codegen.llvm.module_text import ModuleText
 from loopwright.codegen.llvm.packed_calls import emit_packed_call, is_packed_call
 from loopwright.codegen.llvm.parallel import emit_parallel
 from loopwright.codegen.llvm.raising import emit_raise
-from loopwright.codegen.llvm.types import memory_type, register_type, storage_type
+from loopwright.codegen.llvm.types import register_type, storage_type
 from loopwright.codegen.llvm.unrolling import holds_tile, is_worth_unrolling
-from loopwright.runtime.dtype import INT64, DataType
+from loopwright.runtime.dtype import INT64
 
 # Larger allocations come from the workspace: threads have small stacks, and a stack overflow kills the process.
 STACK_LIMIT_BYTES = 16384
@@ -164,6 +164,15 @@ class FunctionEmitter(ExpressionEmitter):
         self.b.start(bad)
         emit_raise(self.module, self.b, kind, self.module.string(message))
         self.leave("-1")
+        self.b.start(good)
+
+    def pass_on(self, status: str) -> None:
+        """Leave the function with the status of a call, unless that is 0: whoever failed has said why."""
+        fine = self.b.value(f"icmp eq i32 {status}, 0")
+        bad, good = self.b.label("bad"), self.b.label("good")
+        self.b.branch(fine, good, bad)
+        self.b.start(bad)
+        self.leave(status)
         self.b.start(good)
 
     def leave(self, status: str) -> None:

@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from loopwright import ir
+from loopwright.codegen.expression_facts import FromMemory, Speculatable
 from loopwright.codegen.llvm.arithmetic import emit_binary, emit_compare
 from loopwright.codegen.llvm.conversions import emit_cast
-from loopwright.codegen.llvm.expression_facts import FromMemory, Speculatable
 from loopwright.codegen.llvm.function_builder import FunctionBuilder
 from loopwright.codegen.llvm.lane_of import lane_of
 from loopwright.codegen.llvm.module_text import ModuleText
@@ -27,6 +27,7 @@ from loopwright.codegen.llvm.types import (
     storage_type,
     travels_as_bits,
 )
+from loopwright.codegen.math import body_types
 from loopwright.ir.visitor import Visitor
 from loopwright.runtime.dtype import INT64, DataType
 from loopwright.runtime.errors import InternalError
@@ -418,12 +419,3 @@ class ExpressionEmitter(Visitor):
                 lanes = [self.lane(value, store.value.dtype, position * each + lane) for lane in range(each)]
                 one = lanes[0] if each == 1 else self.vector(lanes, buffer.dtype)
                 self._store(self.address(buffer, where), one, buffer.dtype, buffer.dtype)
-
-
-def body_types(name: str, source: DataType, target: DataType) -> tuple[DataType, DataType]:
-    """The types of the arguments and of the result of a body of `codegen/math`."""
-    if name == "decode":
-        return DataType(f"uint{source.bits}").with_lanes(source.lanes), target
-    if name == "encode":
-        return source, DataType(f"uint{target.bits}").with_lanes(target.lanes)
-    return source, target

@@ -23,13 +23,13 @@ from typing import Final, NamedTuple
 
 from loopwright.codegen.llvm.types import BODY_PREFIX, MATH_PREFIX
 from loopwright.runtime.elf import BadElf, Elf, Symbol
+from loopwright.runtime.load import ENTRY_PREFIX
 from loopwright.runtime.native_library import NativeLibrary
 
 PERF, GDB = "LOOPWRIGHT_PERF", "LOOPWRIGHT_GDB"
 _FUNCTION: Final = 2
 _SYMTAB: Final = 2
-_ENTRY: Final = "__tvm_ffi_"
-_PARTS: Final = {BODY_PREFIX: "", _ENTRY: " (checks)", MATH_PREFIX: " (math)", "lw.parallel.": " (loop)"}
+_PARTS: Final = {BODY_PREFIX: "", ENTRY_PREFIX: " (checks)", MATH_PREFIX: " (math)", "lw.parallel.": " (loop)"}
 _lock: Final = threading.Lock()
 _native: Final = NativeLibrary(Path(__file__).with_name("jit_debug.c"))
 

@@ -13,9 +13,11 @@ from __future__ import annotations
 from loopwright import ir
 from loopwright.codegen.llvm.unrolling import is_worth_unrolling
 from loopwright.codegen.math import has_body
+from loopwright.ir.deep import deep
 from loopwright.ir.visitor import Visitor, post_order_visit
 
 
+@deep
 def is_laid_out(module: ir.IRModule) -> bool:
     """Whether there are loops, and every innermost one of them works on vectors or unrolled tiles."""
     found = _Innermost()

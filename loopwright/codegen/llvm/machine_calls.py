@@ -42,7 +42,7 @@ def _access_ptr(emitter: FunctionEmitter, call: ir.Call) -> str:
     """tvm_access_ptr(type, data, offset, extent, mask): the address `offset` elements of that type behind `data`."""
     kind, data, offset = call.args[:3]
     elements = emitter.cast(emitter.value(offset), offset.dtype, INT64)
-    size = emitter.b.value(f"mul i64 {elements}, {kind.dtype.nbytes}")
+    size = emitter.b.value(f"mul i64 {elements}, {kind.dtype.nbytes * kind.dtype.lanes}")
     return emitter.b.value(f"getelementptr i8, ptr {emitter.value(data)}, i64 {size}")
 
 

@@ -6,10 +6,11 @@ from time import perf_counter
 
 from loopwright import ir
 from loopwright.codegen.describe_module import describe_module
-from loopwright.codegen.llvm.emit_module import emit_module, with_symbols
+from loopwright.codegen.llvm.emit_module import emit_module
 from loopwright.codegen.llvm.engine import compile_text
 from loopwright.codegen.llvm.laid_out import is_laid_out
 from loopwright.codegen.llvm.native_module import CompiledModule, native_module, uses_amx
+from loopwright.codegen.with_symbols import with_symbols
 from loopwright.target import CpuDescription
 
 

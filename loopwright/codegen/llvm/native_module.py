@@ -6,7 +6,8 @@ from collections.abc import Callable
 from time import perf_counter
 from typing import Any
 
-from loopwright.codegen.llvm.engine import Compiled, MissingSymbols, is_runnable, load, require_runnable
+from loopwright.codegen.llvm.engine import Compiled
+from loopwright.codegen.llvm.load_object import MissingSymbols, is_runnable, load, require_runnable
 from loopwright.runtime import amx, ffi, thread_pool
 from loopwright.runtime.c_header import c_header
 from loopwright.runtime.description import ModuleDescription

@@ -5,28 +5,25 @@
 `call_packed` looks the name up in the registry at the first call and keeps what it finds, one slot a name and module.
 `call_cpacked` calls a C symbol of the same convention: that of a function of this module, or the symbol itself.
 A failing function has set its error; the caller leaves with the same status, so a Python exception arrives where the
-compiled function was called. A value is {i32 kind, i32, 8 bytes}; a tensor is a DLTensor, valid during the call.
+compiled function was called. A tensor is a DLTensor, valid during the call.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from loopwright import ir
+from loopwright.codegen.llvm import ffi_values as ffi
 from loopwright.codegen.llvm.function_builder import FunctionBuilder
 from loopwright.codegen.llvm.raising import emit_raise
 from loopwright.codegen.llvm.types import quoted, register_type
-from loopwright.runtime.dlpack import dlpack_type
 from loopwright.runtime.dtype import FLOAT64, INT64
 from loopwright.runtime.errors import InternalError, LoopwrightError, NotBuilt
+from loopwright.runtime.load import ENTRY_PREFIX
 
 if TYPE_CHECKING:
     from loopwright.codegen.llvm.emitter import FunctionEmitter
-
-_NONE, _INT, _BOOL, _FLOAT, _POINTER, _TENSOR, _TEXT, _FIRST_OBJECT = 0, 1, 2, 3, 4, 7, 8, 64
-_CPU: Final = 1
-ENTRY_PREFIX: Final = "__tvm_ffi_"
 
 
 class NotAPackedArgument(LoopwrightError, TypeError):
@@ -62,11 +59,11 @@ def emit_packed_call(emitter: FunctionEmitter, call: ir.Call, is_wanted: bool = 
         raise NotBuilt("calling packed functions on a target of 32 bits", "call_extern a C function instead")
     name = _callee_name(call)
     b = emitter.b
-    values = b.alloca("{ i32, i32, i64 }", max(1, len(call.args) - 1), 8)
+    values = b.alloca(ffi.VALUE, max(1, len(call.args) - 1), 8)
     for position, arg in enumerate(call.args[1:]):
         _store_argument(emitter, values, position, arg, name)
-    result = b.alloca("{ i32, i32, i64 }", 1, 8)
-    b.do(f"store i32 {_NONE}, ptr {result}")
+    result = b.alloca(ffi.VALUE, 1, 8)
+    b.do(f"store i32 {ffi.NONE}, ptr {result}")
     payload = b.value(f"getelementptr inbounds i8, ptr {result}, i64 8")
     b.do(f"store i64 0, ptr {payload}")
     count = len(call.args) - 1
@@ -80,12 +77,7 @@ def emit_packed_call(emitter: FunctionEmitter, call: ir.Call, is_wanted: bool = 
         function = _find_function(emitter, name)
         emitter.module.declare("TVMFFIFunctionCall", "extern_weak i32 @TVMFFIFunctionCall(ptr, ptr, i32, ptr)")
         status = b.value(f"call i32 @TVMFFIFunctionCall(ptr {function}, ptr {values}, i32 {count}, ptr {result})")
-    fine = b.value(f"icmp eq i32 {status}, 0")
-    bad, good = b.label("bad"), b.label("good")
-    b.branch(fine, good, bad)
-    b.start(bad)
-    emitter.leave(status)
-    b.start(good)
+    emitter.pass_on(status)
     return _take_result(emitter, call, name, result, payload, is_wanted)
 
 
@@ -107,21 +99,21 @@ def _callee_name(call: ir.Call) -> str:
 def _store_argument(emitter: FunctionEmitter, values: str, position: int, arg: ir.Expr, name: str) -> None:
     b = emitter.b
     if isinstance(arg, ir.StringImm):
-        kind, text, value = str(_TEXT), "ptr", emitter.module.string(arg.value)
+        kind, text, value = str(ffi.TEXT), "ptr", emitter.module.string(arg.value)
     elif _is_array(arg):
-        kind, text, value = str(_TENSOR), "ptr", _tensor_view(emitter, arg)  # type: ignore[arg-type]
+        kind, text, value = str(ffi.DLTENSOR), "ptr", _tensor_view(emitter, arg)  # type: ignore[arg-type]
     elif arg.dtype.lanes > 1 or arg.dtype.kind == "void":
         raise NotAPackedArgument(name, position + 1, arg)
     elif arg.dtype.kind == "handle":
         value = emitter.value(arg)
         present = b.value(f"icmp ne ptr {value}, null")
-        kind, text = b.value(f"select i1 {present}, i32 {_POINTER}, i32 {_NONE}"), "ptr"
+        kind, text = b.value(f"select i1 {present}, i32 {ffi.POINTER}, i32 {ffi.NONE}"), "ptr"
     elif arg.dtype.is_float:
-        kind, text, value = str(_FLOAT), "double", emitter.cast(emitter.value(arg), arg.dtype, FLOAT64)
+        kind, text, value = str(ffi.FLOAT), "double", emitter.cast(emitter.value(arg), arg.dtype, FLOAT64)
     else:
-        kind, text = str(_BOOL if arg.dtype.is_bool else _INT), "i64"
+        kind, text = str(ffi.BOOL if arg.dtype.is_bool else ffi.INT), "i64"
         value = emitter.cast(emitter.value(arg), arg.dtype, INT64)
-    slot = b.value(f"getelementptr inbounds i8, ptr {values}, i64 {16 * position}")
+    slot = b.value(f"getelementptr inbounds i8, ptr {values}, i64 {ffi.VALUE_BYTES * position}")
     b.do(f"store i32 {kind}, ptr {slot}")
     rest = b.value(f"getelementptr inbounds i8, ptr {slot}, i64 4")
     b.do(f"store i32 0, ptr {rest}")
@@ -147,14 +139,13 @@ def _tensor_view(emitter: FunctionEmitter, array: ir.Call) -> str:
         distance = b.value(f"mul i64 {_wide(emitter, offset)}, {bytes_each}")
         pointer = b.value(f"getelementptr i8, ptr {pointer}, i64 {distance}")
     view = b.alloca("i64", 6, 8)
-    code, bits, lanes = dlpack_type(dtype)
     rank = len(sizes)
     fields: list[tuple[int, str, str]] = [
         (0, "ptr", pointer),
-        (8, "i32", str(_CPU)),
+        (8, "i32", str(ffi.CPU)),
         (12, "i32", "0"),
         (16, "i32", str(rank)),
-        (20, "i32", str(code | bits << 8 | lanes << 16)),
+        (20, "i32", str(ffi.type_word(dtype))),
         (24, "ptr", _stored(emitter, sizes)),
         (32, "ptr", _stored(emitter, steps)),
         (40, "i64", "0"),
@@ -249,7 +240,7 @@ def _define_finder(emitter: FunctionEmitter, symbol: str, name: str) -> None:
 def _take_result(emitter: FunctionEmitter, call: ir.Call, name: str, result: str, payload: str, is_wanted: bool) -> str:
     b, dtype = emitter.b, call.dtype
     kind = b.value(f"load i32, ptr {result}")
-    is_object = b.value(f"icmp sge i32 {kind}, {_FIRST_OBJECT}")
+    is_object = b.value(f"icmp sge i32 {kind}, {ffi.FIRST_OBJECT}")
     drop, after = b.label("drop"), b.label("after")
     b.branch(is_object, drop, after)
     b.start(drop)
@@ -260,13 +251,13 @@ def _take_result(emitter: FunctionEmitter, call: ir.Call, name: str, result: str
     b.start(after)
     if not is_wanted or dtype.kind == "void":
         return "0"
-    none, whole = b.value(f"icmp eq i32 {kind}, {_NONE}"), b.value(f"icmp eq i32 {kind}, {_INT}")
-    truth = b.value(f"icmp eq i32 {kind}, {_BOOL}")
+    none, whole = b.value(f"icmp eq i32 {kind}, {ffi.NONE}"), b.value(f"icmp eq i32 {kind}, {ffi.INT}")
+    truth = b.value(f"icmp eq i32 {kind}, {ffi.BOOL}")
     integral = b.value(f"or i1 {whole}, {truth}")
     if dtype.kind == "handle":
-        fits = b.value(f"or i1 {none}, {b.value(f'icmp eq i32 {kind}, {_POINTER}')}")
+        fits = b.value(f"or i1 {none}, {b.value(f'icmp eq i32 {kind}, {ffi.POINTER}')}")
     elif dtype.is_float:
-        real = b.value(f"icmp eq i32 {kind}, {_FLOAT}")
+        real = b.value(f"icmp eq i32 {kind}, {ffi.FLOAT}")
         fits = b.value(f"or i1 {integral}, {real}")
     else:
         fits = b.value(f"or i1 {integral}, {none}")  # None counts as 0: a function without a result ran well

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 from loopwright import ir
 from loopwright.codegen.llvm.function_builder import FunctionBuilder
 from loopwright.codegen.llvm.types import register_type
+from loopwright.runtime.dtype import INT64
 from loopwright.runtime.errors import LoopwrightError
 
 if TYPE_CHECKING:
@@ -88,12 +89,7 @@ def emit_parallel(emitter: FunctionEmitter, loop: ir.For) -> None:
     b.jump(joined)
     b.start(joined)
     status = b.value(f"phi i32 [ {shared}, %{pooled} ], [ {single}, %{alone} ]")
-    fine = b.value(f"icmp eq i32 {status}, 0")
-    bad, good = b.label("bad"), b.label("good")
-    b.branch(fine, good, bad)
-    b.start(bad)
-    emitter.leave(status)
-    b.start(good)
+    emitter.pass_on(status)
 
 
 def _grain(loop: ir.For) -> int | None:
@@ -109,7 +105,7 @@ def _grain(loop: ir.For) -> int | None:
 
 
 def _wide(emitter: FunctionEmitter, value: str, var: ir.Var) -> str:
-    return emitter.cast(value, var.dtype, ir.DataType("int64"))
+    return emitter.cast(value, var.dtype, INT64)
 
 
 def _captured(body: ir.Stmt, emitter: FunctionEmitter) -> list[ir.Var]:
@@ -138,8 +134,7 @@ def _emit_chunk(emitter: FunctionEmitter, loop: ir.For, captured: list[ir.Var], 
     inner.in_parallel = True
     inner.apart = set(emitter.apart)
     inner.values = {var: f"%c{position}" for position, var in enumerate(captured)}
-    int64 = ir.DataType("int64")
-    low, high = (inner.cast(bound, int64, loop.loop_var.dtype) for bound in ("%begin", "%end"))
+    low, high = (inner.cast(bound, INT64, loop.loop_var.dtype) for bound in ("%begin", "%end"))
     inner.counted_loop(loop.loop_var, low, high, lambda: inner.run(loop.body))
     if builder.open:
         builder.ret("i32 0")

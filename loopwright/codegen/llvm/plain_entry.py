@@ -10,10 +10,11 @@ a function that returns a number writes it through a last pointer, which may be 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from loopwright import ir
 from loopwright.codegen.describe_module import c_name, result_dtype, size_variables
+from loopwright.codegen.llvm.ffi_values import PAYLOAD, VALUE
 from loopwright.codegen.llvm.function_builder import FunctionBuilder
 from loopwright.codegen.llvm.module_text import ModuleText
 from loopwright.codegen.llvm.types import BODY_PREFIX, quoted, register_type
@@ -21,8 +22,6 @@ from loopwright.runtime.dtype import FLOAT32, FLOAT64, INT64, DataType
 
 if TYPE_CHECKING:
     from loopwright.codegen.llvm.emitter import FunctionEmitter
-
-_VALUE: Final = "{ i32, i32, i64 }"  # where the body writes its result, as a tvm-ffi value
 
 
 def emit_plain_entry(
@@ -58,7 +57,7 @@ def emit_plain_entry(
     arguments = [
         f"{register_type(var.dtype)} {emitter.values[var]}" for var in (*_pointers_and_numbers(function), *implicit)
     ]
-    slot = b.alloca(_VALUE, 1, 8)
+    slot = b.alloca(VALUE, 1, 8)  # where the body writes its result
     # Kept apart from the body, which the checked entry calls too: one copy of it is enough.
     body = quoted(BODY_PREFIX + function.name)
     status = b.value(f"call i32 @{body}({', '.join([*arguments, f'ptr {slot}'])}) noinline")
@@ -103,7 +102,7 @@ def _give_result(b: FunctionBuilder, status: str, slot: str, result: DataType) -
     b.branch(b.value(f"and i1 {fine}, {asked}"), give, after)
     b.start(give)
     text = register_type(FLOAT64 if result.is_float else INT64)
-    where = b.value(f"getelementptr inbounds i8, ptr {slot}, i64 8")
+    where = b.value(f"getelementptr inbounds i8, ptr {slot}, i64 {PAYLOAD}")
     b.do(f"store {text} {b.value(f'load {text}, ptr {where}')}, ptr %out")
     b.jump(after)
     b.start(after)

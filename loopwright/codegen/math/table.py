@@ -79,6 +79,13 @@ BODIES_AVX512: Final[dict[tuple[str, str], Callable[..., ir.Expr]]] = {
 }
 
 
+# What has no body for a type is the C library's function of that name, computed in float64.
+C_LIBRARY: Final = frozenset(
+    "acos acosh asin asinh atan atanh cos cosh erf exp exp2 exp10 log log2 log10 log1p sin sinh tan tanh "
+    "pow atan2 hypot ldexp".split()
+)
+
+
 def has_body(name: str, dtype: DataType) -> bool:
     """Whether `name` on values of `dtype` is computed by a body of ours."""
     return (name, str(dtype.element)) in BODIES
@@ -96,3 +103,12 @@ def expand(
     if cpu is not None and key in BODIES_AVX512 and has_avx512(source, cpu):
         return BODIES_AVX512[key](*args)
     return BODIES[key](*args)
+
+
+def body_types(name: str, source: DataType, target: DataType) -> tuple[DataType, DataType]:
+    """The types of the arguments and of the result of a body; `decode` takes and `encode` gives bits."""
+    if name == "decode":
+        return DataType(f"uint{source.bits}").with_lanes(source.lanes), target
+    if name == "encode":
+        return source, DataType(f"uint{target.bits}").with_lanes(target.lanes)
+    return source, target

@@ -5,8 +5,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from loopwright import ir
-from loopwright.codegen.source.code import COMPARISON, PRIMARY, PRODUCT, SUM, UNARY, Code, call, converted, infix
-from loopwright.codegen.source.types import is_small_float, literal, unsigned_type, value_type
+from loopwright.codegen.small_floats import is_small_float
+from loopwright.codegen.source.code import (
+    COMPARISON,
+    LOOSE,
+    PRIMARY,
+    PRODUCT,
+    SUM,
+    UNARY,
+    Code,
+    call,
+    converted,
+    infix,
+    nested,
+)
+from loopwright.codegen.source.types import literal, unsigned_type, value_type
 from loopwright.runtime.dtype import DataType
 from loopwright.runtime.errors import InternalError
 
@@ -105,9 +118,9 @@ def _of_bits(node: ir.BinaryExpr, a: Code, b: Code) -> Code:
     if isinstance(node, (ir.Add, ir.Sub)):
         return infix("!=", Code(a.within(UNARY)), Code(b.within(UNARY)), COMPARISON)
     if isinstance(node, (ir.Mul, ir.Min)):
-        return Code(f"{a.within(COMPARISON)} && {b.within(COMPARISON)}", 5, 1 + max(a.depth, b.depth))
+        return Code(f"{a.within(COMPARISON)} && {b.within(COMPARISON)}", LOOSE, nested(a, b))
     if isinstance(node, ir.Max):
-        return Code(f"{a.within(COMPARISON)} || {b.within(COMPARISON)}", 5, 1 + max(a.depth, b.depth))
+        return Code(f"{a.within(COMPARISON)} || {b.within(COMPARISON)}", LOOSE, nested(a, b))
     # The divisor is 1: by nothing else may be divided.
     return a if isinstance(node, (ir.Div, ir.FloorDiv)) else Code("false")
 

@@ -10,7 +10,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from loopwright import ir
-from loopwright.codegen.math import has_body
+from loopwright.codegen.math import C_LIBRARY, has_body
+from loopwright.codegen.small_floats import is_small_float
 from loopwright.codegen.source.arithmetic import wrapped
 from loopwright.codegen.source.code import (
     COMPARISON,
@@ -25,7 +26,7 @@ from loopwright.codegen.source.code import (
     infix,
     nested,
 )
-from loopwright.codegen.source.types import is_small_float, literal, value_type
+from loopwright.codegen.source.types import literal, value_type
 from loopwright.runtime.dtype import FLOAT64, INT32, DataType
 from loopwright.runtime.errors import InternalError, NotBuilt
 
@@ -34,10 +35,6 @@ if TYPE_CHECKING:
 
 Rule = Callable[["SourceExpressions", ir.Call], Code]
 _RULES: Final[dict[str, Rule]] = {}
-_LIBM: Final = frozenset(
-    "acos acosh asin asinh atan atanh cos cosh erf exp exp2 exp10 log log2 log10 log1p sin sinh tan tanh "
-    "pow atan2 hypot ldexp".split()
-)
 
 
 def emit_intrinsic(emitter: SourceExpressions, node: ir.Call, target: str) -> Code:
@@ -48,8 +45,8 @@ def emit_intrinsic(emitter: SourceExpressions, node: ir.Call, target: str) -> Co
         return rule(emitter, node)
     if has_body(name, node.dtype):
         return emitter.call_body(name, node.args[0].dtype, node.dtype, *emitter.operands(*node.args))
-    if name in _LIBM:
-        return _call_libm(emitter, name, node)
+    if name in C_LIBRARY:
+        return _call_c_library(emitter, name, node)
     raise NotBuilt(
         f"the intrinsic {node.op.name} on the {target} target", "write it with arithmetic, or call_extern a C function"
     )
@@ -277,7 +274,7 @@ def _call_packed(emitter: SourceExpressions, node: ir.Call) -> Code:
     raise NotBuilt("calling a packed function from generated code", "call_extern a C function instead")
 
 
-def _call_libm(emitter: SourceExpressions, name: str, node: ir.Call) -> Code:
+def _call_c_library(emitter: SourceExpressions, name: str, node: ir.Call) -> Code:
     """Through the C library's float64 function."""
     emitter.helpers.headers.add("math.h")
     if name == "exp10":  # not in C99, though in every C library that has it of this type

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from loopwright.codegen.small_floats import is_small_float
 from loopwright.codegen.source.code import COMPARISON, SUM, Code, call, converted
-from loopwright.codegen.source.types import is_small_float, literal, value_type
+from loopwright.codegen.source.types import literal, value_type
 from loopwright.runtime.dtype import FLOAT32, DataType
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from loopwright import ir
-from loopwright.codegen.llvm.expression_facts import FromMemory, Speculatable
+from loopwright.codegen.expression_facts import FromMemory, Speculatable
 from loopwright.codegen.source.arithmetic import decided, emit_binary, emit_compare
 from loopwright.codegen.source.code import COMPARISON, LOOSE, PRIMARY, UNARY, Code, call, choice, nested
 from loopwright.codegen.source.conversions import emit_cast

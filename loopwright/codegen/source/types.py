@@ -12,17 +12,13 @@ import struct
 from decimal import Decimal
 from typing import Final
 
+from loopwright.codegen.small_floats import is_small_float
 from loopwright.codegen.source.code import PRIMARY, UNARY, Code
 from loopwright.runtime.dtype import DataType
 from loopwright.runtime.errors import InternalError
 
 _FLOATS: Final = {32: "float", 64: "double"}
 _SHORT: Final = {"int": "i", "uint": "u", "float": "f", "bfloat": "bf", "e4m3_float": "e4m3f", "e5m2_float": "e5m2f"}
-
-
-def is_small_float(dtype: DataType) -> bool:
-    """Whether values travel as their bits."""
-    return dtype.is_float and dtype.bits < 32
 
 
 def value_type(dtype: DataType) -> str:

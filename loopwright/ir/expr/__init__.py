@@ -65,8 +65,14 @@ from loopwright.ir.expr.literals import (
     as_expr,
     as_exprs,
     const,
+    is_one,
+    is_zero,
     pointer,
     round_to,
+)
+from loopwright.ir.expr.numpy_calls import (
+    NumpyFunction,
+    answer_numpy,
 )
 from loopwright.ir.expr.vectors import (
     Ramp,

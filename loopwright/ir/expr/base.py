@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from loopwright.ir.expr.numpy_calls import answer_numpy
 from loopwright.ir.node import Node, base_node
 from loopwright.runtime.dtype import DataType
 from loopwright.runtime.errors import LoopwrightError, with_article
@@ -109,8 +110,8 @@ class NoTruthValue(LoopwrightError, ValueError):
     def __init__(self, value: Expr) -> None:
         super().__init__(
             lambda: f"the expression {value!r} has no truth value: it is known only when the program runs",
-            hint="use tir.all/tir.any instead of and/or, tir.if_then_else instead of if, "
-            "or Analyzer().can_prove(...) to ask whether it always holds",
+            hint="use tir.all/tir.any instead of and/or, tir.if_then_else instead of if, te.max/te.min instead of "
+            "max/min, or Analyzer().can_prove(...) to ask whether it always holds",
         )
 
 
@@ -244,6 +245,8 @@ class Expr(Node):
         return binary_operators["!="](self, other)
 
     __hash__ = Node.__hash__
+
+    __array_ufunc__ = answer_numpy
 
     def __bool__(self) -> bool:
         raise NoTruthValue(self)

@@ -9,7 +9,7 @@ from loopwright.ir.expr.base import Expr
 from loopwright.ir.expr.iteration import IterVar
 from loopwright.ir.expr.literals import Var, as_exprs
 from loopwright.ir.node import CONVERSIONS, Node, derived, node
-from loopwright.runtime.dtype import INT32, VOID, DataType
+from loopwright.runtime.dtype import INT32, VOID, DataType  # noqa: F401 (INT32 is read in the text of `derived`)
 
 
 class Callee(Node):

@@ -8,6 +8,7 @@ from typing import Any
 
 from loopwright.ir.expr.base import Expr, OperandMismatch
 from loopwright.ir.expr.literals import Var, as_expr, const
+from loopwright.ir.expr.numpy_calls import answer_numpy
 from loopwright.ir.node import Node, node
 from loopwright.runtime.dtype import INT32, DataType
 from loopwright.runtime.errors import LoopwrightError
@@ -85,6 +86,8 @@ class IterVar(Node):
     def as_expr(self) -> Expr:
         return self.var
 
+    __array_ufunc__ = answer_numpy
+
     @property
     def dtype(self) -> DataType:
         return self.var.dtype
@@ -104,8 +107,8 @@ class IterVar(Node):
 
 def _forward_operators() -> None:
     for name in (
-        "add radd sub rsub mul rmul truediv rtruediv floordiv rfloordiv mod rmod lshift rlshift rshift rrshift "
-        "and rand or ror xor rxor lt le gt ge neg invert"
+        "add radd sub rsub mul rmul truediv rtruediv floordiv rfloordiv mod rmod pow rpow lshift rlshift rshift "
+        "rrshift and rand or ror xor rxor lt le gt ge neg pos abs invert"
     ).split():
         dunder = f"__{name}__"
 

@@ -15,7 +15,15 @@ import numpy as np
 from loopwright.ir.expr.base import Expr, ImmediateOutOfRange, NotALiteral, NotAnExpression
 from loopwright.ir.node import convert_arguments, derived, node
 from loopwright.ir.types import PointerType, PrimType, Type, dtype_of_type
-from loopwright.runtime.dtype import BOOL, FLOAT32, FLOAT64, HANDLE, INT32, INT64, DataType
+from loopwright.runtime.dtype import (
+    BOOL,
+    FLOAT32,
+    FLOAT64,
+    HANDLE,  # noqa: F401 (read in the text of `derived`)
+    INT32,
+    INT64,
+    DataType,
+)
 from loopwright.runtime.errors import LoopwrightError
 
 
@@ -235,6 +243,16 @@ _SMALL: Final[dict[tuple[int, str | None], Expr]] = {}
 for _value in range(-16, 257):
     _SMALL[_value, INT32] = _SMALL[_value, None] = IntImm(INT32, _value)
     _SMALL[_value, INT64] = IntImm(INT64, _value)
+
+
+def is_zero(value: Expr) -> bool:
+    """Whether the expression is the integer literal 0, of any type."""
+    return isinstance(value, IntImm) and value.value == 0
+
+
+def is_one(value: Expr) -> bool:
+    """Whether the expression is the integer literal 1, of any type."""
+    return isinstance(value, IntImm) and value.value == 1
 
 
 def _natural_dtype(value: object) -> DataType:

@@ -7,16 +7,15 @@ with colours, and at a prompt there, what is new is green and what is gone red.
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
-from html import escape
 from itertools import accumulate
 from typing import TYPE_CHECKING, Final, Literal
 
+from loopwright.runtime.screen import has_colours
+from loopwright.runtime.sheet import Lines, Sheet, Span, heading
 from loopwright.schedule.page.versions import checked_number, version_lines, versions
-from loopwright.script.highlight import has_colours
 
 if TYPE_CHECKING:
     from loopwright.schedule.schedule import Schedule
@@ -25,8 +24,7 @@ Mark = Literal[" ", "+", "-", ">"]
 
 _CONTEXT: Final = 3  # lines around a change
 _WORDS: Final = re.compile(r"\w+|\s+|.")
-_COLOURS: Final = {"+": "\x1b[32m", "-": "\x1b[31m", "@": "\x1b[36m"}
-_HTML_COLOURS: Final = {"+": "#1a7f37", "-": "#cf222e", "@": "#0969da"}
+_TONES: Final = {"+": "good", "-": "bad", "@": "key"}
 
 
 def line_changes(before: Sequence[str], after: Sequence[str]) -> Iterator[tuple[Mark, str]]:
@@ -88,22 +86,23 @@ class Diff:
 
     def coloured(self) -> str:
         """The text with the escape codes that colour it in a terminal."""
-        lines = [f"{_COLOURS[line[0]]}{line}\x1b[0m" if line[:1] in _COLOURS else line for line in self.lines()]
-        return "\n".join(lines)
+        return Sheet(self._rows()).coloured()
 
     def __repr__(self) -> str:
         return f"{self.title}\n{self.coloured() if has_colours() else self}"
 
-    def _repr_html_(self) -> str:
-        rows = [
-            f'<span style="color:{_HTML_COLOURS.get(line[:1], "inherit")}">{escape(line)}</span>'
-            for line in self.lines()
-        ]
-        return f"<b>{escape(self.title)}</b><pre>{chr(10).join(rows)}</pre>"
+    def _rows(self) -> Lines:
+        return Lines(tuple([(Span(line, _TONES.get(line[:1], "")),) for line in self.lines()]))
 
-    def show(self) -> None:
+    def _sheet(self) -> Sheet:
+        return Sheet(heading(self.title), self._rows())
+
+    def _repr_html_(self) -> str:
+        return self._sheet().html()
+
+    def show(self, style: str | None = None) -> None:
         """Write it to the screen, in colours where there are some."""
-        sys.stdout.write(f"{self!r}\n")
+        self._sheet().show(style)
 
 
 def _hunks(rows: Sequence[tuple[Mark, str]]) -> Iterator[tuple[int, int]]:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, overload
 
+from loopwright.runtime.sheet import Sheet, Table, heading
 from loopwright.schedule.errors import ScheduleError
 from loopwright.schedule.page.versions import same_version, versions
 from loopwright.schedule.record import Refused
@@ -81,6 +82,31 @@ class History(Sequence[Entry]):
         return "\n".join(lines)
 
     __repr__ = __str__
+
+    def sheet(self) -> Sheet:
+        """The steps as a table, under a line that counts them."""
+        done = [entry for entry in self.entries if entry.number is not None]
+        unproved = len([entry for entry in done if "unproved" in entry.proof])
+        count = f"{len(done)} step{'s' * (len(done) != 1)}" if done else "no steps yet"
+        told = [f"{unproved} unproved" if unproved else "each proved"] if done else []
+        if len(done) < len(self.entries):
+            told.append(f"{len(self.entries) - len(done)} refused")
+        top = heading(count, ", ".join(told))
+        if not self.entries:
+            return Sheet(top)
+        rows = [
+            (str(one.number or "✗"), one.call, f"{1e3 * one.seconds:.1f} ms", one.proof, one.where)
+            for one in self.entries
+        ]
+        tones = ["bad" if one.number is None else "warn" if "unproved" in one.proof else "" for one in self.entries]
+        return Sheet(top, Table(("", "step", "time", "proof", "where"), tuple(rows), tuple(tones)))
+
+    def show(self, style: str | None = None) -> None:
+        """Show the steps."""
+        self.sheet().show(style)
+
+    def _repr_html_(self) -> str:
+        return self.sheet().html()
 
 
 def _refused_entry(refused: Refused) -> Entry:

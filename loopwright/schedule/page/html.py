@@ -14,6 +14,8 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final
 
 from loopwright.ir import IRModule
+from loopwright.runtime import progress
+from loopwright.runtime.colours import html_lines, style_rules
 from loopwright.schedule.errors import ScheduleError
 from loopwright.schedule.handles import BlockRV, LoopRV
 from loopwright.schedule.page.cell_story import NoStory, cell_story
@@ -24,7 +26,6 @@ from loopwright.schedule.page.versions import Version, version_lines, versions
 from loopwright.schedule.page.witness import witness_figure
 from loopwright.schedule.record import Refused
 from loopwright.schedule.trace import handles_in
-from loopwright.script.highlight import html_lines, style_rules
 
 if TYPE_CHECKING:
     from loopwright.schedule.schedule import Schedule
@@ -72,12 +73,16 @@ class _Page:
         """The start, then what was done and refused."""
         found = [{"kind": "start", "version": 0, "call": "the program", "code": self._code(0), **self._trees(0)}]
         version = 0
-        for entry in History.of(self.sch):
-            if entry.refused is not None:
-                found.append(self._refused(entry, entry.refused, version))
-            else:
-                version += 1
-                found.append(self._step(entry, version))
+        history = History.of(self.sch)
+        with progress.task("page", len(history)) as task:
+            for entry in history:
+                task.now(entry.call)
+                if entry.refused is not None:
+                    found.append(self._refused(entry, entry.refused, version))
+                else:
+                    version += 1
+                    found.append(self._step(entry, version))
+                task.advance()
         return found
 
     def _step(self, entry: Entry, version: int) -> dict[str, Any]:

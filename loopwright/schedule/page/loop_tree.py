@@ -18,7 +18,6 @@ from loopwright.ir import (
     Block,
     BlockRealize,
     Buffer,
-    Expr,
     For,
     ForKind,
     IfThenElse,
@@ -81,6 +80,19 @@ def loop_tree(view: View, before: View | None = None) -> LoopTree:
     if before is not None and before is not view:
         _mark(tree, _tree(before))
     return tree
+
+
+def tree_text(tree: LoopTree) -> str:
+    """The tree as text, a line for each loop and block; what is inside stands further in."""
+    lines = [f"allocates {', '.join(tree.allocates)}"] if tree.allocates else []
+    pending = [(node, 0) for node in reversed(tree.roots)]
+    while pending:
+        node, depth = pending.pop()
+        name = f"block {node.name}" if node.what == "block" else node.name
+        told = " · ".join([part for part in (name, node.extent, node.kind, node.detail, node.mark) if part])
+        lines.append("  " * depth + told)
+        pending += [(child, depth + 1) for child in reversed(node.children)]
+    return "\n".join(lines)
 
 
 def _tree(view: View) -> LoopTree:

@@ -1,4 +1,4 @@
-"""show_marked: the program on the screen, with what the last step changed marked.
+"""marked_program: the program as `show` has it, with what the last step changed marked.
 
     # step 2: parallel(i_0) · marked +: new with it
       def main(…):
@@ -12,21 +12,21 @@ from collections.abc import Mapping
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+from loopwright.runtime.sheet import Code
 from loopwright.schedule.page.diff import line_changes
 from loopwright.schedule.page.versions import module_text, versions
-from loopwright.script.highlight import show_script, show_text
+from loopwright.script.highlight import show_script
 
 if TYPE_CHECKING:
     from loopwright.schedule.schedule import Schedule
 
 
-def show_marked(sch: Schedule, style: str | None, black_format: bool | None, options: Mapping[str, Any]) -> None:
-    """Write the program to the screen; lines that the last step made are marked, and where lines went."""
+def marked_program(sch: Schedule, black_format: bool | None, options: Mapping[str, Any]) -> Code:
+    """The program; lines that the last step made are marked, and where lines went."""
     states, changes = versions(sch), sch.changes()
     texts = [show_script(module_text(sch, state, options), black_format) for state in states[-2:]]
     if not changes:
-        show_text(texts[-1], style)
-        return
+        return Code(texts[-1])
     marks: list[str] = []
     lines: list[str] = []
     gone = 0
@@ -44,4 +44,4 @@ def show_marked(sch: Schedule, style: str | None, black_format: bool | None, opt
     step = changes[-1][0]
     told = "marked +: new with it" if "+" in marks else "nothing new with it" if "-" in marks else "no line changed"
     heading = f"# step {len(changes)}: {step} · {told}"
-    show_text("\n".join([heading, *lines]), style, [" ", *marks])
+    return Code("\n".join([heading, *lines]), marks=(" ", *marks))

@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from loopwright.arith.isl import BudgetExceeded
 from loopwright.ir import BlockRealize, Buffer, BufferLoad, BufferStore, Expr, For, IntImm, pre_order_visit
+from loopwright.runtime.colours import either
 from loopwright.schedule.errors import ScheduleError, WouldChangeValues, WouldRace
 from loopwright.schedule.mismatch import Actor, Witness
 from loopwright.schedule.view import View
@@ -24,6 +25,21 @@ _WAYS: Final = ("↓", "→")
 _CELL: Final = 16  # pixels
 _ROWS: Final = 8
 _COLUMNS: Final = 12
+
+# The colours of a drawing outside the page, in a notebook.
+_INSIDE: Final = ".loopwright .witness"
+_FIRST, _SECOND, _SHARED = [
+    either(*pair) for pair in (("#0969da", "#79c0ff"), ("#9a6700", "#e3b341"), ("#cf222e", "#ff7b72"))
+]
+FIGURE_RULES: Final = (
+    f"{_INSIDE}{{display:flex;align-items:center;gap:14px;flex-wrap:wrap;margin:10px 0 2px}}",
+    f"{_INSIDE} .panel{{margin:0;text-align:center}}{_INSIDE} small{{display:block}}",
+    f"{_INSIDE} rect{{fill:none;stroke:{either('#afb8c1', '#6e7681')}}}",
+    *[
+        f"{_INSIDE} .{role} .point{{fill:{colour};stroke:{colour}}}{_INSIDE} .{role} figcaption{{color:{colour}}}"
+        for role, colour in (("first", _FIRST), ("second", _SECOND), ("cell", _SHARED))
+    ],
+)
 
 
 @dataclass(frozen=True)

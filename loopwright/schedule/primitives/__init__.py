@@ -2,8 +2,8 @@
 
 A step is a function `(view, arguments) → Step`; a query gives results and changes nothing; a sample also takes the
 random numbers and gives its decision. `PRIMITIVES` is the list of them: adding one adds a row, a file and a thin method
-of `Schedule`. Handles among the arguments arrive as the nodes they stand for (a loop as its `For`, a block as its
-`BlockRealize`). Start with `split.py`.
+of `Schedule` (in `methods/`). Handles among the arguments arrive as the nodes they stand for (a loop as its `For`, a
+block as its `BlockRealize`). Start with `split.py`.
 """
 
 from __future__ import annotations

@@ -11,8 +11,7 @@ in addition must also stay within its buffers.
 
 from __future__ import annotations
 
-from loopwright.analysis.reduction_init import conjuncts
-from loopwright.ir import BlockRealize, logical_and
+from loopwright.ir import BlockRealize, conjuncts, logical_and
 from loopwright.schedule.bindings import TRUE, is_true
 from loopwright.schedule.conditions import condition_on
 from loopwright.schedule.errors import BadStepArgument, ScheduleError

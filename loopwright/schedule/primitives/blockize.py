@@ -23,7 +23,6 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from loopwright.analysis.dataflow import InitOf
-from loopwright.analysis.reduction_init import conjuncts
 from loopwright.arith import Analyzer, interval_of, subspace_divide
 from loopwright.arith.iter_nodes import IterMark, IterSumExpr, plain_expr
 from loopwright.ir import (
@@ -40,6 +39,7 @@ from loopwright.ir import (
     Stmt,
     Var,
     cast,
+    conjuncts,
     const,
     logical_and,
     no_op,
@@ -47,12 +47,17 @@ from loopwright.ir import (
     structural_equal,
     substitute,
     uses_var,
+    whole_region,
 )
 from loopwright.schedule.bindings import TRUE
-from loopwright.schedule.edits import Edits, common_path
+from loopwright.schedule.blocks import is_unit_axis
+from loopwright.schedule.buffers import is_same_region
+from loopwright.schedule.edits import Edits
 from loopwright.schedule.errors import BadStepArgument, NotSupported, ScheduleError
 from loopwright.schedule.handles import BlockKey, block_key
+from loopwright.schedule.places import common_path
 from loopwright.schedule.proof import Origins
+from loopwright.schedule.regions import facts_inside
 from loopwright.schedule.step import BlockResult, Proof, Step
 from loopwright.schedule.view import View
 
@@ -161,9 +166,9 @@ def tile_of(step: str, view: View, loop: For, keep_units: bool, hoist: bool = Tr
     realize = statement
     block = realize.block
     loops = view.loops_of(block_key(block))
-    cut = _divide(step, view, realize, loops, inner_loops)
+    cut = _divide(step, realize, loops, inner_loops)
     axes, values, bindings = _outer_axes(realize, cut, keep_units)
-    facts = _facts(view, realize, axes, loops, inner_loops)
+    facts = _facts(view, realize, axes, inner_loops)
     bound = tuple([facts.simplify(binding) for binding in bindings])
     _check_bound(step, realize, bound, loops, inner_loops)
 
@@ -173,7 +178,7 @@ def tile_of(step: str, view: View, loop: For, keep_units: bool, hoist: bool = Tr
     made: Block | None = None
     if block.init is not None and hoist:
         init, made = _init_nest(step, view, inner, inner_loops)
-        known = [region for region in block.writes if not any(_is_same(region, read) for read in block.reads)]
+        known = [region for region in block.writes if not any(is_same_region(region, read) for read in block.reads)]
         inner = inner.with_(block=block.with_(init=None, reads=(*known, *block.reads)))
     body = inner
     for item in reversed(inner_loops):
@@ -210,7 +215,7 @@ class _Cut(NamedTuple):
     inside: Expr
 
 
-def _divide(step: str, view: View, realize: BlockRealize, loops: Sequence[For], inner: Sequence[For]) -> _Cut:
+def _divide(step: str, realize: BlockRealize, loops: Sequence[For], inner: Sequence[For]) -> _Cut:
     domains = {item.loop_var: Range.from_min_extent(item.min, item.extent) for item in loops}
     inside = [item.loop_var for item in inner]
     # Loops that run over axes of blocks further out stand still here.
@@ -288,18 +293,12 @@ def _is_zero(expr: Expr) -> bool:
     return isinstance(expr, IntImm) and expr.value == 0
 
 
-def _facts(
-    view: View, realize: BlockRealize, axes: Sequence[IterVar], loops: Sequence[For], inner: Sequence[For]
-) -> Analyzer:
+def _facts(view: View, realize: BlockRealize, axes: Sequence[IterVar], inner: Sequence[For]) -> Analyzer:
     """What is known inside the new block; unit axes stay in the bindings, so nothing is told of them."""
-    facts = Analyzer()
-    for around in view.block_path(block_key(realize.block)):
-        if isinstance(around, BlockRealize) and around is not realize:
-            for axis in around.block.iter_vars:
-                if axis.dom is not None:
-                    facts.bind(axis.var, axis.dom)
+    path = view.block_path(block_key(realize.block))
+    facts = facts_inside(*[around.block for around in path[:-1] if isinstance(around, BlockRealize)])
     for axis in axes:
-        if axis.dom is not None and not (isinstance(axis.dom.extent, IntImm) and axis.dom.extent.value == 1):
+        if axis.dom is not None and not is_unit_axis(axis):
             facts.bind(axis.var, axis.dom)
     for loop in inner:
         if not (isinstance(loop.extent, IntImm) and loop.extent.value == 1):
@@ -326,10 +325,6 @@ def _widened(
     return BufferRegion(region.buffer, tuple(parts))
 
 
-def _is_same(a: BufferRegion, b: BufferRegion) -> bool:
-    return a.buffer is b.buffer and structural_equal(a.region, b.region)
-
-
 def _init_nest(step: str, view: View, realize: BlockRealize, loops: Sequence[For]) -> tuple[Stmt, Block]:
     """The start value of a tile, over the loops inside that data axes use."""
     block = realize.block
@@ -339,7 +334,7 @@ def _init_nest(step: str, view: View, realize: BlockRealize, loops: Sequence[For
         for axis, value in zip(block.iter_vars, realize.iter_values, strict=True)
         if axis.iter_type != IterType.CommReduce
     ]
-    data = [loop for loop in loops if any(_uses(value, loop.loop_var) for _, value in pairs)]
+    data = [loop for loop in loops if any(uses_var(value, {loop.loop_var}.__contains__) for _, value in pairs)]
     running, others = {loop.loop_var for loop in data}, {loop.loop_var for loop in loops}
     others -= running
     guards = []
@@ -371,10 +366,6 @@ def _init_nest(step: str, view: View, realize: BlockRealize, loops: Sequence[For
     return nest, made
 
 
-def _uses(expr: Expr, var: Var) -> bool:
-    return uses_var(expr, lambda used: used is var)
-
-
 # --- several blocks in a row --------------------------------------------------------------------------------------
 
 
@@ -397,10 +388,10 @@ def _around_blocks(view: View, blocks: list[BlockRealize], keep_units: bool) -> 
     for realize in blocks:
         loops = view.loops_of(block_key(realize.block))
         inner = [loop for loop in loops if not any(loop is other for other in outer_loops)]
-        cut = _divide("blockize", view, realize, loops, inner)
+        cut = _divide("blockize", realize, loops, inner)
         own_axes, own_values, bindings = _outer_axes(realize, cut, keep_units)
         for axis, value in zip(own_axes, own_values, strict=True):
-            if axis.iter_type == IterType.CommReduce and not _is_unit_axis(axis):
+            if axis.iter_type == IterType.CommReduce and not is_unit_axis(axis):
                 problem = f"the reduction of block {realize.block.name_hint!r} goes on over loops outside"
                 raise TileNotWhole("blockize", realize, problem, "blockize the loop of that block alone")
             same = next((k for k, other in enumerate(values) if _is_same_axis(axes[k], other, axis, value)), None)
@@ -409,7 +400,7 @@ def _around_blocks(view: View, blocks: list[BlockRealize], keep_units: bool) -> 
             else:
                 axes.append(axis)
                 values.append(value)
-        facts = _facts(view, realize, axes, loops, inner)
+        facts = _facts(view, realize, axes, inner)
         bound = tuple([facts.simplify(binding) for binding in bindings])
         _check_bound("blockize", realize, bound, loops, inner)
         edits.replaced[realize] = realize.with_(iter_values=bound, predicate=cut.inside)
@@ -464,10 +455,6 @@ def _children(blocks: Sequence[BlockRealize], paths: Sequence[tuple[Stmt, ...]])
     return [parent.seq[place] for place in sorted(places)]
 
 
-def _is_unit_axis(axis: IterVar) -> bool:
-    return axis.dom is not None and isinstance(axis.dom.extent, IntImm) and axis.dom.extent.value == 1
-
-
 def _is_same_axis(mine: IterVar, value: Expr, axis: IterVar, other: Expr) -> bool:
     assert mine.dom is not None and axis.dom is not None
     alike = mine.iter_type == axis.iter_type and structural_equal(mine.dom, axis.dom)
@@ -480,8 +467,6 @@ def _joined(regions: Sequence[BufferRegion]) -> tuple[BufferRegion, ...]:
     for region in regions:
         known = found.get(region.buffer)
         if known is not None and not structural_equal(known.region, region.region):
-            zero = [const(0, size.dtype) for size in region.buffer.shape]
-            whole = [Range.from_min_extent(z, s) for z, s in zip(zero, region.buffer.shape, strict=True)]
-            region = BufferRegion(region.buffer, tuple(whole))
+            region = whole_region(region.buffer)
         found[region.buffer] = region
     return tuple(found.values())

@@ -21,22 +21,18 @@ from loopwright.ir import (
     BlockRealize,
     Buffer,
     BufferLoad,
-    BufferRegion,
     BufferStore,
     Expr,
     FloorDiv,
     FloorMod,
-    For,
-    ForKind,
     IntImm,
     IterType,
     IterVar,
     Node,
-    Range,
     Rewriter,
     Stmt,
     Var,
-    const,
+    cell_region,
     decl_buffer,
     deep,
     pre_order_visit,
@@ -45,10 +41,14 @@ from loopwright.ir import (
     uses_var,
 )
 from loopwright.schedule.bindings import TRUE
-from loopwright.schedule.buffers import check_scope, is_leaf
-from loopwright.schedule.edits import Edits, doing_in
+from loopwright.schedule.blocks import is_leaf
+from loopwright.schedule.buffers import check_scope
+from loopwright.schedule.edits import Edits
 from loopwright.schedule.errors import BadStepArgument, NotSupported
 from loopwright.schedule.handles import block_key
+from loopwright.schedule.nests import nest_over
+from loopwright.schedule.places import doing_in
+from loopwright.schedule.regions import axis_end
 from loopwright.schedule.step import BlockResult, Proof, Step
 from loopwright.schedule.view import View
 from loopwright.schedule.windows import region_in
@@ -84,7 +84,7 @@ def cache_index(view: View, block: BlockRealize, storage_scope: str, cse_thresh:
     for index in chosen:
         number = next(k for k in range(len(taken) + 1) if f"index_{k}" not in taken)
         taken.add(f"index_{number}")
-        shape = [_end(axis) for axis in index.axes]
+        shape = [axis_end(axis) for axis in index.axes]
         index.buffer = decl_buffer(shape, index.value.dtype, f"index_var_{number}", scope=storage_scope)
         nest, filled = _filled(f"index_{number}", index)
         nests.append(nest)
@@ -106,11 +106,6 @@ def _nothing() -> Buffer:
     return decl_buffer((1,), "int32", "nothing")
 
 
-def _end(axis: IterVar) -> Expr:
-    assert axis.dom is not None
-    return Analyzer().simplify(axis.dom.min + axis.dom.extent)
-
-
 def _indices(block: Block) -> list[_Index]:
     """The indices of loads that only depend on axes, each once; arithmetic that could fail elsewhere is left alone."""
     axes = {axis.var: axis for axis in block.iter_vars if axis.dom is not None}
@@ -126,7 +121,7 @@ def _indices(block: Block) -> list[_Index]:
             if known is not None:
                 known.count += 1
                 continue
-            used = [axis for var, axis in axes.items() if uses_var(value, lambda item, var=var: item is var)]  # type: ignore[misc]
+            used = [axis for var, axis in axes.items() if uses_var(value, {var}.__contains__)]
             if used:
                 found.append(_Index(value, used))
 
@@ -159,11 +154,10 @@ def _filled(name: str, index: _Index) -> tuple[Stmt, Block]:
     assert index.buffer is not None
     inside = {axis.var: Var(f"v{k}", axis.var.dtype) for k, axis in enumerate(index.axes)}
     cell = list(inside.values())
-    point = BufferRegion(index.buffer, tuple([Range.from_min_extent(var, const(1, var.dtype)) for var in cell]))
     block = Block(
         tuple([IterVar(axis.dom, inside[axis.var], IterType.DataPar) for axis in index.axes]),
         (),
-        (point,),
+        (cell_region(index.buffer, cell),),
         name,
         BufferStore(index.buffer, substitute(index.value, inside), cell),
     )
@@ -171,11 +165,8 @@ def _filled(name: str, index: _Index) -> tuple[Stmt, Block]:
     starts = [axis.dom.min for axis in index.axes if axis.dom is not None]
     facts = Analyzer()
     values = tuple([facts.simplify(low + var) for low, var in zip(starts, loops, strict=True)])
-    nest: Stmt = BlockRealize(values, TRUE, block)
-    for var, axis in zip(reversed(loops), reversed(index.axes), strict=True):
-        assert axis.dom is not None
-        nest = For(var, const(0, var.dtype), axis.dom.extent, ForKind.SERIAL, nest)
-    return nest, block
+    extents = [axis.dom.extent for axis in index.axes if axis.dom is not None]
+    return nest_over(loops, extents, BlockRealize(values, TRUE, block)), block
 
 
 @deep

@@ -11,20 +11,13 @@ Proved: every read sees the value it saw before, looking through both copies.
 from __future__ import annotations
 
 from loopwright.ir import BlockRealize, Buffer, substitute
-from loopwright.schedule.buffers import (
-    BufferName,
-    check_plain_use,
-    check_scope,
-    find_buffer,
-    fresh_buffer,
-    touches,
-    visible_from,
-)
+from loopwright.schedule.blocks import leaves_of
+from loopwright.schedule.buffers import BufferName, check_plain_use, check_scope, find_buffer, fresh_buffer, touches
 from loopwright.schedule.copies import around_copy, cell_copy_nest
-from loopwright.schedule.edits import Edits, leaves_of
+from loopwright.schedule.edits import Edits
 from loopwright.schedule.errors import ScheduleError
 from loopwright.schedule.handles import block_key
-from loopwright.schedule.primitives.cache_write import place_after
+from loopwright.schedule.places import place_after, visible_from
 from loopwright.schedule.proof import Origins
 from loopwright.schedule.step import BlockResult, Proof, Step
 from loopwright.schedule.view import View

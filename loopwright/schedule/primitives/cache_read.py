@@ -20,26 +20,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from loopwright.ir import (
-    AllocateConst,
     Block,
     BlockRealize,
     Buffer,
     BufferLoad,
-    DeclBuffer,
     Expr,
     Rewriter,
-    SeqStmt,
-    Stmt,
     deep,
 )
+from loopwright.schedule.blocks import leaves_of
 from loopwright.schedule.buffers import BufferName, check_plain_use, check_scope, find_buffer, fresh_buffer, touches
 from loopwright.schedule.copies import around_copy, cell_copy_nest
-from loopwright.schedule.edits import Edits, child_on, common_path, leaves_of
+from loopwright.schedule.edits import Edits
 from loopwright.schedule.errors import ScheduleError
 from loopwright.schedule.handles import block_key
+from loopwright.schedule.places import place_before
 from loopwright.schedule.proof import Origins
 from loopwright.schedule.step import BlockResult, Proof, Step
-from loopwright.schedule.view import Path, View
+from loopwright.schedule.view import View
 from loopwright.schedule.windows import loops_within, window_of
 
 
@@ -145,32 +143,6 @@ def cache_read(
         at=block,
         buffers=[buffer],
     )
-
-
-def place_before(
-    view: View, scope: BlockRealize, consumers: Sequence[Path], writers: Sequence[Path]
-) -> tuple[Path, bool]:
-    """The statement that the copy stands next to, and whether it stands after it."""
-    if writers:
-        shared = common_path([*consumers, *writers])
-        if isinstance(shared[-1], SeqStmt):
-            order = list(shared[-1].seq)
-            first = min(_position(order, child_on(path, shared)) for path in consumers)
-            earlier = [k for k in [_position(order, child_on(path, shared)) for path in writers] if k < first]
-            return ((*shared, order[max(earlier)]), True) if earlier else ((*shared, order[first]), False)
-    path: list[Stmt] = [*view.block_path(block_key(scope.block)), scope.block]
-    start = scope.block.body
-    while isinstance(start, (SeqStmt, AllocateConst, DeclBuffer)):  # constants are declared before anything happens
-        if isinstance(start, SeqStmt):
-            start = start.seq[0]
-        else:
-            path.append(start)
-            start = start.body
-    return (*path, start), False
-
-
-def _position(order: Sequence[Stmt], statement: Stmt) -> int:
-    return next(k for k, item in enumerate(order) if item is statement)
 
 
 @deep

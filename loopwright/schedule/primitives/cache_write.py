@@ -16,24 +16,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from loopwright.ir import AllocateConst, BlockRealize, Buffer, DeclBuffer, IfThenElse, SeqStmt, substitute
-from loopwright.schedule.buffers import (
-    BufferName,
-    check_plain_use,
-    check_scope,
-    find_buffer,
-    fresh_buffer,
-    touches,
-    visible_from,
-)
+from loopwright.ir import BlockRealize, Buffer, IfThenElse, substitute
+from loopwright.schedule.blocks import leaves_of
+from loopwright.schedule.buffers import BufferName, check_plain_use, check_scope, find_buffer, fresh_buffer, touches
 from loopwright.schedule.copies import around_copy, cell_copy_nest
-from loopwright.schedule.edits import Edits, child_on, common_path, leaves_of
+from loopwright.schedule.edits import Edits
 from loopwright.schedule.errors import ScheduleError
 from loopwright.schedule.handles import block_key
+from loopwright.schedule.places import common_path, place_after, visible_from
 from loopwright.schedule.primitives.cache_read import check_consumers, reading
 from loopwright.schedule.proof import Origins
 from loopwright.schedule.step import BlockResult, Proof, Step
-from loopwright.schedule.view import Path, View
+from loopwright.schedule.view import View
 from loopwright.schedule.windows import loops_within, window_of
 
 
@@ -112,18 +106,6 @@ def cache_write(
         at=block,
         buffers=[buffer],
     )
-
-
-def place_after(view: View, scope: BlockRealize, path: Path, readers: Sequence[Path], start: int) -> Path:
-    """The statement that the copy stands after: the nest of the block, as far out as readers and allocation allow."""
-    around = path[: max(start, len(view.block_path(block_key(scope.block))) + 1)]
-    if readers:
-        shared = common_path([path, *readers])
-        if len(shared) >= len(around) and isinstance(shared[-1], SeqStmt):
-            return (*shared, child_on(path, shared))
-    while isinstance(path[len(around)], (SeqStmt, AllocateConst, DeclBuffer, IfThenElse)):
-        around = (*around, path[len(around)])
-    return (*around, path[len(around)])
 
 
 def _runs_instead(view: View, block: BlockRealize, other: BlockRealize) -> bool:

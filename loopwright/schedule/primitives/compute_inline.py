@@ -34,10 +34,10 @@ from loopwright.ir import (
     deep,
     logical_and,
     logical_not,
-    pre_order_visit,
     substitute,
 )
 from loopwright.schedule.bindings import TRUE
+from loopwright.schedule.blocks import blocks_in
 from loopwright.schedule.errors import ScheduleError
 from loopwright.schedule.executed import Executed, executed
 from loopwright.schedule.handles import block_key
@@ -53,6 +53,7 @@ from loopwright.schedule.inlining import (
     with_fresh_regions,
 )
 from loopwright.schedule.proof import Origins
+from loopwright.schedule.regions import facts_inside
 from loopwright.schedule.step import Proof, Step
 from loopwright.schedule.unfolding import unfolded
 from loopwright.schedule.view import Path, View
@@ -87,7 +88,7 @@ class NotInlinable(ScheduleError):
 def compute_inline(view: View, block: BlockRealize) -> Step:
     """Put the value of `block` in place of every load of it."""
     path = view.block_path(block_key(block.block))
-    store = the_store("compute_inline", view, path)
+    store = the_store("compute_inline", path)
     buffer = store.buffer
     runs = executed("compute_inline", path, ())
     check_uses("compute_inline", view, block, buffer)
@@ -96,7 +97,7 @@ def compute_inline(view: View, block: BlockRealize) -> Step:
     if wide is not None:
         view = View(wide)
         path = view.block_path(block_key(block.block))
-        store = the_store("compute_inline", view, path)
+        store = the_store("compute_inline", path)
         inverse = inverse_of(store.indices, runs.domain)
     if inverse is None:
         cell = store.indices[len(store.indices) - len(buffer.shape) :]  # without what unfolding added
@@ -119,7 +120,7 @@ def compute_inline(view: View, block: BlockRealize) -> Step:
     return Step(after, Proof.VALUES, Origins(loads=rewriter.loads), at=block, buffers=[buffer, *added])
 
 
-def the_store(step: str, view: View, path: Path) -> BufferStore:
+def the_store(step: str, path: Path) -> BufferStore:
     """The one store that the block at the end of `path` is; refused when it is anything else."""
     realize = path[-1]
     assert isinstance(realize, BlockRealize)
@@ -145,23 +146,11 @@ def check_uses(step: str, view: View, realize: BlockRealize, buffer: Buffer) -> 
     name = buffer.name
     if any(argument.data is buffer.data for argument in view.function.argument_buffers()):
         raise NotInlinable(step, realize, f"writes {name}, which the caller reads")
-    if not any(buffer in block.alloc_buffers for block in _blocks(view.function.body)):
+    if not any(buffer in block.alloc_buffers for block in blocks_in(view.function.body)):
         raise NotInlinable(step, realize, f"writes {name}, which no block allocates")
     reasons = uses_outside(view.function.body, buffer, realize.block)
     if reasons:
         raise NotInlinable(step, realize, f"cannot be put in place of the reads of {name}: {reasons[0]}")
-
-
-def _blocks(root: Stmt) -> list[Block]:
-    found: list[Block] = []
-
-    def look(node: object) -> bool:
-        if isinstance(node, Block):
-            found.append(node)
-        return not isinstance(node, Expr)
-
-    pre_order_visit(root, look)
-    return found
 
 
 def _covers(store: BufferStore, runs: Executed) -> bool:
@@ -247,10 +236,7 @@ class _Consumer(Retold):
     def __init__(self, inline: _Inline, block: Block, key: BlockKey, axes: Sequence[Var]) -> None:
         super().__init__(inline.made, key, {}, axes)
         self.inline, self.block = inline, block
-        self.facts = Analyzer()
-        for axis in block.iter_vars:
-            if axis.dom is not None:
-                self.facts.bind(axis.var, axis.dom)
+        self.facts = facts_inside(block)
 
     def replace(self, load: BufferLoad, indices: Sequence[Expr], number: int) -> Expr:
         if load.buffer is not self.inline.buffer:

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from loopwright.analysis.reduction_init import conjuncts
 from loopwright.arith import Analyzer, linear_coefficients
 from loopwright.ir import (
     GE,
@@ -36,6 +35,7 @@ from loopwright.ir import (
     SeqStmt,
     Stmt,
     Var,
+    conjuncts,
     const,
     logical_and,
     logical_not,
@@ -46,9 +46,10 @@ from loopwright.schedule.bindings import TRUE, is_true
 from loopwright.schedule.errors import ScheduleError
 from loopwright.schedule.handles import block_key
 from loopwright.schedule.primitives.decompose_reduction import LoopNotAround, mirrored_loops
+from loopwright.schedule.regions import facts_inside
 from loopwright.schedule.step import BlockResult, Proof, Step
 from loopwright.schedule.view import View
-from loopwright.schedule.windows import axis_facts, region_in
+from loopwright.schedule.windows import region_in
 from loopwright.transform.known_ops import IF_THEN_ELSE
 from loopwright.transform.purity import has_data, is_pure
 
@@ -85,7 +86,7 @@ def decompose_padding(view: View, block: BlockRealize, loop: For) -> Step:
         if not isinstance(statement, (For, SeqStmt)):
             raise NoPadding(block, f"stands in a {type(statement).__name__} inside loop {loop.loop_var.name}")
     inner = [statement for statement in path[start:-1] if isinstance(statement, For)]
-    facts = axis_facts(block)
+    facts = facts_inside(block.block)
     if facts.can_prove(condition) or facts.can_prove(logical_not(condition)):
         raise NoPadding(block, f"is never padded, or always: {condition} does not change")
 

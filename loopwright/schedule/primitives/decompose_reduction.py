@@ -14,30 +14,29 @@ carries the reduction, or updates would be lost.
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 
 from loopwright.analysis.dataflow import InitOf
-from loopwright.analysis.reduction_init import conjuncts, used_variables
+from loopwright.analysis.reduction_init import used_variables
 from loopwright.ir import (
     Block,
     BlockRealize,
     Buffer,
-    BufferRegion,
     Expr,
     For,
     IterType,
     IterVar,
-    Node,
     Stmt,
     Var,
+    conjuncts,
     const,
     logical_and,
     pre_order_visit,
     seq,
-    structural_equal,
     substitute,
     uses_var,
 )
+from loopwright.schedule.buffers import is_same_region
 from loopwright.schedule.errors import ScheduleError
 from loopwright.schedule.handles import block_key
 from loopwright.schedule.proof import Origins
@@ -130,14 +129,10 @@ def _check_between(view: View, block: BlockRealize, loop: For) -> None:
 def _updates_of(view: View, block: Block) -> Block:
     """The block without its init; what it accumulates into is now something it reads."""
     known = list(block.reads)
-    added = [write for write in block.writes if not any(_is_same(write, read) for read in known)]
+    added = [write for write in block.writes if not any(is_same_region(write, read) for read in known)]
     # A block without axes is known by its name.
     name = view.fresh_block_name(f"{block.name_hint}_update") if block.iter_vars else block.name_hint
     return block.with_(init=None, reads=(*added, *known), name_hint=name)
-
-
-def _is_same(a: BufferRegion, b: BufferRegion) -> bool:
-    return a.buffer is b.buffer and structural_equal(a.region, b.region)
 
 
 def _init_nest(view: View, realize: BlockRealize, loops: Sequence[For]) -> Stmt:

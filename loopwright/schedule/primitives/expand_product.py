@@ -38,11 +38,11 @@ from loopwright.ir import (
     IterVar,
     Mul,
     Node,
-    Range,
     Stmt,
     Sub,
     Var,
     cast,
+    cell_region,
     const,
     decl_buffer,
     pre_order_visit,
@@ -52,12 +52,14 @@ from loopwright.ir import (
     uses_var,
 )
 from loopwright.runtime.dtype import DataType
-from loopwright.schedule.bindings import TRUE, is_true
-from loopwright.schedule.buffers import check_plain_use, is_leaf
+from loopwright.schedule.bindings import TRUE
+from loopwright.schedule.blocks import is_leaf
+from loopwright.schedule.buffers import check_plain_use
 from loopwright.schedule.edits import Edits
 from loopwright.schedule.errors import BadStepArgument, ScheduleError
 from loopwright.schedule.handles import block_key
-from loopwright.schedule.primitives.split import check_plain
+from loopwright.schedule.nests import axes_over, axis_from_zero
+from loopwright.schedule.plain_loops import own_nest
 from loopwright.schedule.step import Proof, Step
 from loopwright.schedule.view import View
 
@@ -148,7 +150,7 @@ def expand_product(view: View, block: BlockRealize, types: Sequence[str]) -> Ste
         if factor.zero is not None and uses_var(factor.zero, reduced.__contains__):
             raise NotShiftedProduct(block, f"takes {factor.zero} away, which changes along the reduction")
     _check_store(block, store)
-    top = _own_nest(view, block)
+    top = own_nest("expand_product", view, block, NotShiftedProduct)
 
     # Build
     maker = _Maker(view, block, store)
@@ -194,7 +196,11 @@ def _sum(view: View, realize: BlockRealize) -> tuple[BufferStore, Expr]:
     starts = isinstance(init, BufferStore) and isinstance(init.value, (IntImm, FloatImm))
     if isinstance(store.value, Add) and starts:
         for own, other in ((store.value.a, store.value.b), (store.value.b, store.value.a)):
-            if isinstance(own, BufferLoad) and own.buffer is store.buffer and _same(own.indices, store.indices):
+            if (
+                isinstance(own, BufferLoad)
+                and own.buffer is store.buffer
+                and structural_equal(own.indices, store.indices)
+            ):
                 loads = _loads(other)
                 if all(load.buffer.data is not store.buffer.data for load in loads):
                     for buffer in [store.buffer, *[load.buffer for load in loads]]:
@@ -227,24 +233,6 @@ def _check_store(realize: BlockRealize, store: BufferStore) -> None:
         raise NotShiftedProduct(realize, f"writes {store.buffer.name} at other indices than its data axes, each once")
 
 
-def _own_nest(view: View, realize: BlockRealize) -> Stmt:
-    """The statement of the outermost loop: one loop an axis, and nothing else in them."""
-    path = view.block_path(block_key(realize.block))
-    loops = view.loops_of(block_key(realize.block))
-    values = list(realize.iter_values)
-    start = len(path) - 1 - len(loops)
-    own = list(path[start:-1])
-    same = len(own) == len(loops) and all(a is b for a, b in zip(own, loops, strict=True))
-    if not same or len(values) != len(loops) or not is_true(realize.predicate):
-        raise NotShiftedProduct(realize, "does not stand alone in a nest of one loop an axis")
-    for value, axis, loop in zip(values, realize.block.iter_vars, loops, strict=True):
-        check_plain("expand_product", loop)
-        starts = axis.dom is not None and _is_zero(axis.dom.min)
-        if value is not loop.loop_var or not starts or not structural_equal(loop.extent, axis.dom.extent):  # type: ignore[union-attr]
-            raise NotShiftedProduct(realize, f"binds axis {axis.var.name} to {value}, not to a loop as it is")
-    return path[start]
-
-
 class _Maker:
     """Makes the new blocks, and keeps their buffers."""
 
@@ -271,7 +259,7 @@ class _Maker:
     def copy(self, source: Buffer, shift: int, dtype: str) -> Stmt:
         """All of a buffer in another type; the shift wraps in unsigned bytes, so it costs one instruction."""
         made = self._new(f"{source.name}_{dtype}", source.shape, source, DataType(dtype))
-        axes = [_axis(f"v{k}", extent, IterType.DataPar) for k, extent in enumerate(source.shape)]
+        axes = [axis_from_zero(var, extent) for var, extent in zip(axes_over(source.shape), source.shape, strict=True)]
         indices = tuple([axis.var for axis in axes])
         value: Expr = BufferLoad(source, indices)
         if shift and source.dtype.bits == made.dtype.bits:
@@ -316,7 +304,7 @@ class _Maker:
             body=body,
             init=init,
             reads=_read(body),
-            writes=(_point(made, body.indices),),
+            writes=(cell_region(made, body.indices),),
         )
         return self.realize.with_(block=new)
 
@@ -333,14 +321,10 @@ class _Maker:
         return _nest(self.view.fresh_block_name(f"{self.name}_combine"), axes, store)
 
 
-def _axis(name: str, extent: Expr, kind: IterType) -> IterVar:
-    return IterVar(Range.from_min_extent(const(0, extent.dtype), extent), Var(name, extent.dtype), kind)
-
-
 def _nest(name: str, axes: Sequence[IterVar], store: BufferStore, init: BufferStore | None = None) -> Stmt:
     """Loops over one store; a block without axes stands alone."""
     reads = _read(store)
-    block = Block(tuple(axes), reads, (_point(store.buffer, store.indices),), name, store, init)
+    block = Block(tuple(axes), reads, (cell_region(store.buffer, store.indices),), name, store, init)
     loops = [Var(f"ax{k}", axis.var.dtype) for k, axis in enumerate(axes)]
     nest: Stmt = BlockRealize(tuple(loops), TRUE, block)
     for var, axis in zip(reversed(loops), reversed(axes), strict=True):
@@ -354,24 +338,16 @@ def _read(store: BufferStore) -> tuple[BufferRegion, ...]:
     places: list[BufferLoad] = []
     for load in _loads(store.value):
         if load.buffer is not store.buffer and not any(
-            load.buffer is place.buffer and _same(load.indices, place.indices) for place in places
+            load.buffer is place.buffer and structural_equal(load.indices, place.indices) for place in places
         ):
             places.append(load)
-    return tuple([_point(load.buffer, load.indices) for load in places])
-
-
-def _point(buffer: Buffer, indices: Sequence[Expr]) -> BufferRegion:
-    return BufferRegion(buffer, tuple([Range.from_min_extent(index, const(1, index.dtype)) for index in indices]))
+    return tuple([cell_region(load.buffer, load.indices) for load in places])
 
 
 def _loads(root: Node) -> list[BufferLoad]:
     found: list[BufferLoad] = []
     pre_order_visit(root, lambda node: found.append(node) if isinstance(node, BufferLoad) else None)
     return found
-
-
-def _same(one: Sequence[Expr], other: Sequence[Expr]) -> bool:
-    return len(one) == len(other) and all(map(structural_equal, one, other))
 
 
 def _plus(value: Expr, number: int) -> Expr:

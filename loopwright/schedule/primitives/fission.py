@@ -16,9 +16,10 @@ every read sees the value it saw before.
 from __future__ import annotations
 
 from loopwright.ir import Expr, For, ForKind, SeqStmt, Var, seq, substitute
-from loopwright.schedule.bindings import nest
 from loopwright.schedule.errors import BadStepArgument, NotSupported
 from loopwright.schedule.footprint import moved_past_each_other
+from loopwright.schedule.nests import nest
+from loopwright.schedule.plain_loops import kind_last
 from loopwright.schedule.step import LoopResult, Proof, Step
 from loopwright.schedule.view import View
 
@@ -39,7 +40,7 @@ def fission(view: View, loop: For, index: int = 1) -> Step:
     for part in chain:
         if part.kind is ForKind.THREAD_BINDING:
             problem = f"loop {part.loop_var.name} is bound to threads: a loop gets its kind last"
-            raise NotSupported("fission", problem, part)
+            raise NotSupported("fission", problem, part, kind_last("fission", part.kind))
 
     fresh: dict[Var, Expr] = {}
     second: list[For] = []

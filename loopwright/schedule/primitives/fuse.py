@@ -17,10 +17,11 @@ from itertools import pairwise
 
 from loopwright.arith import Analyzer
 from loopwright.ir import Expr, For, ForKind, IntImm, IterType, Var, const, uses_var
-from loopwright.schedule.bindings import nest, rebind
+from loopwright.schedule.bindings import rebind
 from loopwright.schedule.errors import BadStepArgument, NotSupported
 from loopwright.schedule.footprint import met_by_inits
-from loopwright.schedule.primitives.split import check_plain
+from loopwright.schedule.nests import nest
+from loopwright.schedule.plain_loops import check_plain
 from loopwright.schedule.step import LoopResult, Proof, Step
 from loopwright.schedule.view import View
 
@@ -36,7 +37,7 @@ def fuse(view: View, loops: Sequence[For], preserve_unit_iters: bool = True) -> 
             hint = "fuse loops that stand directly in one another, outermost first"
             raise NotSupported("fuse", _why_apart(view, outer, inner), outer, hint)
         outer_var = outer.loop_var
-        if uses_var(inner.extent, lambda var, outer_var=outer_var: var is outer_var):  # type: ignore[misc]
+        if uses_var(inner.extent, {outer_var}.__contains__):
             problem = f"the extent of loop {inner.loop_var.name} depends on {outer_var.name}"
             raise NotSupported("fuse", problem, inner)
     _check_empty(view, loops)

@@ -12,7 +12,8 @@ vectorized loop around now races.
 from __future__ import annotations
 
 from loopwright.ir import Allocate, BlockRealize, DeclBuffer, For, Stmt
-from loopwright.schedule.buffers import BufferName, allocate, find_buffer, home_of
+from loopwright.schedule.allocations import allocate, home_of
+from loopwright.schedule.buffers import BufferName, find_buffer
 from loopwright.schedule.edits import Edits
 from loopwright.schedule.errors import BadStepArgument, NotSupported
 from loopwright.schedule.step import Proof, Step

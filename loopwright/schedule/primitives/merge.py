@@ -36,9 +36,12 @@ from loopwright.ir import (
     substitute,
 )
 from loopwright.ir.operators import cast, maximum
-from loopwright.schedule.bindings import guard_blocks, nest, rebind
+from loopwright.schedule.bindings import guard_blocks, rebind
 from loopwright.schedule.errors import BadStepArgument, NotSupported
 from loopwright.schedule.footprint import Footprint, footprint, moved_past_each_other
+from loopwright.schedule.nests import nest
+from loopwright.schedule.plain_loops import kind_last
+from loopwright.schedule.regions import facts_under
 from loopwright.schedule.step import LoopResult, Proof, Step
 from loopwright.schedule.view import Path, View
 
@@ -132,18 +135,17 @@ def _check_chains(chains: Sequence[Sequence[For]]) -> None:
                 raise NotSupported("merge", problem, loop)
             if loop.kind is ForKind.THREAD_BINDING:
                 problem = f"loop {loop.loop_var.name} is bound to threads: a loop gets its kind last"
-                raise NotSupported("merge", problem, loop)
+                raise NotSupported("merge", problem, loop, kind_last("merge", loop.kind))
             if loop.kind is not level[0].kind:
                 kinds = f"{level[0].kind.name.lower()} and loop {loop.loop_var.name} {loop.kind.name.lower()}"
                 problem = f"loop {level[0].loop_var.name} is {kinds}: a loop gets its kind last"
-                raise NotSupported("merge", problem, loop)
+                given = max(loop.kind, level[0].kind)  # the other one may be serial still
+                raise NotSupported("merge", problem, loop, kind_last("merge", given))
 
 
 def _merged_nest(around: Sequence[For], chains: Sequence[Sequence[For]]) -> tuple[Stmt, list[For]]:
     """One nest for all chains, and its loops."""
-    facts = Analyzer()
-    for loop in around:
-        facts.bind(loop.loop_var, Range.from_min_extent(loop.min, loop.extent))
+    facts = facts_under(around)
     values: list[dict[Var, Expr]] = [{} for _ in chains]
     guards: list[list[Expr]] = [[] for _ in chains]
     made: list[For] = []

@@ -25,13 +25,10 @@ from loopwright.ir import (
     BlockRealize,
     Buffer,
     BufferLoad,
-    BufferRegion,
     BufferStore,
     Cast,
     Expr,
     FloatImm,
-    For,
-    ForKind,
     IntImm,
     IterType,
     IterVar,
@@ -40,6 +37,7 @@ from loopwright.ir import (
     Range,
     Stmt,
     Var,
+    cell_region,
     const,
     logical_and,
     pre_order_visit,
@@ -49,13 +47,15 @@ from loopwright.ir import (
     uses_var,
 )
 from loopwright.ir.intrinsics import if_then_else
-from loopwright.schedule.bindings import TRUE, is_true
-from loopwright.schedule.buffers import check_plain_use, fresh_buffer, is_leaf
+from loopwright.schedule.bindings import TRUE
+from loopwright.schedule.blocks import is_leaf
+from loopwright.schedule.buffers import check_plain_use, fresh_buffer
 from loopwright.schedule.edits import Edits
 from loopwright.schedule.errors import BadStepArgument, ScheduleError
 from loopwright.schedule.extra_runs import check_body
 from loopwright.schedule.handles import block_key
-from loopwright.schedule.primitives.split import check_plain
+from loopwright.schedule.nests import axes_over, axis_from_zero, counters_over, nest_over
+from loopwright.schedule.plain_loops import own_nest
 from loopwright.schedule.step import Proof, Step
 from loopwright.schedule.view import View
 
@@ -110,13 +110,13 @@ def pad_einsum(view: View, block: BlockRealize, padding: Sequence[int]) -> Step:
     if reduced:
         _check_sum(block, store, reduced)
     else:
-        check_body("pad_einsum", block, block)
-    top = _own_nest(view, block)
+        check_body("pad_einsum", block.block, block)
+    top = own_nest("pad_einsum", view, block, NotEinsum)
 
     # Build
     operands = _operands(view, block, store, sizes, grown)
     before = [_copy_in(item) for item in operands if item.old is not store.buffer]
-    after = [_copy_out(view, item) for item in operands if item.old is store.buffer]
+    after = [_copy_out(item) for item in operands if item.old is store.buffer]
     swapped = substitute(block, {}, {item.old: item.new for item in operands})
     wider = tuple([_widened(axis, grown[axis.var]) for axis in axes])
     nest: Stmt = swapped.with_(block=swapped.block.with_(iter_vars=wider))
@@ -239,24 +239,6 @@ def _factors(expr: Expr) -> list[BufferLoad] | None:
     return None
 
 
-def _own_nest(view: View, realize: BlockRealize) -> Stmt:
-    """The statement of the outermost loop: one loop an axis, and nothing else in them."""
-    path = view.block_path(block_key(realize.block))
-    loops = view.loops_of(block_key(realize.block))
-    values = list(realize.iter_values)
-    start = len(path) - 1 - len(loops)
-    own = list(path[start:-1])
-    same = len(own) == len(loops) and all(a is b for a, b in zip(own, loops, strict=True))
-    if not same or len(values) != len(loops) or not is_true(realize.predicate):
-        raise NotEinsum(realize, "does not stand alone in a nest of one loop an axis")
-    for value, axis, loop in zip(values, realize.block.iter_vars, loops, strict=True):
-        check_plain("pad_einsum", loop)
-        assert axis.dom is not None
-        if value is not loop.loop_var or not structural_equal(loop.extent, axis.dom.extent):
-            raise NotEinsum(realize, f"binds axis {axis.var.name} to {value}, not to a loop as it is")
-    return path[start]
-
-
 def _operands(
     view: View, realize: BlockRealize, store: BufferStore, sizes: dict[Var, Expr], grown: dict[Var, Expr]
 ) -> list[_Padded]:
@@ -284,7 +266,7 @@ def _operands(
 
 
 def _copy_in(item: _Padded) -> Stmt:
-    axes = _axes(item.new)
+    axes = axes_over(item.new.shape)
     inside = [
         var < extent
         for var, extent, whole in zip(axes, item.old.shape, item.new.shape, strict=True)
@@ -294,28 +276,17 @@ def _copy_in(item: _Padded) -> Stmt:
     return _nest(item.new.name, axes, item.new.shape, BufferStore(item.new, value, axes), item.old)
 
 
-def _copy_out(view: View, item: _Padded) -> Stmt:
-    axes = _axes(item.old)
+def _copy_out(item: _Padded) -> Stmt:
+    axes = axes_over(item.old.shape)
     store = BufferStore(item.old, BufferLoad(item.new, tuple(axes)), axes)
     return _nest(item.new.name, axes, item.old.shape, store, item.new)
 
 
-def _axes(buffer: Buffer) -> list[Var]:
-    return [Var(f"v{k}", extent.dtype) for k, extent in enumerate(buffer.shape)]
-
-
 def _nest(name: str, axes: Sequence[Var], shape: Sequence[Expr], store: BufferStore, source: Buffer) -> Stmt:
-    point = tuple([Range.from_min_extent(axis, const(1, axis.dtype)) for axis in axes])
-    iter_vars = [
-        IterVar(Range.from_min_extent(const(0, axis.dtype), extent), axis, IterType.DataPar)
-        for axis, extent in zip(axes, shape, strict=True)
-    ]
-    block = Block(tuple(iter_vars), (BufferRegion(source, point),), (BufferRegion(store.buffer, point),), name, store)
-    loops = [Var(f"ax{k}", axis.dtype) for k, axis in enumerate(axes)]
-    nest: Stmt = BlockRealize(tuple(loops), TRUE, block)
-    for var, extent in zip(reversed(loops), reversed(shape), strict=True):
-        nest = For(var, const(0, var.dtype), extent, ForKind.SERIAL, nest)
-    return nest
+    iter_vars = [axis_from_zero(axis, extent) for axis, extent in zip(axes, shape, strict=True)]
+    block = Block(tuple(iter_vars), (cell_region(source, axes),), (cell_region(store.buffer, axes),), name, store)
+    loops = counters_over(axes)
+    return nest_over(loops, shape, BlockRealize(tuple(loops), TRUE, block))
 
 
 def _widened(axis: IterVar, size: Expr) -> IterVar:

@@ -37,10 +37,12 @@ from loopwright.ir import (
     substitute,
 )
 from loopwright.ir.intrinsics import address_of, call_intrin
-from loopwright.schedule.buffers import BufferName, OutsideAllocation, check_visible, find_buffer, visible_from
-from loopwright.schedule.edits import doing_in, leaves_of
+from loopwright.schedule.allocations import OutsideAllocation, check_visible
+from loopwright.schedule.blocks import leaves_of
+from loopwright.schedule.buffers import BufferName, find_buffer
 from loopwright.schedule.errors import BadStepArgument
 from loopwright.schedule.handles import block_key
+from loopwright.schedule.places import doing_in, visible_from
 from loopwright.schedule.regions import facts_under
 from loopwright.schedule.step import Proof, Step
 from loopwright.schedule.view import View

@@ -26,7 +26,6 @@ from loopwright.ir import (
     BufferStore,
     Expr,
     For,
-    ForKind,
     IfThenElse,
     IterType,
     IterVar,
@@ -37,19 +36,15 @@ from loopwright.ir import (
     logical_and,
     substitute,
 )
+from loopwright.schedule.allocations import check_visible
 from loopwright.schedule.bindings import TRUE
-from loopwright.schedule.buffers import (
-    BufferName,
-    check_plain_use,
-    check_scope,
-    check_visible,
-    find_buffer,
-    fresh_buffer,
-    touches,
-)
+from loopwright.schedule.blocks import leaves_of
+from loopwright.schedule.buffers import BufferName, check_plain_use, check_scope, find_buffer, fresh_buffer, touches
 from loopwright.schedule.copies import around_copy, values_taken
-from loopwright.schedule.edits import Edits, doing_in, leaves_of
+from loopwright.schedule.edits import Edits
 from loopwright.schedule.handles import block_key
+from loopwright.schedule.nests import counters_over, nest_over
+from loopwright.schedule.places import doing_in
 from loopwright.schedule.primitives.cache_read import reading
 from loopwright.schedule.primitives.decompose_reduction import LoopNotAround
 from loopwright.schedule.proof import Origins
@@ -144,7 +139,7 @@ def _block(
     for loop in outer:
         facts.bind(axes[loop.loop_var], Range.from_min_extent(loop.min, loop.extent))
     origin = [facts.simplify(substitute(low, axes)) for low in window.origin]
-    inner = [Var(f"ax{k}", size.dtype) for k, size in enumerate(window.shape)]
+    inner = counters_over(window.shape)
     for var, size in zip(inner, window.shape, strict=True):
         facts.bind(var, Range.from_min_extent(const(0, var.dtype), size))
     cell = [facts.simplify(low + var) for low, var in zip(origin, inner, strict=True)]
@@ -152,8 +147,7 @@ def _block(
     body: Stmt = BufferStore(target, BufferLoad(source, tuple(cell)), cell)
     if conditions:
         body = IfThenElse(logical_and(*conditions), body)
-    for var, size in zip(reversed(inner), reversed(window.shape), strict=True):
-        body = For(var, const(0, var.dtype), size, ForKind.SERIAL, body)
+    body = nest_over(inner, window.shape, body)
     box = tuple([Range.from_min_extent(low, size) for low, size in zip(origin, window.shape, strict=True)])
     iter_vars = [
         IterVar(

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from loopwright.ir import For, Var, uses_var
-from loopwright.schedule.bindings import nest
 from loopwright.schedule.errors import BadStepArgument, NotSupported
 from loopwright.schedule.footprint import footprint
 from loopwright.schedule.lemmas import permutation_is_free
+from loopwright.schedule.nests import nest
 from loopwright.schedule.step import Proof, Step
 from loopwright.schedule.view import View
 

@@ -29,10 +29,10 @@ from loopwright.ir import (
     const,
     pre_order_visit,
 )
-from loopwright.schedule.buffers import BufferName, check_plain_use, find_buffer, fresh_buffer, home_of
+from loopwright.schedule.allocations import home_of, without_allocation
+from loopwright.schedule.buffers import BufferName, check_plain_use, find_buffer, fresh_buffer
 from loopwright.schedule.errors import BadStepArgument, ScheduleError
 from loopwright.schedule.index_map import IndexMap, is_constant
-from loopwright.schedule.primitives.sink_alloc import without_allocation
 from loopwright.schedule.primitives.transform_layout import relaid
 from loopwright.schedule.step import Proof, Step
 from loopwright.schedule.view import View

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from loopwright.arith import Analyzer
 from loopwright.ir import (
     Block,
     BlockRealize,
@@ -22,7 +21,6 @@ from loopwright.ir import (
     BufferLoad,
     BufferStore,
     Expr,
-    Range,
     Rewriter,
     Stmt,
     Var,
@@ -45,6 +43,7 @@ from loopwright.schedule.inlining import (
 )
 from loopwright.schedule.primitives.compute_inline import check_uses, the_store
 from loopwright.schedule.proof import Origins
+from loopwright.schedule.regions import facts_inside
 from loopwright.schedule.step import Proof, Step
 from loopwright.schedule.view import View
 
@@ -78,12 +77,12 @@ class NotFoldable(ScheduleError):
 def reverse_compute_inline(view: View, block: BlockRealize) -> Step:
     """Fold `block` into the producer of what it reads."""
     path = view.block_path(block_key(block.block))
-    store = the_store(STEP, view, path)
+    store = the_store(STEP, path)
     producer = _producer(view, block)
     if view.scope_of(path) is not view.scope_of(view.block_path(block_key(producer.block))):
         name = producer.block.name_hint
         raise NotFoldable(block, f"stands in another block than {name!r}, which makes what it reads")
-    produced = the_store(STEP, view, view.block_path(block_key(producer.block)))
+    produced = the_store(STEP, view.block_path(block_key(producer.block)))
     buffer = produced.buffer
     check_uses(STEP, view, producer, buffer)
     _check_sole_reader(view, block, producer, buffer)
@@ -157,10 +156,7 @@ def _predicate(
     producer: BlockRealize, runs: Executed, cell: Sequence[Expr], produced: BufferStore, values: Mapping[Var, Expr]
 ) -> Expr:
     """When the folded block runs: when the producer did, and there is an iteration of the consumer for it."""
-    facts = Analyzer()
-    for axis in producer.block.iter_vars:
-        if axis.dom is not None:
-            facts.bind(axis.var, axis.dom)
+    facts = facts_inside(producer.block)
     wanted: list[Expr] = []
     for var, span in runs.domain.items():
         low, end = cast(span.low, var.dtype), facts.simplify(cast(span.high, var.dtype) + 1)

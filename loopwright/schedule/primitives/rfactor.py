@@ -29,14 +29,12 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from loopwright.analysis.carried import Loop, carries
-from loopwright.analysis.reduction_init import conjuncts
 from loopwright.arith import Analyzer
 from loopwright.ir import (
     Block,
     BlockRealize,
     Buffer,
     BufferLoad,
-    BufferRegion,
     Expr,
     For,
     ForKind,
@@ -48,7 +46,8 @@ from loopwright.ir import (
     Stmt,
     Var,
     cast,
-    const,
+    cell_region,
+    conjuncts,
     logical_and,
     pre_order_visit,
     seq,
@@ -57,7 +56,8 @@ from loopwright.ir import (
 )
 from loopwright.ir.intrinsics import if_then_else
 from loopwright.schedule.bindings import TRUE
-from loopwright.schedule.buffers import fresh_buffer, is_leaf
+from loopwright.schedule.blocks import is_leaf
+from loopwright.schedule.buffers import fresh_buffer
 from loopwright.schedule.combiners import Reduction, read_reduction, update_statement
 from loopwright.schedule.edits import Edits
 from loopwright.schedule.errors import BadStepArgument, ScheduleError
@@ -241,7 +241,7 @@ def _checked_axis(loop: For, factor_axis: int, rank: int) -> int:
 
 
 def _is_used(var: Var, exprs: Sequence[Expr]) -> bool:
-    return any(uses_var(expr, lambda used: used is var) for expr in exprs)
+    return any(uses_var(expr, {var}.__contains__) for expr in exprs)
 
 
 def _variables(expr: Expr) -> set[Var]:
@@ -328,7 +328,7 @@ def _partial_nest(name: str, nest: _Nest, found: Reduction, partial: Sequence[Bu
     new = Block(
         tuple(axes),
         tuple([substitute(region, values) for region in block.reads if region.buffer not in found.buffers]),
-        tuple([_point(buffer, cell) for buffer in partial]),
+        tuple([cell_region(buffer, cell) for buffer in partial]),
         name,
         update_statement(partial, cell, found.combine(old_values, operands)),
         init=_init(partial, cell, units),
@@ -362,10 +362,6 @@ def _inside(value: Expr, inner: Mapping[Var, Expr], facts: Analyzer) -> Expr:
     return facts.simplify(substitute(value, inner))
 
 
-def _point(buffer: Buffer, indices: Sequence[Expr]) -> BufferRegion:
-    return BufferRegion(buffer, tuple([Range.from_min_extent(index, const(1, index.dtype)) for index in indices]))
-
-
 # --- combining them -----------------------------------------------------------------------------------------------
 
 
@@ -393,8 +389,8 @@ def _combining_nest(nest: _Nest, found: Reduction, partial: Sequence[Buffer], ax
     theirs = [BufferLoad(buffer, there) for buffer in partial]
     new = block.with_(
         iter_vars=tuple(axes),
-        reads=tuple([_point(buffer, there) for buffer in partial]),
-        writes=tuple([_point(buffer, cell) for buffer in found.buffers]),
+        reads=tuple([cell_region(buffer, there) for buffer in partial]),
+        writes=tuple([cell_region(buffer, cell) for buffer in found.buffers]),
         body=update_statement(found.buffers, cell, found.combine(mine, theirs)),
     )
     on_data = [item for item in nest.kept if not _uses_others(item, nest)]

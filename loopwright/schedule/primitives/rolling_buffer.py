@@ -20,20 +20,14 @@ from typing import NamedTuple
 
 from loopwright.arith import linear_coefficients
 from loopwright.ir import (
-    Allocate,
     Block,
     BlockRealize,
     Buffer,
-    BufferLoad,
-    BufferRegion,
-    BufferStore,
     Expr,
     For,
     IntImm,
     IterType,
-    Node,
     PrimFunc,
-    Rewriter,
     Stmt,
     Var,
     const,
@@ -44,20 +38,20 @@ from loopwright.ir import (
     substitute,
     uses_var,
 )
+from loopwright.schedule.allocations import home_of
+from loopwright.schedule.blocks import leaves_of
 from loopwright.schedule.buffers import (
     BufferName,
-    allocated_extents,
     check_plain_use,
     find_buffer,
     fresh_buffer,
-    home_of,
     replaced_regions,
     touches,
 )
-from loopwright.schedule.edits import common_path, leaves_of
 from loopwright.schedule.errors import BadStepArgument, NotSupported, ScheduleError
 from loopwright.schedule.handles import block_key
 from loopwright.schedule.moved_accesses import MovedAccesses
+from loopwright.schedule.places import common_path
 from loopwright.schedule.regions import facts_under
 from loopwright.schedule.step import Proof, Step
 from loopwright.schedule.view import View

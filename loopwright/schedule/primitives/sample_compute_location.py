@@ -72,7 +72,7 @@ def _is_reduced(consumer: BlockRealize, loop: For) -> bool:
     kinds = [
         axis.iter_type
         for axis, value in zip(consumer.block.iter_vars, consumer.iter_values, strict=True)
-        if uses_var(value, lambda var: var is loop.loop_var)
+        if uses_var(value, {loop.loop_var}.__contains__)
     ]
     return bool(kinds) and all(kind == IterType.CommReduce for kind in kinds)
 

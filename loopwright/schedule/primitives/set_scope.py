@@ -9,7 +9,8 @@ bound to threads, whose memory may be private to each, that is proved.
 from __future__ import annotations
 
 from loopwright.ir import BlockRealize, ForKind
-from loopwright.schedule.buffers import BufferName, check_scope, exchange, find_buffer, home_of, rescoped
+from loopwright.schedule.allocations import home_of
+from loopwright.schedule.buffers import BufferName, check_scope, exchange, find_buffer, rescoped
 from loopwright.schedule.step import Proof, Step
 from loopwright.schedule.view import View
 

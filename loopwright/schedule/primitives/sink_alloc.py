@@ -12,15 +12,15 @@ all uses across whose iterations no value flows: that is proved, place by place.
 
 from __future__ import annotations
 
-from loopwright.ir import Allocate, BlockRealize, Buffer, DeclBuffer, For, PrimFunc, SeqStmt, Stmt
+from loopwright.ir import BlockRealize, Buffer, For
 from loopwright.ir.verifier import NotWellFormed
-from loopwright.schedule.buffers import BufferName, Home, allocate, find_buffer, home_of, uses_of
-from loopwright.schedule.edits import Edits, common_path
+from loopwright.schedule.allocations import allocated_in, common_use, home_of
+from loopwright.schedule.buffers import BufferName, find_buffer
 from loopwright.schedule.errors import ScheduleError
 from loopwright.schedule.proof import find_mismatch
 from loopwright.schedule.scopes import verify_inits
 from loopwright.schedule.step import Proof, Step
-from loopwright.schedule.view import Path, View
+from loopwright.schedule.view import View
 
 
 class NothingToSink(ScheduleError):
@@ -65,60 +65,3 @@ def sink_alloc(view: View, block: BlockRealize, buffer: BufferName) -> Step:
             return Step(after, Proof.VALUES, at=block, buffers=[chosen])
     carrier = shared[places[0]] if places else None
     raise NothingToSink(chosen, block, carrier if isinstance(carrier, For) else None)
-
-
-def common_use(view: View, buffer: Buffer) -> Path:
-    """The statements around every block that uses the buffer, from the root."""
-    users = [path for path in view.index.blocks.values() if _uses(path[-1], buffer)]
-    outer = {id(statement) for path in users for statement in path[:-1]}
-    return common_path([path for path in users if id(path[-1]) not in outer])
-
-
-def _uses(realize: Stmt, buffer: Buffer) -> bool:
-    return isinstance(realize, BlockRealize) and bool(uses_of(realize.block, buffer))
-
-
-def allocated_in(view: View, home: Home, buffer: Buffer, shared: Path, place: int) -> PrimFunc:
-    """The function with the allocation at the start of the loop `shared[place]`."""
-    loop = shared[place]
-    assert isinstance(loop, For)
-    inner = loop.with_(body=allocate(buffer, loop.body))
-    after = view.replaced(shared[: place + 1], inner)
-    return without_allocation(View(after), buffer, home)
-
-
-def without_allocation(view: View, buffer: Buffer, home: Home) -> PrimFunc:
-    """The function without the outer allocation of the buffer."""
-    last = home.path[-1]
-    if isinstance(last, BlockRealize):
-        return _without_alloc_buffer(view, buffer, last)
-    return _without_allocate(view, buffer)
-
-
-def _without_alloc_buffer(view: View, buffer: Buffer, realize: BlockRealize) -> PrimFunc:
-    from loopwright.schedule.handles import block_key
-
-    path = view.block_path(block_key(realize.block))
-    current = path[-1]
-    assert isinstance(current, BlockRealize)
-    kept = tuple([item for item in current.block.alloc_buffers if item is not buffer])
-    return view.replaced(path, current.with_(block=current.block.with_(alloc_buffers=kept)))
-
-
-def _without_allocate(view: View, buffer: Buffer) -> PrimFunc:
-    """The outermost Allocate of the buffer is taken out."""
-    found: list[Allocate] = []
-
-    def look(statement: Stmt) -> None:
-        if isinstance(statement, Allocate) and statement.buffer_var is buffer.data:
-            found.append(statement)
-            return
-        for child in statement.children():
-            if isinstance(child, Stmt):
-                look(child)
-
-    look(view.function.body)
-    body = found[0].body
-    edits = Edits()
-    edits.replaced[found[0]] = body.body if isinstance(body, DeclBuffer) and body.buffer is buffer else body
-    return edits.apply(view.function)

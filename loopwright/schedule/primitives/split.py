@@ -31,12 +31,14 @@ from loopwright.arith import Analyzer
 from loopwright.ir import BlockRealize, Expr, For, ForKind, IntImm, IterType, Rewriter, Stmt, Var, const, seq, uses_var
 from loopwright.ir.intrinsics import ceildiv
 from loopwright.ir.operators import minimum
-from loopwright.schedule.bindings import guard_blocks, nest, rebind
+from loopwright.schedule.bindings import guard_blocks, rebind
 from loopwright.schedule.errors import BadStepArgument, NotSupported, ScheduleError
 from loopwright.schedule.extra_runs import check_extra_runs, with_room, with_wide_axes
 from loopwright.schedule.footprint import met_by_inits
 from loopwright.schedule.handles import BlockKey, block_key
 from loopwright.schedule.naming import OldValues
+from loopwright.schedule.nests import nest
+from loopwright.schedule.plain_loops import check_plain
 from loopwright.schedule.proof import InitOf, Origins
 from loopwright.schedule.renew import renew
 from loopwright.schedule.sizes import read_size, size_facts
@@ -127,17 +129,6 @@ def split(
         at=loop,
         buffers=buffers,
     )
-
-
-def check_plain(step: str, loop: For) -> None:
-    """The loop counts from 0, and nobody else has claimed how its iterations run."""
-    if not (isinstance(loop.min, IntImm) and loop.min.value == 0):
-        raise NotSupported(step, f"loop {loop.loop_var.name} starts at {loop.min}, not at 0", loop)
-    if loop.annotations:
-        raise NotSupported(step, f"loop {loop.loop_var.name} carries annotations", loop)
-    if loop.kind is not ForKind.SERIAL:
-        kind = loop.kind.name.lower()
-        raise NotSupported(step, f"loop {loop.loop_var.name} is {kind}: a loop gets its kind last", loop)
 
 
 def _extents(view: View, loop: For, factors: Sequence[int | str | None]) -> list[Expr]:
@@ -323,7 +314,7 @@ def _uses(realize: BlockRealize, var: Var) -> tuple[bool, bool]:
     """Whether the data iterations and the reduce iterations of a block depend on `var`."""
     data = reduce = False
     for axis, value in zip(realize.block.iter_vars, realize.iter_values, strict=True):
-        if uses_var(value, lambda used: used is var):
+        if uses_var(value, {var}.__contains__):
             if axis.iter_type == IterType.CommReduce:
                 reduce = True
             else:

@@ -21,7 +21,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from loopwright.analysis.carried import Loop, carries
-from loopwright.analysis.reduction_init import conjuncts
 from loopwright.arith import Analyzer
 from loopwright.ir import (
     Block,
@@ -37,31 +36,32 @@ from loopwright.ir import (
     Rewriter,
     Stmt,
     Var,
+    conjuncts,
     deep,
     seq,
     substitute,
 )
+from loopwright.schedule.allocations import allocate, check_visible
+from loopwright.schedule.blocks import is_leaf
 from loopwright.schedule.buffers import (
     BufferName,
-    allocate,
     check_plain_use,
     check_scope,
-    check_visible,
     find_buffer,
     fresh_buffer,
-    is_leaf,
     replaced_regions,
 )
 from loopwright.schedule.copies import Indices, around_copy, copy_nest
-from loopwright.schedule.edits import doing_in
 from loopwright.schedule.errors import BadStepArgument, NotSupported, ScheduleError
 from loopwright.schedule.handles import block_key
 from loopwright.schedule.index_map import IndexMap
 from loopwright.schedule.lemmas import fixed_by, is_alone_with
+from loopwright.schedule.places import doing_in
 from loopwright.schedule.proof import Origins
+from loopwright.schedule.regions import facts_inside
 from loopwright.schedule.step import BlockResult, Proof, Step
 from loopwright.schedule.view import View
-from loopwright.schedule.windows import Window, axis_facts, loops_from_axes, loops_within, region_in, window_of
+from loopwright.schedule.windows import Window, loops_from_axes, loops_within, region_in, window_of
 
 
 class WindowNotInBlock(ScheduleError):
@@ -254,7 +254,7 @@ def _origin_in_block(view: View, realize: BlockRealize, loop: For, window: Windo
 def _moved(realize: BlockRealize, window: Window, new: Buffer, origin: Sequence[Expr], place: Indices) -> BlockRealize:
     """The block with its accesses of the window going to `new`."""
     old = window.buffer
-    facts = axis_facts(realize)
+    facts = facts_inside(realize.block)
     rewriter = _MoveAccesses(window, new, origin, place, facts)
     block = rewriter.block(realize.block)
     reads = replaced_regions(block.reads, old, region_in(block, new, writes=False))

@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from loopwright.ir import BlockRealize, Buffer, Expr, IntImm, const
-from loopwright.schedule.buffers import exchange, find_buffer, home_of
+from loopwright.schedule.allocations import home_of
+from loopwright.schedule.buffers import exchange, find_buffer
 from loopwright.schedule.errors import BadStepArgument, NotSupported
 from loopwright.schedule.handles import block_key
 from loopwright.schedule.step import Proof, Step

@@ -23,7 +23,6 @@ from loopwright.ir import (
     BufferStore,
     Expr,
     For,
-    ForKind,
     IntImm,
     IterType,
     IterVar,
@@ -41,7 +40,8 @@ from loopwright.schedule.errors import NotSupported, ScheduleError
 from loopwright.schedule.executed import executed
 from loopwright.schedule.handles import block_key
 from loopwright.schedule.index_map import IndexMap
-from loopwright.schedule.primitives.split import check_plain
+from loopwright.schedule.nests import axes_over, axis_from_zero, counters_over, nest_over
+from loopwright.schedule.plain_loops import check_plain
 from loopwright.schedule.proof import InitOf, Origins
 from loopwright.schedule.step import Proof, Step
 from loopwright.schedule.view import Path, View
@@ -83,9 +83,9 @@ def transform_block_layout(view: View, block: BlockRealize, index_map: str) -> S
 
     # Build
     shape = mapping.shape("transform_block_layout", [const(size) for size in sizes])
-    axes = [Var(f"v{k}", extent.dtype) for k, extent in enumerate(shape)]
+    axes = axes_over(shape)
     inverse = _inverse(block, mapping, sizes, axes, shape)
-    loops = [Var(f"ax{k}", extent.dtype) for k, extent in enumerate(shape)]
+    loops = counters_over(shape)
     facts = Analyzer()
     for var, extent in zip([*axes, *loops], [*shape, *shape], strict=True):
         facts.bind(var, Range.from_min_extent(const(0, var.dtype), extent))
@@ -97,10 +97,7 @@ def transform_block_layout(view: View, block: BlockRealize, index_map: str) -> S
 
     values = dict(zip([axis.var for axis in old], old_values(axes), strict=True))
     at_loops = dict(zip([axis.var for axis in old], old_values(loops), strict=True))
-    iter_vars = [
-        IterVar(Range.from_min_extent(const(0, var.dtype), extent), var, kind)
-        for var, extent, kind in zip(axes, shape, kinds, strict=True)
-    ]
+    iter_vars = [axis_from_zero(var, extent, kind) for var, extent, kind in zip(axes, shape, kinds, strict=True)]
     made = _PlainIndices(iter_vars).block(substitute(block.block, values)).with_(iter_vars=tuple(iter_vars))
     bounds = [
         condition
@@ -108,9 +105,7 @@ def transform_block_layout(view: View, block: BlockRealize, index_map: str) -> S
         for condition in _bounds(facts, runs.domain[axis.var].low, runs.domain[axis.var].high, at_loops[axis.var], size)
     ]
     guards = [facts.simplify(substitute(condition, at_loops)) for condition in runs.conditions]
-    nest: Stmt = BlockRealize(tuple(loops), logical_and(TRUE, *bounds, *guards), made)
-    for var, extent in zip(reversed(loops), reversed(shape), strict=True):
-        nest = For(var, const(0, var.dtype), extent, ForKind.SERIAL, nest)
+    nest = nest_over(loops, shape, BlockRealize(tuple(loops), logical_and(TRUE, *bounds, *guards), made))
 
     data_axes = [var for var, kind in zip(axes, kinds, strict=True) if kind != IterType.CommReduce]
     data = [k for k, axis in enumerate(old) if axis.iter_type != IterType.CommReduce]
@@ -221,7 +216,7 @@ def _falls(result: Expr, inputs: Sequence[Var], facts: Analyzer) -> bool:
 def _kind(realize: BlockRealize, mapping: IndexMap, result: Expr) -> IterType:
     """What a new axis is: what the old ones are that it is made of."""
     pairs = zip(realize.block.iter_vars, mapping.inputs, strict=True)
-    kinds = [axis.iter_type for axis, var in pairs if uses_var(result, lambda used, var=var: used is var)]  # type: ignore[misc]
+    kinds = [axis.iter_type for axis, var in pairs if uses_var(result, {var}.__contains__)]
     if len(set(kinds)) > 1:
         raise NotOneToOne(realize, mapping, "mixes axes of data and of a reduction")
     return kinds[0] if kinds else IterType.DataPar

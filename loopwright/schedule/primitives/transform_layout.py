@@ -19,13 +19,10 @@ from math import prod
 
 from loopwright.arith import Analyzer, detect_iter_map, inverse_affine_iter_map
 from loopwright.ir import (
-    Allocate,
     Block,
     BlockRealize,
     Buffer,
     BufferLoad,
-    BufferRegion,
-    BufferStore,
     Evaluate,
     Expr,
     FloatImm,
@@ -33,7 +30,6 @@ from loopwright.ir import (
     IntImm,
     PrimFunc,
     Range,
-    Rewriter,
     Stmt,
     Var,
     const,
@@ -44,20 +40,14 @@ from loopwright.ir import (
 )
 from loopwright.ir.intrinsics import assume
 from loopwright.ir.operators import cast
+from loopwright.schedule.allocations import home_of
 from loopwright.schedule.bindings import TRUE
-from loopwright.schedule.buffers import (
-    BufferName,
-    allocated_extents,
-    check_plain_use,
-    fresh_buffer,
-    home_of,
-    replaced_regions,
-    touches,
-)
-from loopwright.schedule.errors import BadStepArgument, NotSupported, ScheduleError
-from loopwright.schedule.fills import axes_of, cell_nest, fill_nest, first_in_home
+from loopwright.schedule.buffers import BufferName, check_plain_use, fresh_buffer, replaced_regions, touches
+from loopwright.schedule.errors import NotSupported, ScheduleError
+from loopwright.schedule.fills import cell_nest, fill_nest, first_in_home
 from loopwright.schedule.index_map import IndexMap
 from loopwright.schedule.moved_accesses import MovedAccesses
+from loopwright.schedule.nests import axes_over
 from loopwright.schedule.open_sizes import OpenSizes, open_sizes
 from loopwright.schedule.primitives.reindex import side_of
 from loopwright.schedule.step import Proof, Step
@@ -134,7 +124,7 @@ def transform_layout(
     new = fresh_buffer(old.name, shape, old, old.scope())
     if mapping.separators:
         new = new.with_(axis_separators=mapping.separators)
-    axes = axes_of(new)
+    axes = axes_over(new.shape)
     padding = _padding(old, axes, pad_value, block) if leaves_room else None
     inverse = _inverse(parts, shape, axes)
     if is_argument and inverse is None:
@@ -261,6 +251,6 @@ def _whole(mapping: IndexMap, extents: Sequence[Expr], var: Var) -> int:
     """How far an index may go before the layout has to grow: the product of the dimensions it alone decides."""
     size = 1
     for result, extent in zip(mapping.results, extents, strict=True):
-        if uses_var(result, lambda used: used is var) and isinstance(extent, IntImm):
+        if uses_var(result, {var}.__contains__) and isinstance(extent, IntImm):
             size *= extent.value
     return size

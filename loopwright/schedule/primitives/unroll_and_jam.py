@@ -30,7 +30,7 @@ from loopwright.ir import (
 from loopwright.ir.intrinsics import ceildiv
 from loopwright.schedule.bindings import guard_blocks, rebind
 from loopwright.schedule.errors import BadStepArgument, NotSupported
-from loopwright.schedule.primitives.split import check_plain
+from loopwright.schedule.plain_loops import check_plain
 from loopwright.schedule.step import LoopResult, Proof, Step
 from loopwright.schedule.view import View
 
@@ -89,6 +89,6 @@ class _Jam(Rewriter):
         return expr
 
     def _check(self, at: Node, *bounds: Expr) -> None:
-        if any([uses_var(bound, lambda var: var is self.loop.loop_var) for bound in bounds]):
+        if any([uses_var(bound, {self.loop.loop_var}.__contains__) for bound in bounds]):
             problem = f"the bounds of an inner loop depend on {self.loop.loop_var.name[:-2]}"
             raise NotSupported("unroll_and_jam", problem, at)

@@ -27,7 +27,8 @@ from loopwright.ir import (
 from loopwright.ir.operators import cast
 from loopwright.runtime.dtype import DataType
 from loopwright.runtime.errors import LoopwrightError
-from loopwright.schedule.buffers import BufferName, check_plain_use, find_buffer, home_of
+from loopwright.schedule.allocations import home_of
+from loopwright.schedule.buffers import BufferName, check_plain_use, find_buffer
 from loopwright.schedule.errors import BadStepArgument
 from loopwright.schedule.step import Proof, Step
 from loopwright.schedule.view import View

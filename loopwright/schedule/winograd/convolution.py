@@ -33,10 +33,10 @@ from loopwright.ir import (
 )
 from loopwright.runtime.dtype import FLOAT32, FLOAT64
 from loopwright.schedule.bindings import is_true
-from loopwright.schedule.buffers import is_leaf
+from loopwright.schedule.blocks import is_leaf
 from loopwright.schedule.errors import ScheduleError
 from loopwright.schedule.handles import block_key
-from loopwright.schedule.primitives.split import check_plain
+from loopwright.schedule.plain_loops import check_plain
 from loopwright.schedule.view import View
 
 _TYPES: Final = (FLOAT32, FLOAT64)

@@ -26,11 +26,8 @@ from loopwright.ir import (
     BufferLoad,
     BufferStore,
     Expr,
-    For,
-    ForKind,
     IterType,
     IterVar,
-    Range,
     Rewriter,
     Select,
     Stmt,
@@ -45,6 +42,7 @@ from loopwright.ir.intrinsics import if_then_else
 from loopwright.schedule.bindings import TRUE
 from loopwright.schedule.buffers import fresh_buffer
 from loopwright.schedule.handles import BlockKey, block_key
+from loopwright.schedule.nests import axis_from_zero, nest_over
 from loopwright.schedule.view import View
 from loopwright.schedule.windows import region_in
 from loopwright.schedule.winograd.convolution import Convolution, load_of
@@ -302,21 +300,15 @@ class _Builder:
         if is_sum:
             made = BufferLoad(buffer, indices) + made
         iter_vars = [
-            IterVar(
-                Range.from_min_extent(const(0, var.dtype), axis.extent),
-                var,
-                IterType.CommReduce if axis.is_reduce else IterType.DataPar,
-            )
+            axis_from_zero(var, axis.extent, IterType.CommReduce if axis.is_reduce else IterType.DataPar)
             for var, axis in zip(at, axes, strict=True)
         ]
         block = Block(tuple(iter_vars), (), (), name, BufferStore(buffer, made, indices), init=init)
         sources = [*self.made.buffers, load_of(self.conv.data).buffer, load_of(self.conv.weight).buffer]
         block = _with_regions(block, sources, buffer)
         loops = [Var(axis.name, axis.extent.dtype) for axis in axes]
-        nest: Stmt = BlockRealize(tuple(loops), TRUE, block)
-        for var, axis in zip(reversed(loops), reversed(axes), strict=True):
-            nest = For(var, const(0, var.dtype), axis.extent, ForKind.SERIAL, nest)
-        self.made.statements.append(nest)
+        realize = BlockRealize(tuple(loops), TRUE, block)
+        self.made.statements.append(nest_over(loops, [axis.extent for axis in axes], realize))
         self.made.buffers.append(buffer)
         self.made.blocks.append(block)
         return buffer

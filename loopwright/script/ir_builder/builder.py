@@ -7,12 +7,13 @@ from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from typing import Any, Final
 
-from loopwright.ir import Buffer, IRModule, PrimFunc, SeqStmt, Stmt, Var, no_op
+from loopwright.ir import Buffer, IRModule, PrimFunc, Stmt, Var
 from loopwright.runtime.errors import LoopwrightError, SourceLine, caller
 from loopwright.script.parser.frames import Frame
 from loopwright.script.parser.functions import FunctionParser
 from loopwright.script.parser.scopes import Environment, Scopes
 from loopwright.script.parser.source import Source
+from loopwright.script.parser.statements import sequence
 
 # What an open frame gives: what stands around its statements, what `as` binds, what its statements become.
 Opened = tuple[Frame | None, Any, Callable[[Stmt], Any]]
@@ -173,10 +174,3 @@ class BuilderFrame:
     def add_callback(self, callback: Callable[[], object]) -> None:
         """Have `callback` called when the frame has closed."""
         self._callbacks.append(callback)
-
-
-def sequence(statements: list[Stmt]) -> Stmt:
-    """The statements as one."""
-    if not statements:
-        return no_op()
-    return statements[0] if len(statements) == 1 else SeqStmt(tuple(statements))

@@ -46,7 +46,7 @@ def prim_func(is_private: bool = False) -> BuilderFrame:
         outer, engine.frames = engine.frames, []
 
         def close(body: Stmt) -> PrimFunc:
-            whole = engine._with_root(body, frame)
+            whole = engine.with_root(body, frame)
             engine.deferred.clear()
             attrs = dict(frame.attrs or {})
             if not is_private and frame.name:
@@ -206,7 +206,7 @@ def init() -> BuilderFrame:
 
 def _loop(spec: d.LoopSpec, name: str) -> Callable[[Engine], Opened]:
     def opening(engine: Engine) -> Opened:
-        var, low, extent, kind, thread, notes = engine._loop(spec, name, NOWHERE)
+        var, low, extent, kind, thread, notes = engine.loop(spec, name, NOWHERE)
         engine.loops[var] = (low, extent)
 
         def close(body: Stmt) -> Stmt:

@@ -33,7 +33,7 @@ from loopwright.script.parser.errors import (
     count,
     describe,
 )
-from loopwright.script.parser.expressions import _BINARY, stored_value
+from loopwright.script.parser.expressions import BINARY, stored_value
 from loopwright.script.parser.long_chains import PREFIX
 
 
@@ -215,7 +215,7 @@ class Assignments(BlockStatements):
         indices = self.store_indices(buffer, self.indices(target), target)
         value = self.value(node.value)
         try:
-            combined = _BINARY[type(node.op)](BufferLoad(buffer, indices), value)
+            combined = BINARY[type(node.op)](BufferLoad(buffer, indices), value)
         except Exception as error:
             raise self.failed(error, node) from error
         return self._stored(buffer, indices, combined, node)

@@ -1,4 +1,4 @@
-"""What directives do: blocks and their facts, buffers, allocations, threads.
+"""Directives about blocks and their facts, scopes and threads; `memory.py` has those that name memory.
 
 A directive names something (`A = T.alloc_buffer(...)`), performs something (`T.reads(...)`) or opens a scope over the
 rest of the body (`T.attr(...)`); three tables say which.

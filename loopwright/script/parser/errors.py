@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from difflib import get_close_matches
 
 from loopwright.runtime.errors import DiagnosticError, LoopwrightError, SourceLine
+
+
+class ProblemAtPlace(DiagnosticError):
+    """Said in one line, where it is found; the subclasses say what it is about."""
+
+    def __init__(self, problem: str, at: SourceLine, hint: str | None = None) -> None:
+        super().__init__(problem, at=at, hint=hint)
 
 
 class NoSource(DiagnosticError, OSError):
@@ -107,15 +114,11 @@ class ExpressionFailed(DiagnosticError):
     code = "LW0305"
 
     def __init__(self, error: BaseException, at: SourceLine) -> None:
-        ours = isinstance(error, LoopwrightError)
-        text = error.problem if isinstance(error, LoopwrightError) else str(error)
-        super().__init__(
-            text if ours else f"{type(error).__name__}: {text}",
-            at=at,
-            why=error.why if isinstance(error, LoopwrightError) else None,
-            hint=error.hint if isinstance(error, LoopwrightError) else None,
-            fields=error.fields if isinstance(error, LoopwrightError) else {"error": type(error).__name__},
-        )
+        if isinstance(error, LoopwrightError):
+            super().__init__(error.problem, at=at, why=error.why, hint=error.hint, fields=error.fields)
+        else:
+            kind = type(error).__name__
+            super().__init__(f"{kind}: {error}", at=at, fields={"error": kind})
 
 
 class RankMismatch(DiagnosticError, ValueError):
@@ -154,7 +157,7 @@ class MissingAnnotation(DiagnosticError, TypeError):
         )
 
 
-class BadParameter(DiagnosticError, TypeError):
+class BadParameter(ProblemAtPlace, TypeError):
     """A parameter of a kind that functions of the program do not have.
 
     For example:
@@ -165,9 +168,6 @@ class BadParameter(DiagnosticError, TypeError):
     """
 
     code = "LW0308"
-
-    def __init__(self, problem: str, at: SourceLine, hint: str | None = None) -> None:
-        super().__init__(problem, at=at, hint=hint)
 
 
 class UnsupportedStatement(DiagnosticError):
@@ -252,7 +252,7 @@ class DuplicateInBlock(DiagnosticError):
         super().__init__(f"{owner} already has {what}", at=at, hint="keep one of them")
 
 
-class BadAxis(DiagnosticError, ValueError):
+class BadAxis(ProblemAtPlace, ValueError):
     """A block axis with an impossible domain, binding or kind.
 
     For example:
@@ -265,11 +265,8 @@ class BadAxis(DiagnosticError, ValueError):
 
     code = "LW0313"
 
-    def __init__(self, problem: str, at: SourceLine, hint: str | None = None) -> None:
-        super().__init__(problem, at=at, hint=hint)
 
-
-class WrongIterator(DiagnosticError, TypeError):
+class WrongIterator(ProblemAtPlace, TypeError):
     """A for loop over something that is not a loop of the program.
 
     For example:
@@ -283,10 +280,10 @@ class WrongIterator(DiagnosticError, TypeError):
 
     def __init__(self, problem: str, at: SourceLine, hint: str | None = None) -> None:
         loops = "loop over range(n), T.serial, T.parallel, T.vectorized, T.unroll, T.thread_binding or T.grid"
-        super().__init__(problem, at=at, hint=hint or loops)
+        super().__init__(problem, at, hint or loops)
 
 
-class WrongTargets(DiagnosticError, ValueError):
+class WrongTargets(ProblemAtPlace, ValueError):
     """The names on the left do not match the values on the right.
 
     For example:
@@ -298,9 +295,6 @@ class WrongTargets(DiagnosticError, ValueError):
     """
 
     code = "LW0315"
-
-    def __init__(self, problem: str, at: SourceLine, hint: str | None = None) -> None:
-        super().__init__(problem, at=at, hint=hint)
 
 
 class NotAScope(DiagnosticError, TypeError):
@@ -344,7 +338,7 @@ class NotAStatement(DiagnosticError, TypeError):
         )
 
 
-class BadValueType(DiagnosticError, TypeError):
+class BadValueType(ProblemAtPlace, TypeError):
     """A value of a type that cannot stand here: wrong dtype, wrong lane count, or no expression at all.
 
     For example:
@@ -356,11 +350,8 @@ class BadValueType(DiagnosticError, TypeError):
 
     code = "LW0318"
 
-    def __init__(self, problem: str, at: SourceLine, hint: str | None = None) -> None:
-        super().__init__(problem, at=at, hint=hint)
 
-
-class BadMatch(DiagnosticError, ValueError):
+class BadMatch(ProblemAtPlace, ValueError):
     """A match_buffer that names nothing a buffer can be matched to.
 
     For example:
@@ -371,9 +362,6 @@ class BadMatch(DiagnosticError, ValueError):
     """
 
     code = "LW0319"
-
-    def __init__(self, problem: str, at: SourceLine, hint: str | None = None) -> None:
-        super().__init__(problem, at=at, hint=hint)
 
 
 class OpaqueAccess(DiagnosticError):
@@ -399,7 +387,7 @@ class OpaqueAccess(DiagnosticError):
         )
 
 
-class BadModule(DiagnosticError):
+class BadModule(ProblemAtPlace):
     """A module whose parts do not fit together.
 
     For example:
@@ -411,11 +399,8 @@ class BadModule(DiagnosticError):
 
     code = "LW0321"
 
-    def __init__(self, problem: str, at: SourceLine, hint: str | None = None) -> None:
-        super().__init__(problem, at=at, hint=hint)
 
-
-class BadAttributes(DiagnosticError, ValueError):
+class BadAttributes(ProblemAtPlace, ValueError):
     """Attributes of a function, block or module that are not a dictionary, or contradict each other.
 
     For example:
@@ -427,11 +412,8 @@ class BadAttributes(DiagnosticError, ValueError):
 
     code = "LW0322"
 
-    def __init__(self, problem: str, at: SourceLine, hint: str | None = None) -> None:
-        super().__init__(problem, at=at, hint=hint)
 
-
-class BadThread(DiagnosticError, ValueError):
+class BadThread(ProblemAtPlace, ValueError):
     """A thread axis launched twice with different extents, or never declared.
 
     For example:
@@ -442,9 +424,6 @@ class BadThread(DiagnosticError, ValueError):
     """
 
     code = "LW0323"
-
-    def __init__(self, problem: str, at: SourceLine, hint: str | None = None) -> None:
-        super().__init__(problem, at=at, hint=hint)
 
 
 class NotAFunction(DiagnosticError, TypeError):
@@ -510,8 +489,3 @@ def describe(value: object) -> str:
 def count(number: int, noun: str) -> str:
     """ "1 name", "2 names"."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
-def listing(names: Sequence[str]) -> str:
-    """Names joined for a message."""
-    return ", ".join(names) if names else "none"

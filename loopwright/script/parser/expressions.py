@@ -48,7 +48,7 @@ from loopwright.script.parser.scopes import MISSING, Scopes
 from loopwright.script.parser.source import Source
 from loopwright.script.parser.subscripts import indices_of, read, vector_of
 
-_BINARY: Final[dict[type[ast.operator], Callable[[Any, Any], Any]]] = {
+BINARY: Final[dict[type[ast.operator], Callable[[Any, Any], Any]]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
     ast.Mult: operator.mul,
@@ -201,7 +201,7 @@ class Evaluator:
             node = spine.pop()
             right = self.value(node.right)
             try:
-                left = _BINARY[type(node.op)](left, right)
+                left = BINARY[type(node.op)](left, right)
             except Exception as error:
                 raise self.failed(error, node) from error
         return left

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import ast
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
-from loopwright.ir import Buffer, BufferRegion, Expr, IterVar, MatchBufferRegion, Stmt, Type, Var
+from loopwright.ir import Block, Buffer, BufferRegion, Call, Expr, IterVar, MatchBufferRegion, PrimType, Stmt, Type, Var
+from loopwright.runtime.dtype import DataType
+from loopwright.script.parser.errors import BadValueType, Misplaced, describe
+from loopwright.script.parser.expressions import Evaluator
+from loopwright.script.parser.scopes import Scopes
+from loopwright.script.parser.source import Source
 
 
 @dataclass(slots=True)
@@ -42,3 +49,58 @@ class BlockFrame(Frame):
     allocations: list[Buffer] = field(default_factory=list)
     matches: list[MatchBufferRegion] = field(default_factory=list)
     annotations: Mapping[str, object] | None = None
+
+
+class Frames(Evaluator):
+    """The constructs around a statement."""
+
+    def __init__(self, source: Source, scopes: Scopes) -> None:
+        super().__init__(source, scopes)
+        self.frames: list[Frame] = []
+        self.macro_depth = 0  # how many macros are being spliced into each other
+        self.loops: dict[Var, tuple[Expr, Expr]] = {}  # enclosing loops: their variable, start and extent
+        self.threads: dict[Var, IterVar | str] = {}  # the launched axis, or the tag of one not launched yet
+        # Blocks that may turn out to be the root, whose regions are left empty, with those still to infer.
+        self.deferred: dict[Block, Callable[[], Block]] = {}
+
+    def define(self, target: ast.Name, value: Any) -> None:
+        """Give the name a value; the same name again in one scope is an error."""
+        self.scopes.define(target.id, value, lambda: self.place(target))
+
+    @property
+    def function(self) -> FunctionFrame:
+        frame = self.frames[0]
+        assert isinstance(frame, FunctionFrame)
+        return frame
+
+    def block_frame(self, what: str, node: ast.AST) -> BlockFrame:
+        frame = self.frames[-1]
+        if not isinstance(frame, BlockFrame):
+            raise Misplaced(what, "directly inside a block", frame.words, self.place(node))
+        return frame
+
+    def type_of(self, node: ast.expr) -> Type:
+        """What an annotation such as `T.int32` or `T.handle("float32")` means."""
+        return self.as_type(self.evaluate(node), node)
+
+    def as_type(self, value: Any, node: ast.AST) -> Type:
+        """The type that an annotation's value stands for."""
+        if isinstance(value, Type):
+            return value
+        if callable(value):
+            try:
+                value = value()
+            except Exception as error:
+                raise self.failed(error, node) from error
+        if isinstance(value, Var):
+            return value.type_annotation
+        if isinstance(value, Call) and value.op.name == "tir.type_annotation":
+            return PrimType(value.dtype)
+        if isinstance(value, str):
+            try:
+                return PrimType(DataType(value))
+            except Exception as error:
+                raise self.failed(error, node) from error
+        raise BadValueType(
+            f"{describe(value)} is not a type", self.place(node), "use T.int32, T.float32, T.handle or their kind"
+        )

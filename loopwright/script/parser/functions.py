@@ -54,7 +54,7 @@ class FunctionParser(StatementParser):
         frame.ret_type = self._result_type(node)
         self._parameters(node, frame)
         self.scopes.enter()
-        body = self._with_root(self.body(node.body), frame)
+        body = self.with_root(self.body(node.body), frame)
         attrs = dict(frame.attrs or {})
         if not private:
             attrs.setdefault("global_symbol", node.name)
@@ -112,7 +112,7 @@ class FunctionParser(StatementParser):
         frame.params.append(var)
         self.scopes.define(name, var, lambda: self.place(argument))
 
-    def _with_root(self, body: Stmt, frame: FunctionFrame) -> Stmt:
+    def with_root(self, body: Stmt, frame: FunctionFrame) -> Stmt:
         """The body under a root block, where the program has blocks and no root of its own."""
         is_root = isinstance(body, BlockRealize) and not body.block.iter_vars and not frame.root_allocations
         if self.deferred and not (is_root and isinstance(body, BlockRealize) and body.block in self.deferred):

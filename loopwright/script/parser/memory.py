@@ -1,4 +1,4 @@
-"""Directives that name memory: buffers, matches, allocations; and the frames that all directives look at."""
+"""Directives that name memory: buffers, matches, allocations."""
 
 from __future__ import annotations
 
@@ -10,86 +10,22 @@ from loopwright.ir import (
     Allocate,
     AllocateConst,
     AttrStmt,
-    Block,
     Buffer,
     BufferRealize,
-    Call,
     DeclBuffer,
-    Expr,
-    IterVar,
     MatchBufferRegion,
-    PrimType,
     Stmt,
     StringImm,
-    Type,
     Var,
     const,
     pointer,
 )
-from loopwright.runtime.dtype import BOOL, DataType
+from loopwright.ir.buffer import stored_dtype
 from loopwright.script.parser import directives as d
-from loopwright.script.parser.errors import BadMatch, BadValueType, Misplaced, describe
-from loopwright.script.parser.expressions import Evaluator
-from loopwright.script.parser.frames import BlockFrame, Frame, FunctionFrame
-from loopwright.script.parser.scopes import Scopes
-from loopwright.script.parser.source import Source
+from loopwright.script.parser.errors import BadMatch, Misplaced, describe
+from loopwright.script.parser.frames import BlockFrame, Frames
 
 Wrap = Callable[[Stmt], Stmt | None]
-
-
-class Frames(Evaluator):
-    """The constructs around a statement."""
-
-    def __init__(self, source: Source, scopes: Scopes) -> None:
-        super().__init__(source, scopes)
-        self.frames: list[Frame] = []
-        self.macro_depth = 0  # how many macros are being spliced into each other
-        self.loops: dict[Var, tuple[Expr, Expr]] = {}  # enclosing loops: their variable, start and extent
-        self.threads: dict[Var, IterVar | str] = {}  # the launched axis, or the tag of one not launched yet
-        # Blocks that may turn out to be the root, whose regions are left empty, with those still to infer.
-        self.deferred: dict[Block, Callable[[], Block]] = {}
-
-    def define(self, target: ast.Name, value: Any) -> None:
-        """Give the name a value; the same name again in one scope is an error."""
-        self.scopes.define(target.id, value, lambda: self.place(target))
-
-    @property
-    def function(self) -> FunctionFrame:
-        frame = self.frames[0]
-        assert isinstance(frame, FunctionFrame)
-        return frame
-
-    def block_frame(self, what: str, node: ast.AST) -> BlockFrame:
-        frame = self.frames[-1]
-        if not isinstance(frame, BlockFrame):
-            raise Misplaced(what, "directly inside a block", frame.words, self.place(node))
-        return frame
-
-    def type_of(self, node: ast.expr) -> Type:
-        """What an annotation such as `T.int32` or `T.handle("float32")` means."""
-        return self.as_type(self.evaluate(node), node)
-
-    def as_type(self, value: Any, node: ast.AST) -> Type:
-        """The type that an annotation's value stands for."""
-        if isinstance(value, Type):
-            return value
-        if callable(value):
-            try:
-                value = value()
-            except Exception as error:
-                raise self.failed(error, node) from error
-        if isinstance(value, Var):
-            return value.type_annotation
-        if isinstance(value, Call) and value.op.name == "tir.type_annotation":
-            return PrimType(value.dtype)
-        if isinstance(value, str):
-            try:
-                return PrimType(DataType(value))
-            except Exception as error:
-                raise self.failed(error, node) from error
-        raise BadValueType(
-            f"{describe(value)} is not a type", self.place(node), "use T.int32, T.float32, T.handle or their kind"
-        )
 
 
 class Memory(Frames):
@@ -202,4 +138,4 @@ class Memory(Frames):
 def _pointer(spec: d.AllocateSpec | d.AllocateConstSpec, name: str, scope: str) -> Var:
     if spec.type is not None:
         return Var(name or "v", spec.type)
-    return pointer(name or "v", DataType("int8") if spec.dtype is BOOL else spec.dtype, scope)
+    return pointer(name or "v", stored_dtype(spec.dtype), scope)

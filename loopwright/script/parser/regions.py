@@ -45,6 +45,7 @@ from loopwright.ir import (
     Visitor,
     const,
     deep,
+    is_one,
     pre_order_visit,
     structural_equal,
     substitute,
@@ -182,7 +183,7 @@ class _Accesses(Visitor):
         box: Box = []
         for part in region.region:
             first = self._interval(part.min)
-            last = first if _is_one(part.extent) else self._interval(part.min + part.extent - 1)
+            last = first if is_one(part.extent) else self._interval(part.min + part.extent - 1)
             if first is None or last is None:
                 box.append(None)
             else:
@@ -286,7 +287,3 @@ class _Accesses(Visitor):
         if isinstance(index, FloorDiv) and isinstance(index.b, IntImm) and index.b.value > 0:
             return Interval(a.low // index.b, a.high // index.b)
         return None
-
-
-def _is_one(extent: Expr) -> bool:
-    return isinstance(extent, IntImm) and extent.value == 1

@@ -90,9 +90,9 @@ class StatementParser(Assignments):
                 else:
                     opened.append((done, part))
                     done = []
-        made = _sequence(done)
+        made = sequence(done)
         for before, wrap in reversed(opened):
-            made = _sequence([*before, wrap(made) or no_op()])
+            made = sequence([*before, wrap(made) or no_op()])
         return made
 
     def scoped_body(self, nodes: Sequence[ast.stmt], frame: Frame) -> Stmt:
@@ -117,7 +117,7 @@ class StatementParser(Assignments):
             else [d.LoopSpec(ForKind.SERIAL, extent, None, None, {}) for extent in spec.extents]
         )
         names = self._loop_names(node.target, len(specs), isinstance(spec, d.GridSpec))
-        loops = [self._loop(one, name, node.iter) for one, name in zip(specs, names, strict=True)]
+        loops = [self.loop(one, name, node.iter) for one, name in zip(specs, names, strict=True)]
         self.frames.append(Frame("inside a loop"))
         self.scopes.enter()
         variables = [loop[0] for loop in loops]
@@ -179,9 +179,8 @@ class StatementParser(Assignments):
         assert isinstance(target, (ast.Tuple, ast.List))
         self.unpack(target, variables, lambda name, value: self.define(name, value))
 
-    def _loop(
-        self, spec: d.LoopSpec, name: str, node: ast.expr
-    ) -> tuple[Var, Expr, Expr, ForKind, IterVar | None, Any]:
+    def loop(self, spec: d.LoopSpec, name: str, node: ast.expr) -> tuple[Var, Expr, Expr, ForKind, IterVar | None, Any]:
+        """The parts of the loop that `spec` asks for, in the order of the fields of `For`, without its body."""
         try:
             if spec.end is None:
                 extent = as_expr(spec.begin)
@@ -293,7 +292,7 @@ class StatementParser(Assignments):
     }
 
 
-def _sequence(statements: list[Stmt]) -> Stmt:
+def sequence(statements: list[Stmt]) -> Stmt:
     """The statements as one. No-ops that the user wrote stay: the text must read back as it was."""
     if not statements:
         return no_op()

@@ -15,10 +15,10 @@ from loopwright.ir import (
     IterVar,
     Stmt,
     Var,
+    is_true,
     structural_equal,
     uses_var,
 )
-from loopwright.runtime.dtype import BOOL
 from loopwright.script.printer.literals import quote
 from loopwright.script.printer.options import Options
 from loopwright.script.printer.scopes import Learned, ScopePrinter
@@ -84,13 +84,10 @@ class BlockPrinter(ScopePrinter):
     def _header(self, loop: For) -> str:
         if self.options.syntax_sugar and _is_plain(loop):
             return f"range({self.text(loop.extent)})"
-        saved, self.out = self.out, []
         if self.options.syntax_sugar and _starts_at_zero(loop.min, loop.extent):
-            self._table[type(loop.extent)](self, loop.extent, 0)
+            arguments = self.text(loop.extent)
         else:
-            self.bounds(loop.min, loop.extent, ", ")
-        arguments = "".join(self.out)
-        self.out = saved
+            arguments = self.bounds_text(loop.min, loop.extent)
         if loop.thread_binding is not None:
             arguments += f", thread={quote(loop.thread_binding.thread_tag)}"
         if loop.annotations:
@@ -111,7 +108,7 @@ class BlockPrinter(ScopePrinter):
         with self.scope():
             if realize is not None:
                 self._axes(block.iter_vars, realize.iter_values)
-                if not _is_true(realize.predicate):
+                if not is_true(realize.predicate):
                     self.line(f"{self.prefix}.where({self.text(realize.predicate)})")
             else:
                 for iter_var in block.iter_vars:
@@ -176,10 +173,7 @@ class BlockPrinter(ScopePrinter):
         elif _starts_at_zero(dom.min, dom.extent) and self.options.syntax_sugar:
             domain = self.text(dom.extent)
         else:
-            saved, self.out = self.out, []
-            self.bounds(dom.min, dom.extent, ", ")
-            domain = f"({''.join(self.out)})"
-            self.out = saved
+            domain = f"({self.bounds_text(dom.min, dom.extent)})"
         binding = "None" if value is None else self.text(value)
         kind = _AXES.get(iter_var.iter_type, iter_var.iter_type.name)
         self.line(f"{self.define_var(iter_var.var)} = {self.prefix}.axis.{kind}({domain}, {binding})")
@@ -197,10 +191,6 @@ def _is_plain(loop: For) -> bool:
         and loop.thread_binding is None
         and _starts_at_zero(loop.min, loop.extent)
     )
-
-
-def _is_true(condition: Expr) -> bool:
-    return isinstance(condition, IntImm) and condition.value == 1 and condition.dtype is BOOL
 
 
 def _same(a: Expr, b: Expr) -> bool:

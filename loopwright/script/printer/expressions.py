@@ -64,6 +64,7 @@ from loopwright.ir import (
     Var,
     Visitor,
     intrinsics,
+    is_one,
     machine_intrinsics,
     operators,
 )
@@ -376,6 +377,14 @@ class ExpressionPrinter(Visitor):
         else:
             self.out.append(f"{self.text(low, _SUM)} + {self.text(extent, _PRODUCT)}")
 
+    def bounds_text(self, low: Expr, extent: Expr) -> str:
+        """`low` and `low + extent` as two arguments."""
+        saved, self.out = self.out, []
+        self.bounds(low, extent, ", ")
+        made = "".join(self.out)
+        self.out = saved
+        return made
+
     def visit_BufferRegion(self, region: BufferRegion, level: int = 0) -> None:
         self._table[type(region.buffer)](self, region.buffer, 0)
         if not region.region:
@@ -385,7 +394,7 @@ class ExpressionPrinter(Visitor):
         for part in region.region:
             self.out.append(opening)
             low, extent = part.min, part.extent
-            if isinstance(extent, IntImm) and extent.value == 1 and extent.dtype is low.dtype:
+            if is_one(extent) and extent.dtype is low.dtype:
                 self._table[type(low)](self, low, 0)
             else:
                 self.bounds(low, extent, ":")

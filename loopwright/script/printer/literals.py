@@ -20,6 +20,7 @@ def quote(text: str) -> str:
 
 @functools.lru_cache(maxsize=4096)
 def _shortest(value: float, sign: float, dtype: DataType) -> str:
+    # `sign` is there for the cache: 0.0 and -0.0 are one key without it.
     if dtype is FLOAT64:
         return repr(value)
     for digits in range(1, 18):

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from loopwright.ir import Buffer, IntImm, Node, PointerType, PrimType, Var, post_order_visit
-from loopwright.ir.buffer import DEFAULT_ALIGNMENT
-from loopwright.runtime.dtype import BOOL, INT32, DataType
+from loopwright.ir.buffer import DEFAULT_ALIGNMENT, stored_dtype
+from loopwright.runtime.dtype import INT32
 from loopwright.script.printer.data import DataPrinter
 from loopwright.script.printer.literals import quote
 from loopwright.script.printer.options import Options
@@ -203,11 +203,6 @@ class ScopePrinter(DataPrinter):
         self.define(buffer, name)
         self.declare_aliases(buffer.data)
         return name
-
-
-def stored_dtype(dtype: DataType) -> DataType:
-    """What a pointer to a buffer's memory points to: truth values take a byte each."""
-    return DataType("int8") if dtype is BOOL else dtype
 
 
 def has_plain_pointer(buffer: Buffer) -> bool:

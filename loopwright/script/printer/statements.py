@@ -32,11 +32,12 @@ from loopwright.ir import (
     StringImm,
     Var,
     While,
+    is_true,
 )
-from loopwright.runtime.dtype import BOOL, INT32, DataType
+from loopwright.ir.buffer import stored_dtype
+from loopwright.runtime.dtype import INT32, DataType
 from loopwright.script.printer.blocks import BlockPrinter
 from loopwright.script.printer.literals import quote, type_text
-from loopwright.script.printer.scopes import stored_dtype
 
 
 class StatementPrinter(BlockPrinter):
@@ -167,7 +168,7 @@ class StatementPrinter(BlockPrinter):
             self._decl_buffer(stmt.body, last)
             return
         arguments = self._allocation(stmt)
-        if not _is_true(stmt.condition):
+        if not is_true(stmt.condition):
             arguments.append(f"condition={self.text(stmt.condition)}")
         self._allocated(stmt, f"{self.prefix}.allocate({', '.join(arguments)}", var, last)
 
@@ -198,7 +199,7 @@ class StatementPrinter(BlockPrinter):
             and buffer.offset_factor == 1
             and isinstance(buffer.elem_offset, IntImm)
             and buffer.elem_offset.value == 0
-            and _is_true(stmt.condition)
+            and is_true(stmt.condition)
             and _is_pointer_to(stmt.buffer_var, stmt.dtype)
             and stmt.buffer_var not in self.texts
             and _same_exprs(stmt.extents, buffer.shape)
@@ -243,7 +244,7 @@ class StatementPrinter(BlockPrinter):
 
     def _realize(self, stmt: BufferRealize, scope: str, last: bool) -> None:
         region = self.text(BufferRegion(stmt.buffer, stmt.bounds))
-        condition = "" if _is_true(stmt.condition) else f", {self.text(stmt.condition)}"
+        condition = "" if is_true(stmt.condition) else f", {self.text(stmt.condition)}"
         self.rest(f"{self.prefix}.realize({region}, {quote(scope)}{condition})", stmt.body, last)
 
     def visit_Prefetch(self, stmt: Prefetch, last: bool = True) -> None:
@@ -255,10 +256,6 @@ class StatementPrinter(BlockPrinter):
         for part in stmt.children():
             if isinstance(part, Stmt):
                 self._table[type(part)](self, part, last)
-
-
-def _is_true(condition: Expr) -> bool:
-    return isinstance(condition, IntImm) and condition.value == 1 and condition.dtype is BOOL
 
 
 def _is_pointer_to(var: Var, dtype: DataType) -> bool:

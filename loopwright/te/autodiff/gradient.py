@@ -11,7 +11,6 @@ and `solve_indices.py` says which i and k those are, so that the sum runs over a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from loopwright.arith import Analyzer
 from loopwright.ir import (
@@ -33,6 +32,7 @@ from loopwright.te.autodiff.solve_indices import solve
 from loopwright.te.axes import reduce_axis
 from loopwright.te.compute import compute
 from loopwright.te.operation import ComputeOp, Operation
+from loopwright.te.order import in_order
 from loopwright.te.reduction import sum as te_sum
 from loopwright.te.tensor import Tensor, shape_text
 
@@ -298,15 +298,4 @@ def _fresh_axes(variables: Sequence[Var], axes: dict[Var, Range]) -> tuple[list[
 
 def _operations(last: Operation) -> list[Operation]:
     """The operations that `last` needs, each after those it reads; `last` at the end."""
-    found: list[Operation] = []
-    seen: set[Operation] = set()
-    pending: list[tuple[Any, bool]] = [(last, False)]
-    while pending:
-        op, is_done = pending.pop()
-        if is_done:
-            found.append(op)
-        elif op not in seen:
-            seen.add(op)
-            pending.append((op, True))
-            pending += [(tensor.op, False) for tensor in reversed(op.input_tensors)]
-    return found
+    return in_order([last], lambda op: [tensor.op for tensor in op.input_tensors])

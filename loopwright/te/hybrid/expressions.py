@@ -21,7 +21,6 @@ from loopwright.ir import (
     logical_not,
     logical_or,
     match_types,
-    post_order_visit,
 )
 from loopwright.ir.intrinsics import if_then_else
 from loopwright.runtime.dtype import DataType
@@ -31,6 +30,7 @@ from loopwright.te.hybrid.emulation import CASTS
 from loopwright.te.hybrid.errors import HybridCallError, HybridError, HybridNameError
 from loopwright.te.hybrid.symbols import Scalar, Scope
 from loopwright.te.hybrid.words import FUNCTIONS, LOOPS, STORAGE, WrongCall, literal_int, number
+from loopwright.te.operation import has_load
 from loopwright.te.tensor import Tensor
 
 _BINARY: Final[Mapping[type, Callable[[Any, Any], Any]]] = {
@@ -54,13 +54,6 @@ _COMPARE: Final[Mapping[type, Callable[[Any, Any], Any]]] = {
     ast.GtE: operator.ge,
 }
 _MISSING: Final = object()
-
-
-def has_load(value: Expr) -> bool:
-    """Whether the value needs memory."""
-    found: list[object] = []
-    post_order_visit(value, lambda node: found.append(node) if isinstance(node, ProducerLoad) else None)
-    return bool(found)
 
 
 class ExpressionReader:

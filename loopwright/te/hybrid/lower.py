@@ -31,7 +31,6 @@ from loopwright.ir import (
     IterType,
     IterVar,
     Node,
-    ProducerLoad,
     ProducerRealize,
     ProducerStore,
     Range,
@@ -53,6 +52,7 @@ from loopwright.te.free_variables import free_variables
 from loopwright.te.function_in_making import FunctionInMaking, Names, identifier
 from loopwright.te.hybrid.operation import HybridOp
 from loopwright.te.lower_body import BodyLowering
+from loopwright.te.operation import has_load
 from loopwright.te.tensor import Tensor
 
 
@@ -112,7 +112,7 @@ class _Lowering:
         made: list[Stmt] = []
         for position, stmt in enumerate(statements):
             if isinstance(stmt, AssertStmt):
-                if _loads(stmt.condition):
+                if has_load(stmt.condition):
                     made.append(self.block(stmt, "check"))
                     continue
                 # What holds for sizes and loop variables holds for all that follows, and helps to prove it right.
@@ -145,7 +145,7 @@ class _Lowering:
     def condition(self, stmt: IfThenElse) -> Stmt:
         if not _has_structure(stmt):
             return self.block(stmt, _first_stored(stmt) or self.op.name)
-        if _loads(stmt.condition):
+        if has_load(stmt.condition):
             # Loops that data decides about stand in a block of their own: memory is read in blocks only.
             return self.around(lambda: self._choice(stmt), (), f"{self.op.name}_if")
         return self._choice(stmt)
@@ -249,12 +249,6 @@ def _variables(body: Stmt, buffers: Sequence[Buffer]) -> set[Var]:
         for size in buffer.shape:
             uses_var(size, lambda var: bool(found.add(var)))  # type: ignore[func-returns-value]
     return found
-
-
-def _loads(value: Expr) -> bool:
-    found: list[Node] = []
-    pre_order_visit(value, lambda node: found.append(node) if isinstance(node, ProducerLoad) else None)
-    return bool(found)
 
 
 def _has_structure(stmt: Stmt) -> bool:

@@ -61,11 +61,11 @@ class HybridModule:
     def save(self, path: str) -> None:
         """Write the text to a file; `.py` is added where it is missing."""
         target = Path(path if str(path).endswith(".py") else f"{path}.py")
-        target.write_text(self.src_)
+        target.write_text(self.src_, encoding="utf-8")
 
     def load(self, path: str) -> None:
         """Read the function from a file."""
-        self._take(Path(path).read_text(), None)
+        self._take(Path(path).read_text(encoding="utf-8"), None)
 
 
 def build(sch: Any, inputs: Sequence[Any], outputs: Sequence[Any], name: str = "hybrid_func") -> HybridModule:

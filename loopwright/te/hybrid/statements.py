@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import types
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -16,20 +15,16 @@ from loopwright.ir import (
     IntImm,
     IterType,
     IterVar,
-    ProducerLoad,
-    ProducerStore,
     Range,
     Stmt,
     StringImm,
     Var,
-    cast,
     const,
     logical_not,
     match_types,
     no_op,
     seq,
 )
-from loopwright.script.parser.source import Source
 from loopwright.te.hybrid.assignments import AssignmentReader
 from loopwright.te.hybrid.errors import (
     HybridCallError,
@@ -37,12 +32,10 @@ from loopwright.te.hybrid.errors import (
     HybridLoopError,
     HybridNameError,
     HybridReturnError,
-    HybridTypeError,
 )
 from loopwright.te.hybrid.expressions import has_load
-from loopwright.te.hybrid.symbols import Reading, Scalar, Scope, Value
-from loopwright.te.hybrid.words import LOOPS, STORAGE, WrongCall, number, type_named
-from loopwright.te.operation import check_shape, placeholder
+from loopwright.te.hybrid.symbols import Scope, Value
+from loopwright.te.hybrid.words import LOOPS
 from loopwright.te.tensor import Tensor
 
 _KINDS: Final = {

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from loopwright.ir import Expr, ProducerLoad, Reduce, Var, Visitor, deep
+from loopwright.ir import ProducerLoad, Reduce, Var, Visitor, deep
 from loopwright.te.operation import ComputeOp
+from loopwright.te.schedule.graph import same_objects
 from loopwright.te.schedule.schedule import Schedule
-from loopwright.te.schedule.stage import INLINE
+from loopwright.te.schedule.stage_state import INLINE
 
 
 def AutoInlineElemWise(sch: Schedule) -> None:
@@ -42,12 +43,8 @@ class _SamePlace(Visitor):
         self.holds = True
 
     def visit_ProducerLoad(self, load: ProducerLoad) -> None:
-        self.holds = self.holds and _all_same(load.indices, self.axes)
+        self.holds = self.holds and same_objects(load.indices, self.axes)
         self.visit_children(load)
-
-
-def _all_same(indices: Sequence[Expr], axes: Sequence[Var]) -> bool:
-    return len(indices) == len(axes) and all([one is other for one, other in zip(indices, axes, strict=True)])
 
 
 @deep

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from loopwright.arith import Analyzer
-from loopwright.ir import Expr, IntImm, IterVar, const
+from loopwright.ir import Expr, IterVar, const
 from loopwright.ir.intrinsics import ceildiv
 from loopwright.ir.operators import cast
 from loopwright.te.schedule.relations import Fuse, IterVarRelation, Rebase, Singleton, Split, Transform

@@ -51,10 +51,10 @@ def cache_read(sch: Schedule, tensor: Tensor, scope: str, readers: Any) -> Tenso
     copy = ComputeOp(_name(sch, source.name, scope), "", {}, axes, [value], [source])
     # The copy stands right behind what it copies: before every reader.
     after = sch.stages[sch.stages.index(stage) + 1]
-    made = sch.insert_before(after, copy)
-    made.group, made.scope = stage.group, scope
+    made = sch.insert_before(after, copy, stage.group)
+    made.scope = scope
     sch.retarget({source: copy.output(0)}, chosen)
-    sch.record(stage, "cache_read", [tensor, scope, *given])
+    sch.record("cache_read")
     return copy.output(0)
 
 
@@ -87,14 +87,14 @@ def cache_write(sch: Schedule, tensor: Any, scope: str) -> Any:
     values = [cache.output(k)(*copied) for k in range(op.num_outputs)]
     attrs = {key: value for key, value in op.attrs.items() if key != LAYOUT_FREE}
     copy = ComputeOp(op.name, op.tag, attrs, op.axis, values, tensors_in(values))
-    made = sch.insert_before(stage, cache)
+    made = sch.insert_before(stage, cache, stage.group)
     made.scope = scope
     old = [op.output(k) for k in range(op.num_outputs)]
     sch.set_op(stage, copy)
     stage.reset()
     sch.retarget({tensor: copy.output(k) for k, tensor in enumerate(old)})
     results = [cache.output(k) for k in range(cache.num_outputs)]
-    sch.record(stage, "cache_write", [tensor, scope])
+    sch.record("cache_write")
     return results if isinstance(tensor, (list, tuple)) else results[0]
 
 

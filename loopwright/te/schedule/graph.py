@@ -12,7 +12,8 @@ from typing import Any
 from loopwright.ir import Expr, Node, ProducerLoad, Reduce, Rewriter, Var, Visitor, deep
 from loopwright.te.extern import ExternOp
 from loopwright.te.hybrid.operation import HybridOp
-from loopwright.te.operation import ComputeOp, Operation, PlaceholderOp
+from loopwright.te.operation import ComputeOp, Operation
+from loopwright.te.order import in_order
 from loopwright.te.scan import ScanOp
 from loopwright.te.scan_body import read_scan_body
 from loopwright.te.tensor import Tensor
@@ -31,33 +32,20 @@ def PostDFSOrder(roots: Iterable[Operation], graph: Mapping[Operation, Sequence[
 
 def in_post_order(roots: Iterable[Operation]) -> list[Operation]:
     """Every operation that `roots` need, placeholders included, each after those it reads."""
-    order: dict[Operation, None] = {}
-    seen: set[Operation] = set()
-    stack: list[tuple[Operation, bool]] = [(op, False) for op in reversed(list(roots))]
-    while stack:
-        op, done = stack.pop()
-        if done:
-            order.setdefault(op)
-        elif op not in seen:
-            seen.add(op)
-            stack.append((op, True))
-            stack += [(tensor.op, False) for tensor in reversed(op.input_tensors) if tensor.op not in seen]
-            if isinstance(op, ScanOp):
-                stack += [(state.op, False) for state in op.state_placeholder if state.op not in seen]
-    return list(order)
+    return in_order(roots, _reads)
 
 
-class _Loads(Visitor):
+def _reads(op: Operation) -> list[Operation]:
+    """What an operation reads; the states of a scan are placeholders with stages of their own, before all else."""
+    states = [state.op for state in reversed(op.state_placeholder)] if isinstance(op, ScanOp) else []
+    return [*states, *[tensor.op for tensor in op.input_tensors]]
+
+
+class _Loads(Visitor, memo=True):
     """The tensors that expressions read, in the order in which they appear; shared parts are looked at once."""
 
     def __init__(self) -> None:
         self.found: dict[Tensor, None] = {}
-        self.seen: set[int] = set()
-
-    def visit(self, node: Node) -> None:
-        if id(node) not in self.seen:
-            self.seen.add(id(node))
-            super().visit(node)
 
     def visit_ProducerLoad(self, load: ProducerLoad) -> None:
         self.visit_children(load)

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 from loopwright.te.operation import Operation, PlaceholderOp
 from loopwright.te.schedule.errors import BadGroup
 from loopwright.te.schedule.graph import in_post_order
-from loopwright.te.schedule.stage import GROUP_ROOT, SCOPE, Stage
+from loopwright.te.schedule.stage import Stage
+from loopwright.te.schedule.stage_state import GROUP_ROOT, SCOPE
 
 if TYPE_CHECKING:
     from loopwright.te.schedule.schedule import Schedule
@@ -41,7 +42,7 @@ def create_group(sch: Schedule, outputs: Any, inputs: Any, include_inputs: bool 
     for stage in stages:
         _break_foreign_attach(stage, group)
     sch.groups.append(group)
-    sch.record(group, "create_group", [outputs, inputs])
+    sch.record("create_group")
     return group
 
 

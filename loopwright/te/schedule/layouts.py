@@ -49,7 +49,7 @@ def transform_layout(stage: Stage, mapping_function: Callable[..., Any]) -> list
     stage.layout_transforms.append(mapping)
     stage.axis_separators = list(separators)
     if not axes:
-        stage._record("transform_layout", [mapping])
+        stage._record("transform_layout")
         return None
     names = [_name(result, k) for k, result in enumerate(mapping.final_indices)]
     made = [data_axis(name, size) for name, size in zip(names, new_shape, strict=True)]
@@ -61,7 +61,7 @@ def transform_layout(stage: Stage, mapping_function: Callable[..., Any]) -> list
     if stage.wishes:
         # Orders that were asked for name axes that are no more: the order that they made is asked for again.
         stage.wishes.append(Wish(tuple(stage.leaf_iter_vars), caller()))
-    stage._record("transform_layout", [mapping])
+    stage._record("transform_layout")
     return made
 
 

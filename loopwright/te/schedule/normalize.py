@@ -16,7 +16,8 @@ from loopwright.te.operation import ComputeOp
 from loopwright.te.schedule.errors import CannotInline
 from loopwright.te.schedule.graph import BodyRewriter, rewrite_body, with_body
 from loopwright.te.schedule.relations import Rebase, Transform, parts_of
-from loopwright.te.schedule.stage import INLINE, INLINED_ALREADY, SCOPE, Stage
+from loopwright.te.schedule.stage import Stage
+from loopwright.te.schedule.stage_state import INLINE, INLINED_ALREADY, SCOPE
 from loopwright.te.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def copied(sch: Schedule) -> Schedule:
         twin.schedule = new
         for name in ("all_iter_vars", "leaf_iter_vars", "relations", "wishes", "layout_transforms", "axis_separators"):
             setattr(twin, name, list(getattr(stage, name)))
-        twin.iter_var_attrs = {axis: copy.copy(attr) for axis, attr in stage.iter_var_attrs.items()}
+        twin.iter_var_attrs = {axis: attr.copy() for axis, attr in stage.iter_var_attrs.items()}
     for twin in twins.values():
         twin.group = twins[twin.group] if twin.group is not None else None
         twin.attach_stage = twins[twin.attach_stage] if twin.attach_stage is not None else None
@@ -115,4 +116,4 @@ def _rebase(stage: Stage) -> None:
         stage.all_iter_vars.append(rebased)
         stage.relations.append(Rebase(axis, rebased))
         if axis in stage.iter_var_attrs:
-            stage.iter_var_attrs[rebased] = stage.iter_var_attrs[axis]
+            stage.iter_var_attrs[rebased] = stage.iter_var_attrs.pop(axis)

@@ -36,7 +36,8 @@ from loopwright.te.schedule.errors import ArgumentsMissing, BadBinding, CannotTr
 from loopwright.te.schedule.graph import BodyRewriter, replace_inputs, rewrite_body, tensors_in
 from loopwright.te.schedule.layouts import Relaid, relaid_op
 from loopwright.te.schedule.schedule import Schedule
-from loopwright.te.schedule.stage import GROUP_ROOT, SCOPE, Stage, root_axes
+from loopwright.te.schedule.stage import Stage
+from loopwright.te.schedule.stage_state import GROUP_ROOT, SCOPE, root_axes
 from loopwright.te.schedule.thread_loops import check_stored
 from loopwright.te.tensor import Tensor, dim_text
 from loopwright.te.tensor_compute import TensorComputeOp
@@ -71,7 +72,7 @@ def make_program(sch: Schedule, args: Sequence[object] | None, binds: Mapping[Te
             bound[final] = buffer
         names[final] = tensor.name
         made.append(final)
-    making = _Making(IndexTypes(None, made), sch, ops, names)
+    making = _Making(IndexTypes(None, made), ops, names)
     function = function_of(made, making, bound)
     return Program(function.with_attr("from_legacy_te_schedule", True), ops, making)
 
@@ -166,7 +167,7 @@ def _final_ops(sch: Schedule) -> dict[Stage, Operation]:
     for stage in sch.stages:
         op = replace_inputs(stage.op, changed)
         if layouts:
-            op = _with_layouts(stage, op, layouts)
+            op = _with_layouts(op, layouts)
         if isinstance(op, TensorComputeOp):
             op = op.plain()
         op = _from_zero(relaid_op(stage, op))
@@ -180,7 +181,7 @@ def _final_ops(sch: Schedule) -> dict[Stage, Operation]:
     return found
 
 
-def _with_layouts(stage: Stage, op: Operation, layouts: Mapping[Tensor, tuple[Tensor, Sequence[object]]]) -> Operation:
+def _with_layouts(op: Operation, layouts: Mapping[Tensor, tuple[Tensor, Sequence[object]]]) -> Operation:
     read = [tensor for tensor in op.input_tensors if tensor in layouts]
     if not read:
         return op
@@ -226,9 +227,7 @@ class _Making(FunctionInMaking):
 
     one_block = True
 
-    def __init__(
-        self, index: IndexTypes, sch: Schedule, ops: Mapping[Stage, Operation], names: Mapping[Tensor, str]
-    ) -> None:
+    def __init__(self, index: IndexTypes, ops: Mapping[Stage, Operation], names: Mapping[Tensor, str]) -> None:
         super().__init__(index)
         self.stage_of = {op: stage for stage, op in ops.items()}
         self.given_names = names  # parameters are called what the user calls them

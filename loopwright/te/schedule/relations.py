@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from loopwright.ir import Expr, IterType, IterVar
@@ -76,6 +76,17 @@ class IterVarAttr:
     pragma_keys: list[str] = field(default_factory=list)
     pragma_values: list[object] = field(default_factory=list)
     lines: dict[str, SourceLine | None] = field(default_factory=dict)  # where each was said
+
+    def copy(self) -> IterVarAttr:
+        """The same said once more, to go its own way from here."""
+        return replace(
+            self,
+            prefetch_data=list(self.prefetch_data),
+            prefetch_offset=list(self.prefetch_offset),
+            pragma_keys=list(self.pragma_keys),
+            pragma_values=list(self.pragma_values),
+            lines=dict(self.lines),
+        )
 
 
 @dataclass(frozen=True, eq=False)

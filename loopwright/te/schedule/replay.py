@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from loopwright.ir import Buffer, Expr, For, IntImm, IterType, IterVar
+from loopwright.ir import Buffer, Expr, For, IntImm, IterType, IterVar, is_one
 from loopwright.runtime.errors import NotBuilt, SourceLine
 from loopwright.schedule import BlockRV, LoopRV, ScheduleError
 from loopwright.schedule import Schedule as Engine
@@ -27,7 +27,8 @@ from loopwright.te.schedule.normalize import current_axis
 from loopwright.te.schedule.program import Program, has_whole_reader, make_program
 from loopwright.te.schedule.relations import Fuse, Rebase, Singleton, Split, Transform, parts_of
 from loopwright.te.schedule.schedule import Schedule
-from loopwright.te.schedule.stage import INLINE, INLINED_ALREADY, SCOPE, Stage, root_axes
+from loopwright.te.schedule.stage import Stage
+from loopwright.te.schedule.stage_state import INLINE, INLINED_ALREADY, SCOPE, root_axes
 from loopwright.te.schedule.tensor_intrin import TensorIntrin
 from loopwright.te.schedule.thread_loops import ThreadLoops
 from loopwright.te.tensor import Tensor, dim_text
@@ -150,7 +151,7 @@ class _Replay:
                 self.engine.compute_at(nest.block, loop, preserve_unit_loops=True)
                 realize = self.engine.get(nest.block)
                 own = self.engine.get_loops(nest.block)[-len(realize.iter_vars) :]
-                self.name_loops(nest, root_of(self.program.ops[stage]), own)
+                self.name_loops(nest, root_axes(self.program.ops[stage]), own)
 
     def loop_at(self, stage: Stage, parent: Stage, axis: IterVar) -> LoopRV:
         """The loop that an axis of `parent` is now."""
@@ -183,7 +184,7 @@ class _Replay:
                 if loop is not None:
                     self.name_loops(nest, [axis], [loop])
             return
-        axes = list(root_of(op))
+        axes = list(root_axes(op))
         if given is None:
             self.name_loops(nest, axes, loops)
             return
@@ -220,7 +221,7 @@ class _Replay:
     def shape(self, stage: Stage, nest: Nest) -> None:
         """Split, fuse and reorder as asked, in the order in which it was asked."""
         # The final operation may have axes of its own (counting from 0); the user's are the same by position.
-        for ours, theirs in zip(root_of(self.program.ops[stage]), stage_axes(stage), strict=True):
+        for ours, theirs in zip(root_axes(self.program.ops[stage]), stage_axes(stage), strict=True):
             if ours is not theirs and ours in nest.loops:
                 nest.loops[theirs], nest.extents[theirs] = nest.loops.pop(ours), nest.extents.pop(ours)
         if isinstance(stage.op, TensorComputeOp) and len(nest.loops) > 1:
@@ -238,7 +239,7 @@ class _Replay:
                 if isinstance(wish.what, Split):
                     self.split(stage, nest, wish.what)
                 elif isinstance(wish.what, Fuse):
-                    self.fuse(stage, nest, wish.what)
+                    self.fuse(nest, wish.what)
                 elif isinstance(wish.what, Singleton):
                     first = next((nest.loops[leaf] for leaf in nest.loops), None)
                     loop = self.engine.add_unit_loop(first if first is not None else nest.block)
@@ -259,7 +260,7 @@ class _Replay:
         made = self.engine.split(loop, sizes)
         self.name_loops(nest, [wish.outer, wish.inner], made)
 
-    def fuse(self, stage: Stage, nest: Nest, wish: Fuse) -> None:
+    def fuse(self, nest: Nest, wish: Fuse) -> None:
         if wish.outer not in nest.loops or wish.inner not in nest.loops:
             return
         fused = self.engine.fuse(nest.loops.pop(wish.outer), nest.loops.pop(wish.inner))
@@ -355,7 +356,7 @@ class _Replay:
     def put(self, nest: Nest, intrin: TensorIntrin, outside: Sequence[IterVar], inside: Sequence[IterVar]) -> None:
         """Have `intrin` compute what the loops `inside` run over."""
         continues = [one for one in outside if one.iter_type is IterType.CommReduce and one in nest.loops]
-        runs_on = [one for one in continues if not _is_one(self.extent(nest.loops[one]))]
+        runs_on = [one for one in continues if not is_one(self.extent(nest.loops[one]))]
         loop = nest.loops[inside[0]]
         if not intrin.reduces or not runs_on:
             self.engine.tensorize(loop, intrin.as_whole())
@@ -440,17 +441,8 @@ def stage_axes(stage: Stage) -> Sequence[IterVar]:
     return root_axes(op)
 
 
-def root_of(op: Any) -> Sequence[IterVar]:
-    """The axes of a final operation."""
-    return root_axes(op)
-
-
 def _axes_in(what: Split | Fuse | Singleton | tuple[IterVar, ...]) -> tuple[IterVar, ...]:
     return what if isinstance(what, tuple) else parts_of(what)[0]
-
-
-def _is_one(extent: Expr) -> bool:
-    return isinstance(extent, IntImm) and extent.value == 1
 
 
 def _plain(size: Expr) -> Any:

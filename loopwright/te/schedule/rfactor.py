@@ -86,13 +86,13 @@ def rfactor(sch: Schedule, tensor: Tensor, axis: IterVar, factor_axis: int = 0) 
     attrs = {key: value for key, value in op.attrs.items() if key != LAYOUT_FREE}
     second = ComputeOp(f"{op.name}.repl", op.tag, attrs, op.axis, final, tensors_in(final))
 
-    made = sch.insert_before(stage, first)
+    made = sch.insert_before(stage, first, stage.group)
     _carry(stage, made, touched)
     old = [op.output(k) for k in range(op.num_outputs)]
     sch.set_op(stage, second)
     stage.reset()
     sch.retarget({gone: second.output(k) for k, gone in enumerate(old)})
-    sch.record(stage, "rfactor", [tensor, axis, factor_axis])
+    sch.record("rfactor")
     results = [first.output(k) for k in range(first.num_outputs)]
     return results if len(results) > 1 else results[0]
 

@@ -12,13 +12,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from loopwright.ir import Buffer, IterVar, Var
-from loopwright.ir.passes import PassContext
-from loopwright.runtime.errors import SourceLine, caller
+from loopwright.ir.pass_context import PassContext
 from loopwright.te.operation import Operation
 from loopwright.te.scan import ScanOp
 from loopwright.te.schedule.errors import NotAnOperation, UnknownStage
 from loopwright.te.schedule.graph import in_post_order, replace_inputs
-from loopwright.te.schedule.stage import SCAN_UPDATE, Stage
+from loopwright.te.schedule.stage import Stage
+from loopwright.te.schedule.stage_state import SCAN_UPDATE
 from loopwright.te.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class Schedule:
             if isinstance(stage.op, ScanOp):
                 for update in stage.op.update:
                     self.stage_map[update.op].attach_type = SCAN_UPDATE
-        self.record(None, "vanilla", [])
+        self.record("vanilla")
 
     # --- finding --------------------------------------------------------------------------------------------------
 
@@ -90,10 +90,10 @@ class Schedule:
 
     # --- changing the graph ---------------------------------------------------------------------------------------
 
-    def insert_before(self, stage: Stage, op: Operation) -> Stage:
-        """A new stage for `op`, before `stage` and in the same group."""
+    def insert_before(self, stage: Stage, op: Operation, group: Stage | None) -> Stage:
+        """A new stage for `op`, before `stage`, in a group or in none."""
         made = Stage(self, op)
-        made.group = stage.group
+        made.group = group
         if made.group is not None:
             made.group.num_child_stages += 1
         self.stages.insert(self.stages.index(stage), made)
@@ -166,7 +166,7 @@ class Schedule:
 
     # --- records --------------------------------------------------------------------------------------------------
 
-    def record(self, stage: Stage | None, step: str, arguments: Sequence[object]) -> None:
+    def record(self, step: str) -> None:
         """Note a step, when the setting `te.keep_schedule_record` asks for it."""
         if PassContext.current().config.get("te.keep_schedule_record"):
             self.primitive_record.append(step)
@@ -176,6 +176,17 @@ class Schedule:
         return f"schedule({', '.join([stage.name for stage in self.stages])})"
 
     __str__ = __repr__
+
+    def show(self, style: str | None = None) -> None:
+        """Show the stages: their loops, and where each is computed."""
+        from loopwright.te.schedule.stages_sheet import stages_sheet
+
+        stages_sheet(self).show(style)
+
+    def _repr_html_(self) -> str:
+        from loopwright.te.schedule.stages_sheet import stages_sheet
+
+        return stages_sheet(self).html()
 
 
 def _in_step(scan: ScanOp, op: Operation) -> bool:

@@ -20,17 +20,18 @@ from loopwright.ir import (
     Block,
     BlockRealize,
     Buffer,
-    BufferRegion,
     Evaluate,
     Expr,
+    Node,
     PrimFunc,
-    Range,
     Reduce,
     Rewriter,
     Stmt,
     Var,
     const,
     decl_buffer,
+    pre_order_visit,
+    whole_region,
 )
 from loopwright.te.create_prim_func import create_prim_func
 from loopwright.te.operation import ComputeOp, Operation, PlaceholderOp
@@ -171,21 +172,21 @@ class TensorIntrin:
     def _implementation(self, statement: Stmt, buffers: Sequence[Buffer]) -> PrimFunc:
         params = [Var(f"var_{buffer.name}", "handle") for buffer in buffers]
         outputs = self.buffers[len(self.inputs) :]
-        reads = tuple([_whole(buffer) for buffer in buffers if buffer not in outputs])
-        writes = tuple([_whole(buffer) for buffer in buffers if buffer in outputs])
+        reads = tuple([whole_region(buffer) for buffer in buffers if buffer not in outputs])
+        writes = tuple([whole_region(buffer) for buffer in buffers if buffer in outputs])
         body = Block((), reads, writes, "root", statement)
         return PrimFunc(params, BlockRealize((), const(True), body), None, dict(zip(params, buffers, strict=True)))
 
 
-def _whole(buffer: Buffer) -> BufferRegion:
-    return BufferRegion(buffer, tuple([Range.from_min_extent(const(0, size.dtype), size) for size in buffer.shape]))
-
-
-class _WithoutInit(Rewriter):
-    """The meaning of an update: the reduction goes on from what is there."""
+class _Meaning(Rewriter):
+    """A part of what an instruction means."""
 
     def of(self, function: PrimFunc) -> PrimFunc:
         return function.with_(body=self.visit(function.body))
+
+
+class _WithoutInit(_Meaning):
+    """The meaning of an update: the reduction goes on from what is there."""
 
     def visit_Block(self, block: Block) -> Block:
         block = self.rebuild(block)
@@ -194,14 +195,11 @@ class _WithoutInit(Rewriter):
         return block.with_(init=None, reads=(*block.writes, *block.reads))
 
 
-class _OnlyInit(Rewriter):
+class _OnlyInit(_Meaning):
     """The meaning of a start value: each cell of the result holds the identity."""
 
     def __init__(self) -> None:
         self.reducing: set[Var] = set()
-
-    def of(self, function: PrimFunc) -> PrimFunc:
-        return function.with_(body=self.visit(function.body))
 
     def visit_For(self, loop: Any) -> Any:
         new = self.rebuild(loop)
@@ -224,13 +222,11 @@ class _OnlyInit(Rewriter):
 def _written(function: PrimFunc) -> set[str]:
     found: set[str] = set()
 
-    class Look(Rewriter):
-        def visit_Block(self, block: Block) -> Block:
-            found.update([region.buffer.name for region in block.writes])
-            made: Block = self.rebuild(block)
-            return made
+    def look(node: Node) -> None:
+        if isinstance(node, Block):
+            found.update([region.buffer.name for region in node.writes])
 
-    Look().visit(function.body)
+    pre_order_visit(function.body, look)
     return found
 
 

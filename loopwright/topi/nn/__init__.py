@@ -1,7 +1,8 @@
 """topi.nn: the operators of neural networks.
 
-`padding.py` holds the rules of padding that all of them share; `convolution.py` the general convolution and its names
-for each layout, `depthwise.py`, `blocked.py` and `transposed.py` its kin; `pooling.py` the windows without weights.
+`convolution.py` holds the general convolution and its names for each layout, `depthwise.py`, `blocked.py` and
+`transposed.py` its kin, `pooling.py` the windows without weights. `padding.py` and `window.py` are what they share: the
+cells around data, and how a window moves over it.
 """
 
 from loopwright.topi.nn.blocked import conv2d_NCHWc, conv2d_NCHWc_int8, unpack_NCHWc_to_nchw

@@ -12,8 +12,9 @@ from loopwright import te
 from loopwright.ir import Expr, IterVar
 from loopwright.te.tags import default_tag
 from loopwright.topi.errors import InvalidShapeError
-from loopwright.topi.nn.padding import get_pad_tuple_generic, pad_unless_zero
-from loopwright.topi.sizes import check_rank, check_same, each, known, places, simplify, tap_places
+from loopwright.topi.nn.padding import pad_unless_zero
+from loopwright.topi.nn.window import window_over
+from loopwright.topi.sizes import check_rank, check_same, known, simplify, tap_places
 
 
 def conv2d_NCHWc(
@@ -30,7 +31,7 @@ def conv2d_NCHWc(
     op = "conv2d_NCHWc"
     check_rank(op, "weight", kernel, "OIHWio", 6)
     out_chunks, chunks, rows, columns, block, out_block = kernel.shape
-    window = _window(op, data, (out_chunks, chunks, rows, columns, block, out_block), stride, padding, dilation)
+    window = _blocked(op, data, (out_chunks, chunks, rows, columns, block, out_block), stride, padding, dilation)
     padded, taps = window.padded, window.taps
     dtype = out_dtype or data.dtype
     outer, inner = te.reduce_axis((0, chunks), name="ic_outer"), te.reduce_axis((0, block), name="ic_inner")
@@ -67,7 +68,7 @@ def conv2d_NCHWc_int8(
     out_chunks, chunks, rows, columns, parts, out_block, elems = kernel.shape
     check_same(op, "n_elems differs", ("the weight", elems), ("n_elems", n_elems))
     block = simplify(parts * elems)
-    window = _window(op, data, (out_chunks, chunks, rows, columns, block, out_block), stride, padding, dilation)
+    window = _blocked(op, data, (out_chunks, chunks, rows, columns, block, out_block), stride, padding, dilation)
     padded, taps = window.padded, window.taps
     dtype = out_dtype or data.dtype
     outer = te.reduce_axis((0, chunks), name="ic_outer")
@@ -99,7 +100,7 @@ def unpack_NCHWc_to_nchw(packed_out: te.Tensor, out_dtype: Any) -> te.Tensor:
     return out
 
 
-class _Window(NamedTuple):
+class _Blocked(NamedTuple):
     """What moves over the data: the shape of the result, the padded data, and the axes of the window."""
 
     shape: tuple[Expr, ...]
@@ -109,20 +110,16 @@ class _Window(NamedTuple):
     dilations: list[int]
 
 
-def _window(op: str, data: te.Tensor, kernel: Sequence[Expr], stride: Any, padding: Any, dilation: Any) -> _Window:
+def _blocked(op: str, data: te.Tensor, kernel: Sequence[Expr], stride: Any, padding: Any, dilation: Any) -> _Blocked:
     check_rank(op, "data", data, "NCHWc", 5)
     batch, _, height, width, data_block = data.shape
     out_chunks, _, *sizes, block, out_block = kernel
     check_same(op, "blocks of input channels differ", ("the data", data_block), ("the weight", block))
-    strides, dilations = each(op, "stride", stride, 2), each(op, "dilation", dilation, 2)
-    dilated = [simplify((size - 1) * step + 1) for size, step in zip(sizes, dilations, strict=True)]
-    before, after = get_pad_tuple_generic(padding, dilated)
-    pads = [low + high for low, high in zip(before, after, strict=True)]
-    places_of = zip((height, width), sizes, strides, dilations, pads, strict=True)
-    rows, columns = [places(op, *numbers) for numbers in places_of]
-    padded = pad_unless_zero(data, [0, 0, *before, 0], [0, 0, *after, 0])
+    window = window_over(op, (height, width), sizes, stride, padding, dilation)
+    padded = pad_unless_zero(data, [0, 0, *window.before, 0], [0, 0, *window.after, 0])
     taps = [te.reduce_axis((0, size), name=name) for size, name in zip(sizes, ("kh", "kw"), strict=True)]
-    return _Window((batch, out_chunks, rows, columns, out_block), padded, taps, strides, dilations)
+    shape = (batch, out_chunks, *window.places, out_block)
+    return _Blocked(shape, padded, taps, window.strides, window.dilations)
 
 
 def _first_chunk(op: str, data: te.Tensor, out_chunks: Expr, chunks: Expr) -> Any:

@@ -16,8 +16,9 @@ from loopwright import te
 from loopwright.ir import Expr
 from loopwright.te.tags import default_tag
 from loopwright.topi.errors import BadWindow, InvalidShapeError, UnsupportedLayout
-from loopwright.topi.nn.padding import get_pad_tuple_generic, pad_unless_zero
-from loopwright.topi.sizes import check_rank, check_same, each, known, places, simplify, tap_place
+from loopwright.topi.nn.padding import pad_unless_zero
+from loopwright.topi.nn.window import window_over
+from loopwright.topi.sizes import check_rank, check_same, known, simplify, tap_place
 
 _SPATIAL: Final = ("DHW", "HW", "W")
 # The names of a stage's axes: batch, feature, depth, row, column; and those of the window.
@@ -57,18 +58,10 @@ def conv(
     kernel = dict(zip(kernel_layout, filt.shape, strict=True))
     per_group = _check_groups(op, groups, sizes["C"], kernel)
 
-    strides = dict(zip(spatial, each(op, "stride", stride, len(spatial)), strict=True))
-    dilations = dict(zip(spatial, each(op, "dilation", dilation, len(spatial)), strict=True))
-    window = [simplify((kernel[axis] - 1) * dilations[axis] + 1) for axis in spatial]
-    before, after = get_pad_tuple_generic(padding, window)
-    low, high = dict(zip(spatial, before, strict=True)), dict(zip(spatial, after, strict=True))
-    shape: list[Any] = []
-    for axis in data_layout:
-        if axis in spatial:
-            pads = low[axis] + high[axis]
-            shape.append(places(op, sizes[axis], kernel[axis], strides[axis], dilations[axis], pads))
-        else:
-            shape.append(sizes["N"] if axis == "N" else kernel["O"])
+    over = [sizes[axis] for axis in spatial], [kernel[axis] for axis in spatial]
+    window = window_over(op, *over, stride, padding, dilation)
+    strides, dilations, low, high, places = (dict(zip(spatial, numbers, strict=True)) for numbers in window)
+    shape = [{"N": sizes["N"], "C": kernel["O"], **places}[axis] for axis in data_layout]
     padded = pad_unless_zero(inp, [low.get(a, 0) for a in data_layout], [high.get(a, 0) for a in data_layout])
 
     dtype = out_dtype or inp.dtype

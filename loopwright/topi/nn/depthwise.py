@@ -12,9 +12,10 @@ from typing import Any
 from loopwright import te
 from loopwright.ir import Expr
 from loopwright.te.tags import default_tag
-from loopwright.topi.errors import UnsupportedLayout
-from loopwright.topi.nn.padding import get_pad_tuple_generic, pad_unless_zero
-from loopwright.topi.sizes import check_rank, check_same, each, known, places, simplify, tap_places
+from loopwright.topi.errors import InvalidShapeError, UnsupportedLayout
+from loopwright.topi.nn.padding import pad_unless_zero
+from loopwright.topi.nn.window import window_over
+from loopwright.topi.sizes import check_rank, check_same, known, simplify, tap_places
 
 
 def depthwise_conv2d_nchw(
@@ -27,22 +28,20 @@ def depthwise_conv2d_nchw(
     batch, channels, height, width = Input.shape
     filter_channels, multiplier, *kernel = Filter.shape
     check_same(op, "channels differ", ("the data", channels), ("the weight", filter_channels))
-    strides, dilations = each(op, "stride", stride, 2), each(op, "dilation", dilation, 2)
-    before, after = _pads(padding, kernel, dilations)
-    rows, columns = _places(op, (height, width), kernel, strides, dilations, before, after)
-    padded = pad_unless_zero(Input, [0, 0, *before], [0, 0, *after])
+    window = window_over(op, (height, width), kernel, stride, padding, dilation)
+    padded = pad_unless_zero(Input, [0, 0, *window.before], [0, 0, *window.after])
     dtype = out_dtype or Input.dtype
     taps = [te.reduce_axis((0, size), name=name) for size, name in zip(kernel, ("di", "dj"), strict=True)]
 
     def element(b: Expr, c: Expr, i: Expr, j: Expr) -> Expr:
-        y, x = tap_places((i, j), strides, taps, dilations)
+        y, x = tap_places((i, j), window.strides, taps, window.dilations)
         own, which = _split_channel(c, multiplier)
         value: Expr = te.sum(
             padded(b, own, y, x).astype(dtype) * Filter(own, which, taps[0].var, taps[1].var).astype(dtype), axis=taps
         )
         return value
 
-    shape = (batch, simplify(channels * multiplier), rows, columns)
+    shape = (batch, simplify(channels * multiplier), *window.places)
     out: te.Tensor = te.compute(shape, element, name="DepthwiseConv2d", tag=default_tag(op))
     return out
 
@@ -67,22 +66,20 @@ def depthwise_conv2d_nhwc(
     if kernel_layout == "HWIO":
         filter_channels, multiplier = multiplier, filter_channels
     check_same(op, "channels differ", ("the data", channels), ("the weight", filter_channels))
-    strides, dilations = each(op, "stride", stride, 2), each(op, "dilation", dilation, 2)
-    before, after = _pads(padding, kernel, dilations)
-    rows, columns = _places(op, (height, width), kernel, strides, dilations, before, after)
-    padded = pad_unless_zero(Input, [0, *before, 0], [0, *after, 0])
+    window = window_over(op, (height, width), kernel, stride, padding, dilation)
+    padded = pad_unless_zero(Input, [0, *window.before, 0], [0, *window.after, 0])
     dtype = out_dtype or Input.dtype
     taps = [te.reduce_axis((0, size), name=name) for size, name in zip(kernel, ("di", "dj"), strict=True)]
 
     def element(b: Expr, i: Expr, j: Expr, c: Expr) -> Expr:
-        y, x = tap_places((i, j), strides, taps, dilations)
+        y, x = tap_places((i, j), window.strides, taps, window.dilations)
         own, which = _split_channel(c, multiplier)
         last = (own, which) if kernel_layout == "HWOI" else (which, own)
         weight = Filter(taps[0].var, taps[1].var, *last).astype(dtype)
         value: Expr = te.sum(padded(b, y, x, own).astype(dtype) * weight, axis=taps)
         return value
 
-    shape = (batch, rows, columns, simplify(channels * multiplier))
+    shape = (batch, *window.places, simplify(channels * multiplier))
     out: te.Tensor = te.compute(shape, element, name="DepthwiseConv2d", tag=default_tag(op))
     return out
 
@@ -105,52 +102,30 @@ def depthwise_conv2d_NCHWc(
     out_chunks, one, *kernel, inner_one, out_block = Filter.shape
     check_same(op, "a depthwise weight has no input channels", ("the weight", one * inner_one), ("one channel", 1))
     channels, features = known(chunks * block), known(out_chunks * out_block)
+    differ = "output channels are no multiple of the input channels"
     multiplier = 1
     if channels and features is not None:
-        multiplier = features // channels
-    check_same(
-        op,
-        "output channels are a multiple of the input channels",
-        ("the weight", out_chunks * out_block),
-        ("the data", chunks * block * multiplier),
-    )
-    strides, dilations = each(op, "stride", stride, 2), each(op, "dilation", dilation, 2)
-    before, after = _pads(padding, kernel, dilations)
-    rows, columns = _places(op, (height, width), kernel, strides, dilations, before, after)
-    padded = pad_unless_zero(Input, [0, 0, *before, 0], [0, 0, *after, 0])
+        multiplier, rest = divmod(features, channels)
+        if rest:
+            raise InvalidShapeError(op, f"{differ}: {features} in the weight, {channels} in the data")
+    check_same(op, differ, ("the weight", out_chunks * out_block), ("the data", chunks * block * multiplier))
+    window = window_over(op, (height, width), kernel, stride, padding, dilation)
+    padded = pad_unless_zero(Input, [0, 0, *window.before, 0], [0, 0, *window.after, 0])
     dtype = out_dtype or Input.dtype
     taps = [te.reduce_axis((0, size), name=name) for size, name in zip(kernel, ("kh", "kw"), strict=True)]
     same_blocks = multiplier == 1 and known(block - out_block) == 0
 
     def element(b: Expr, oco: Expr, i: Expr, j: Expr, oci: Expr) -> Expr:
-        y, x = tap_places((i, j), strides, taps, dilations)
+        y, x = tap_places((i, j), window.strides, taps, window.dilations)
         channel = (oco * out_block + oci) // multiplier
         chunk, part = (oco, oci) if same_blocks else (channel // block, channel % block)
         weight = Filter(oco, 0, taps[0].var, taps[1].var, 0, oci).astype(dtype)
         value: Expr = te.sum(padded(b, chunk, y, x, part).astype(dtype) * weight, axis=taps)
         return value
 
-    shape = (batch, out_chunks, rows, columns, out_block)
+    shape = (batch, out_chunks, *window.places, out_block)
     out: te.Tensor = te.compute(shape, element, name="DepthwiseConv2d", tag=default_tag(op))
     return out
-
-
-def _pads(padding: Any, kernel: list[Expr], dilations: list[int]) -> tuple[list[Any], list[Any]]:
-    sizes = zip(kernel, dilations, strict=True)
-    return get_pad_tuple_generic(padding, [simplify((size - 1) * step + 1) for size, step in sizes])
-
-
-def _places(
-    op: str,
-    sizes: tuple[Expr, ...],
-    kernel: list[Expr],
-    strides: list[int],
-    dilations: list[int],
-    before: list[Any],
-    after: list[Any],
-) -> list[Expr]:
-    numbers = zip(sizes, kernel, strides, dilations, before, after, strict=True)
-    return [places(op, size, k, stride, step, low + high) for size, k, stride, step, low, high in numbers]
 
 
 def _split_channel(channel: Expr, multiplier: Expr) -> tuple[Any, Any]:

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from loopwright.analysis.reduction_init import conjuncts
 from loopwright.arith import Analyzer
 from loopwright.ir import (
     Block,
@@ -29,6 +28,7 @@ from loopwright.ir import (
     SeqStmt,
     Stmt,
     Var,
+    conjuncts,
     is_no_op,
     pre_order_visit,
     structural_equal,

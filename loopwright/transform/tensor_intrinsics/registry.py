@@ -129,7 +129,12 @@ _BUILT_IN: Final = {
 }
 
 # Families with a member for every size: how their names begin, and the file that declares the one a name means.
-_FAMILIES: Final = {"amx_dot_": "x86_amx", "dot_block_": "dot_block", "interleave_": "interleave"}
+_FAMILIES: Final = {
+    "amx_dot_": "x86_amx",
+    "amx_window_": "x86_amx_window",
+    "dot_block_": "dot_block",
+    "interleave_": "interleave",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,23 +161,14 @@ class TensorIntrin:
             raise IntrinsicExists(name)
         parameters = _parameters(name, "desc", desc)
         _check_same(name, parameters, _parameters(name, "impl", impl))
-        try:
-            pattern = nest_of(desc.body)
-            check_pattern(pattern, parameters)
-        except NotANest as problem:
-            raise BadIntrinsic(name, f"the description {problem}", problem.at or desc.body) from None
+        pattern = _pattern(name, desc, parameters)
         made = TensorIntrin.known[name] = TensorIntrin(name, desc, impl, pattern)
         return made
 
     @staticmethod
     def described(desc: PrimFunc) -> TensorIntrin:
         """What `desc` describes, under no name: to ask whether programs hold it."""
-        parameters = _parameters("desc", "desc", desc)
-        try:
-            pattern = nest_of(desc.body)
-            check_pattern(pattern, parameters)
-        except NotANest as problem:
-            raise BadIntrinsic("desc", f"the description {problem}", problem.at or desc.body) from None
+        pattern = _pattern("desc", desc, _parameters("desc", "desc", desc))
         return TensorIntrin("desc", desc, desc, pattern)
 
     @staticmethod
@@ -243,6 +239,16 @@ def _parameters(name: str, what: str, function: PrimFunc) -> list[Buffer]:
     if not isinstance(body, BlockRealize) or body.block.iter_vars:
         raise BadIntrinsic(name, f"the body of {what} is not one block without axes", body)
     return [function.buffer_map[param] for param in function.params]
+
+
+def _pattern(name: str, desc: PrimFunc, parameters: list[Buffer]) -> Nest:
+    """The description as a nest that programs can be matched with."""
+    try:
+        pattern = nest_of(desc.body)
+        check_pattern(pattern, parameters)
+    except NotANest as problem:
+        raise BadIntrinsic(name, f"the description {problem}", problem.at or desc.body) from None
+    return pattern
 
 
 def _check_same(name: str, desc: list[Buffer], impl: list[Buffer]) -> None:

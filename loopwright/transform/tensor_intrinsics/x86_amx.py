@@ -46,7 +46,7 @@ PAIR = 2 * ROWS
 FROM_ZERO = "_from_zero"
 
 
-class _Kind(NamedTuple):
+class Kind(NamedTuple):
     """An instruction, and what it multiplies."""
 
     instruction: str
@@ -65,28 +65,28 @@ class _Kind(NamedTuple):
         return ROW_BYTES // DataType(self.a).nbytes
 
 
-_KINDS = {
-    "s8s8s32": _Kind("tdpbssd", "int8", "int8", "int32"),
-    "u8s8s32": _Kind("tdpbusd", "uint8", "int8", "int32"),
-    "s8u8s32": _Kind("tdpbsud", "int8", "uint8", "int32"),
-    "u8u8s32": _Kind("tdpbuud", "uint8", "uint8", "int32"),
-    "bf16bf16f32": _Kind("tdpbf16ps", "bfloat16", "bfloat16", "float32"),
+KINDS = {
+    "s8s8s32": Kind("tdpbssd", "int8", "int8", "int32"),
+    "u8s8s32": Kind("tdpbusd", "uint8", "int8", "int32"),
+    "s8u8s32": Kind("tdpbsud", "int8", "uint8", "int32"),
+    "u8u8s32": Kind("tdpbuud", "uint8", "uint8", "int32"),
+    "bf16bf16f32": Kind("tdpbf16ps", "bfloat16", "bfloat16", "float32"),
 }
 
 
 def register() -> None:
     """Declare the intrinsics of one tile."""
     for types in ("s8s8s32", "u8s8s32", "bf16bf16f32"):
-        amx_dot(16, 16, _KINDS[types].depth, types)
+        amx_dot(16, 16, KINDS[types].depth, types)
 
 
 def register_named(name: str) -> None:
     """Declare the intrinsic that a name of this family means, if it means one."""
     found = re.fullmatch(r"amx_dot_(\d+)x(\d+)x(\d+)_(\w+?)(_from_zero)?", name)
-    if found is None or found[4] not in _KINDS:
+    if found is None or found[4] not in KINDS:
         return
     m, n, k = int(found[1]), int(found[2]), int(found[3])
-    if _is_size(_KINDS[found[4]], m, n, k):
+    if _is_size(KINDS[found[4]], m, n, k):
         amx_dot(m, n, k, found[4], from_zero=bool(found[5]))
 
 
@@ -97,9 +97,9 @@ def amx_dot(m: int, n: int, k: int, types: str = "u8s8s32", from_zero: bool = Fa
     (without the first dimension for n = 16; k / 2 and 2 for bfloat16) and C[m, n]. `from_zero`: C need not be there
     before, its sums begin here.
     """
-    if types not in _KINDS:
-        raise ValueError(f"amx_dot: types {types!r} are not one of {', '.join(_KINDS)}")
-    kind = _KINDS[types]
+    if types not in KINDS:
+        raise ValueError(f"amx_dot: types {types!r} are not one of {', '.join(KINDS)}")
+    kind = KINDS[types]
     if not _is_size(kind, m, n, k):
         told = f"m is at least 1, n a multiple of 16 and k a multiple of {kind.depth}"
         raise ValueError(f"amx_dot: {told}; got {m}, {n}, {k}")
@@ -111,11 +111,11 @@ def amx_dot(m: int, n: int, k: int, types: str = "u8s8s32", from_zero: bool = Fa
     return name
 
 
-def _is_size(kind: _Kind, m: int, n: int, k: int) -> bool:
+def _is_size(kind: Kind, m: int, n: int, k: int) -> bool:
     return m >= 1 and n >= ROWS and n % ROWS == 0 and k >= kind.depth and k % kind.depth == 0
 
 
-def _buffers(kind: _Kind, m: int, n: int, k: int, strided: bool) -> tuple[Buffer, Buffer, Buffer]:
+def _buffers(kind: Kind, m: int, n: int, k: int, strided: bool) -> tuple[Buffer, Buffer, Buffer]:
     packed = (k // kind.side_by_side, ROWS, kind.side_by_side)
     shape = packed if n == ROWS else (n // ROWS, *packed)
 
@@ -132,7 +132,7 @@ def _buffers(kind: _Kind, m: int, n: int, k: int, strided: bool) -> tuple[Buffer
     return a, b, c
 
 
-def _description(kind: _Kind, m: int, n: int, k: int, from_zero: bool) -> PrimFunc:
+def _description(kind: Kind, m: int, n: int, k: int, from_zero: bool) -> PrimFunc:
     a, b, c = _buffers(kind, m, n, k, strided=False)
     side, wide = kind.side_by_side, DataType(kind.c)
 
@@ -145,7 +145,7 @@ def _description(kind: _Kind, m: int, n: int, k: int, from_zero: bool) -> PrimFu
     return description([a, b, c], axes, update, from_zero)
 
 
-def _implementation(kind: _Kind, m: int, n: int, k: int, from_zero: bool) -> PrimFunc:
+def _implementation(kind: Kind, m: int, n: int, k: int, from_zero: bool) -> PrimFunc:
     a, b, c = _buffers(kind, m, n, k, strided=True)
     config = decl_buffer((64,), "uint8", "config", scope="local", data_alignment=64)
     body: list[Stmt] = []
@@ -155,8 +155,8 @@ def _implementation(kind: _Kind, m: int, n: int, k: int, from_zero: bool) -> Pri
         for first, panels, width in _panels(n):
             across, down = Var("jr", "int32"), Var("ir", "int32")
             tile = kernel.tile(down * PAIR + begin, across * width + first, width)
-            body.append(_loop(across, panels, _loop(down, count, tile)))
-        body.append(_do("llvm.x86.tilerelease"))
+            body.append(loop(across, panels, loop(down, count, tile)))
+        body.append(do("llvm.x86.tilerelease"))
     return function([a, b, c], seq(body), [config])
 
 
@@ -188,13 +188,13 @@ def _configure(config: Buffer, heights: Sequence[int]) -> list[Stmt]:
         row = tile - 4 if tile >= 4 else tile // 2
         values[48 + tile] = ROWS if tile >= 6 else heights[min(row, len(heights) - 1)]
     stores = [BufferStore(config, const(value, "uint8"), (const(place),)) for place, value in enumerate(values)]
-    return [*stores, _do("llvm.x86.ldtilecfg", address_of(load(config, 0)))]
+    return [*stores, do("llvm.x86.ldtilecfg", address_of(load(config, 0)))]
 
 
 class _Kernel(NamedTuple):
     """The product of a strip of rows by a panel of columns, in so many steps of the reduction."""
 
-    kind: _Kind
+    kind: Kind
     a: Buffer
     b: Buffer
     c: Buffer
@@ -210,30 +210,30 @@ class _Kernel(NamedTuple):
         end: list[Stmt] = []
         for i, j in [(i, j) for i in range(len(self.heights)) for j in range(width)]:
             tile, place = 2 * i + j, (row + i * ROWS, (panel + j) * ROWS)
-            zero = _do("llvm.x86.tilezero", const(tile, "int8"))
-            begin.append(zero if self.from_zero else _move("llvm.x86.tileloadd64", tile, c, place, c.strides[0]))
-            end.append(_move("llvm.x86.tilestored64", tile, c, place, c.strides[0]))
+            zero = do("llvm.x86.tilezero", const(tile, "int8"))
+            begin.append(zero if self.from_zero else move("llvm.x86.tileloadd64", tile, c, place, c.strides[0]))
+            end.append(move("llvm.x86.tilestored64", tile, c, place, c.strides[0]))
         at = Var("kk", "int32")
         steps: list[Stmt] = []
         for j in range(width):
             position = (at * ROWS, 0, 0) if flat else (panel + j, at * ROWS, 0, 0)
-            steps.append(_move("llvm.x86.tileloadd64", 6 + j, b, position, const(ROW_BYTES // b.dtype.nbytes)))
+            steps.append(move("llvm.x86.tileloadd64", 6 + j, b, position, const(ROW_BYTES // b.dtype.nbytes)))
         for i in range(len(self.heights)):
-            steps.append(_move("llvm.x86.tileloadd64", 4 + i, a, (row + i * ROWS, at * kind.depth), a.strides[0]))
+            steps.append(move("llvm.x86.tileloadd64", 4 + i, a, (row + i * ROWS, at * kind.depth), a.strides[0]))
             for j in range(width):
                 numbers = [const(number, "int8") for number in (2 * i + j, 4 + i, 6 + j)]
-                steps.append(_do(f"llvm.x86.{kind.instruction}", *numbers))
-        return seq([*begin, _loop(at, self.steps, seq(steps)), *end])
+                steps.append(do(f"llvm.x86.{kind.instruction}", *numbers))
+        return seq([*begin, loop(at, self.steps, seq(steps)), *end])
 
 
-def _loop(var: Var, extent: int, body: Stmt) -> Stmt:
+def loop(var: Var, extent: int, body: Stmt) -> Stmt:
     return For(var, const(0), const(extent), ForKind.SERIAL, body)
 
 
-def _move(name: str, tile: int, buffer: Buffer, indices: tuple[Any, ...], stride: Expr) -> Stmt:
+def move(name: str, tile: int, buffer: Buffer, indices: tuple[Any, ...], stride: Expr) -> Stmt:
     step = cast(stride, DataType("int64")) * buffer.dtype.nbytes
-    return _do(name, const(tile, "int8"), address_of(load(buffer, *indices)), step)
+    return do(name, const(tile, "int8"), address_of(load(buffer, *indices)), step)
 
 
-def _do(name: str, *arguments: Expr) -> Stmt:
+def do(name: str, *arguments: Expr) -> Stmt:
     return Evaluate(call_llvm_intrin("void", name, *arguments))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import loopwright as lw
-from loopwright.codegen.llvm.engine import CodeNotForHost, MissingSymbols
+from loopwright.codegen.llvm.load_object import CodeNotForHost, MissingSymbols
 from loopwright.codegen.source.c.errors import CompilerFailed, NoCCompiler
 from loopwright.runtime.errors import LoopwrightError
 from loopwright.runtime.module import MissingSource

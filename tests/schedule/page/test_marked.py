@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 
 from loopwright import te
+from loopwright.runtime import screen
 from loopwright.schedule import Schedule
-from loopwright.script import highlight
 from tests.schedule.page.ladder import watched
 from tests.schedule.steps import matmul
 
@@ -21,7 +21,9 @@ def test_plain_markers_where_there_is_no_terminal(capsys):
         "+             for i_1 in range(4):",
     ]
     assert "  class Module:" in lines
-    assert "def apply_trace(sch: tir.Schedule) -> None:" in lines
+    begin = lines.index("2 steps  each proved, 1 refused")
+    assert [line.split()[0] for line in lines[begin + 1 :]] == ["step", "✗", "1", "2"]
+    assert "refused: WouldChangeValues" in lines[begin + 2] and "order kept, no races" in lines[-1]
 
 
 def test_colours_in_a_terminal(capsys, monkeypatch):
@@ -65,6 +67,7 @@ def test_options_of_the_printer(capsys):
 
 def test_a_notebook_gets_html_with_lines_that_stand_out(monkeypatch):
     shown = []
-    monkeypatch.setattr(highlight, "_notebook_display", lambda: shown.append)
+    monkeypatch.setattr(screen, "notebook_display", lambda: lambda markup, text: shown.append(markup))
     watched().show()
-    assert "background-color" in shown[0] and "parallel" in shown[0]
+    (markup,) = shown
+    assert '<span class="added">+' in markup and "each proved, 1 refused" in markup

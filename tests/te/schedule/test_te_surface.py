@@ -115,6 +115,43 @@ def test_a_copy_goes_its_own_way():
     check(twin, [A, C])
 
 
+def row_sums():
+    A = te.placeholder((16, 16), name="A")
+    k = te.reduce_axis((2, 10), name="k")
+    return A, te.compute((16,), lambda i: te.sum(A[i, k], axis=k), name="B"), k
+
+
+def test_what_is_said_about_an_axis_of_a_copy_is_not_said_of_the_original():
+    A, B, k = row_sums()
+    s = te.create_schedule(B.op)
+    s[B].pragma(k, "first")
+    twin = s.copy()
+    twin[B].pragma(k, "second")
+    twin[B].prefetch(A, k, 1)
+    assert s[B].iter_var_attrs[k].pragma_keys == ["first"]
+    assert s[B].iter_var_attrs[k].prefetch_data == []
+    assert list(s[B].iter_var_attrs[k].lines) == ["pragma"]
+    assert twin[B].iter_var_attrs[k].pragma_keys == ["first", "second"]
+
+
+def test_what_is_said_about_an_axis_holds_once_for_the_one_that_counts_from_0():
+    A, B, k = row_sums()
+    s = te.create_schedule(B.op)
+    s[B].prefetch(A, k, 1)
+    for done in (s, s.normalize()):
+        assert str(done.as_tir_schedule([A, B]).trace).count("sch.prefetch(") == 1
+
+
+def test_a_cache_of_a_stage_in_a_group_is_in_the_group():
+    A, B, C = chain()
+    s = te.create_schedule(C.op)
+    group = s.create_group(outputs=B, inputs=A)
+    copy = s.cache_read(B, "shared", [C])
+    assert s[copy].group is group
+    assert s[C].group is None
+    assert group.num_child_stages == len([stage for stage in s.stages if stage.group is group]) == 2
+
+
 def test_normalize_puts_inlined_values_into_their_readers():
     A, B, C = chain()
     s = te.create_schedule(C.op)

@@ -12,8 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from loopwright.autosched.contiguous import size_of
-from loopwright.autosched.facts import Access, Axis, BlockFacts, loads_of
-from loopwright.ir import BufferLoad, Cast, Expr, Mul
+from loopwright.autosched.facts import Access, Axis, BlockFacts
+from loopwright.ir import Mul
 
 
 @dataclass(frozen=True)

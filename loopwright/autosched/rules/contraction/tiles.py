@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from math import ceil
 from typing import NamedTuple
 
-from loopwright.autosched.machine import Machine, bytes_of, rounded_up
+from loopwright.autosched.machine import PAGE, Machine, bytes_of, rounded_up
 
 # Cycles, found out on the machines we have; only their proportions matter.
 TILE_OVERHEAD = 40  # start the pipeline of multiply-adds, drain it, leave two loops
@@ -31,7 +31,6 @@ SHARED_LOAD = 0.2  # a load that goes on beside the multiply-adds, but is in the
 SPARE_REGISTERS = 3  # a number of A spread over a vector, and two for the next ones to come early
 SKIPPED_LINE, SKIPPED_PAGE = 1.0, 2.0  # a cache line of B that the one before does not announce; on another page
 SKIPPED_FAR = 12.0  # on another page, and not in the second cache: nothing brings it early
-PAGE = 4096
 HEIGHTS = (1, 8, 64)  # numbers of rows that a product of unknown height should be good at, beside many
 NEARLY = 1.06  # what that may cost where there are many
 FEW_ROWS = (8, 16, 32, 64)  # up to one of these, a product of unknown height reads B in place, if that costs less
@@ -161,16 +160,9 @@ def _register_tiles(size: Size, machine: Machine) -> list[tuple[int, int]]:
             if mr * vectors + vectors + SPARE_REGISTERS <= machine.registers:
                 whole = rounded_up(size.rows, mr) * rounded_up(size.columns, vectors * lanes)
                 useful = size.rows * size.columns / whole
-                rates[mr, vectors] = useful * mr * vectors / _step(machine, mr, vectors)
+                rates[mr, vectors] = useful * mr * vectors / machine.tile_step(mr, vectors, SHARED_LOAD)
     enough = 0.8 * max(rates.values())
     return [tile for tile, rate in rates.items() if rate >= enough]
-
-
-def _step(machine: Machine, mr: int, vectors: int) -> float:
-    """Cycles of one step of the reduction on a tile, its operands in the first cache."""
-    loads = mr + vectors
-    units = max(mr * vectors / machine.fma_per_cycle, loads / machine.loads_per_cycle, float(machine.fma_latency))
-    return units + loads * SHARED_LOAD
 
 
 def _packings(size: Size, nr: int) -> tuple[bool, ...]:
@@ -222,7 +214,7 @@ def _costed(
     slabs = max(1, ceil(size.depth * nr * across * width / (machine.l2 // 2))) if down > 1 and size.knows_depth else 1
     slabs = 1 if stays else slabs
     slab = ceil(size.depth / slabs)
-    step = _step(machine, mr, vectors)
+    step = machine.tile_step(mr, vectors, SHARED_LOAD)
     if slab * nr * width > machine.l1 // 2:
         step = max(step, nr * width / machine.l2_bytes_per_cycle)
     if not packs:

@@ -11,10 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from loopwright.autosched.decision import Decision
 from loopwright.autosched.machine import Machine
 from loopwright.autosched.program import Entry, Program
-from loopwright.autosched.rule import Rule
+from loopwright.autosched.rule import Rule, schedule_first
 from loopwright.autosched.rules.contraction.product import Product
 from loopwright.autosched.rules.contraction.steps import Group
 from loopwright.autosched.rules.injective import Injective
@@ -22,8 +21,7 @@ from loopwright.autosched.rules.plain import Plain
 from loopwright.autosched.rules.reduction import Reduction
 from loopwright.autosched.rules.row_group import RowGroup
 from loopwright.ir import Var, pre_order_visit
-from loopwright.runtime.errors import InternalError
-from loopwright.schedule import Schedule, ScheduleError
+from loopwright.schedule import Schedule
 
 RULES_FOR_ONE_ROW: Sequence[Rule] = (RowGroup(), Reduction(), Injective(), Plain())
 
@@ -45,23 +43,5 @@ def schedule_one_row(sch: Schedule, group: Group, program: Program, machine: Mac
     now = program.after(sch)
     pending: Sequence[Entry] = [entry for entry in now.entries if entry.name in names]
     while pending:
-        taken = _first_taken(sch, pending, now, machine)
-        pending = pending[len(taken) :]
-
-
-def _first_taken(sch: Schedule, pending: Sequence[Entry], program: Program, machine: Machine) -> Sequence[Entry]:
-    """The first blocks, scheduled by the first rule that can do it."""
-    for rule in RULES_FOR_ONE_ROW:
-        taken = pending[: rule.take(pending, program)]
-        if not taken:
-            continue
-        decision = Decision(tuple(entry.name for entry in taken), rule.name)
-        before = sch.view()
-        try:
-            rule.schedule(sch, taken, program, machine, decision)
-        except ScheduleError:
-            while sch.view() is not before:
-                sch.undo()
-            continue
-        return taken
-    raise InternalError("no rule takes the block, though the last one takes every block")
+        done = schedule_first(RULES_FOR_ONE_ROW, sch, pending, now, machine)
+        pending = pending[len(done.decision.blocks) :]

@@ -12,8 +12,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from loopwright.autosched.facts import Access, Axis, BlockFacts, const
+from loopwright.autosched.layouts import dimensions, layout
 from loopwright.autosched.program import Entry
-from loopwright.ir import FloorDiv, Node, post_order_visit
+from loopwright.autosched.rules.convolution.renaming import Renamed, rename
+from loopwright.ir import Expr, FloorDiv, Node, post_order_visit
 from loopwright.schedule import Schedule
 
 
@@ -48,38 +50,20 @@ def groups_of(facts: BlockFacts) -> Groups | None:
     return None
 
 
-def part_groups(sch: Schedule, facts: BlockFacts, groups: Groups, epilogue: Sequence[Entry]) -> tuple[str, list[str]]:
-    """Part the channels; the block that copies the weights, and those after the convolution."""
+def part_groups(sch: Schedule, facts: BlockFacts, groups: Groups, epilogue: Sequence[Entry]) -> Renamed:
+    """Part the channels of the weights, of the result and of the block."""
     block = sch.get_block(facts.name)
-    operand = [region.buffer for region in sch.get(block).reads].index(groups.weights.buffer)
-    weights = sch.cache_read(block, operand, "global", [block])
-    layout = _parting(groups.weights, groups)
-    sch.transform_layout(weights, ("write", 0), layout)
-    sch.transform_block_layout(weights, layout)
-    after = [sch.get_block(entry.name) for entry in epilogue] or [sch.cache_write(block, 0, "global")]
-    layout = _parting(facts.write, groups)
-    sch.transform_layout(block, ("write", 0), layout)
-    for step in after:
-        if step is not after[-1]:
-            sch.transform_layout(step, ("write", 0), layout)
-        sch.transform_block_layout(step, layout)
-    names = [f"d{k}" for k in range(len(facts.axes))]
-    parted = [
-        _parted(name, groups) if axis is groups.axis else name for name, axis in zip(names, facts.axes, strict=True)
-    ]
-    sch.transform_block_layout(block, f"lambda {', '.join(names)}: ({', '.join(parted)})")
-    return weights.name, [step.name for step in after]
+    weights, result = _parted(groups.weights.indices, groups), _parted(facts.write.indices, groups)
+    renamed = rename(sch, block, groups.weights.buffer, weights, epilogue, result)
+    sch.transform_block_layout(block, _parted([axis.var for axis in facts.axes], groups))
+    return renamed
 
 
-def _parting(access: Access, groups: Groups) -> str:
+def _parted(indices: Sequence[Expr], groups: Groups) -> str:
     """lambda n, f, y, x: (n, f // 4, f % 4, y, x)."""
-    names = [f"d{k}" for k in range(len(access.indices))]
-    parted = [
-        _parted(name, groups) if index is groups.axis.var else name
-        for name, index in zip(names, access.indices, strict=True)
-    ]
-    return f"lambda {', '.join(names)}: ({', '.join(parted)})"
-
-
-def _parted(name: str, groups: Groups) -> str:
-    return f"{name} // {groups.size}, {name} % {groups.size}"
+    names = dimensions(len(indices))
+    parted: list[str] = []
+    for name, index in zip(names, indices, strict=True):
+        is_parted = index is groups.axis.var
+        parted += [f"{name} // {groups.size}", f"{name} % {groups.size}"] if is_parted else [name]
+    return layout(names, parted)

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from loopwright.autosched.facts import Access, const
+from loopwright.autosched.layouts import dimensions, folded, layout
 from loopwright.autosched.program import Entry
 from loopwright.autosched.rules.contraction.tiles import Size
-from loopwright.autosched.rules.convolution.steps import folded
+from loopwright.autosched.rules.convolution.renaming import rename
 from loopwright.autosched.rules.convolution.window import Window, extent
 from loopwright.schedule import Schedule
 
@@ -32,45 +33,31 @@ def is_pointwise(window: Window) -> bool:
     return True
 
 
-def size_of(window: Window) -> Size:
+def product_size(window: Window) -> Size:
     """The product that it is: rows are channels of the result, columns its pixels."""
-    pixels = 1
-    for axis in window.pixels:
-        pixels *= extent(axis)
+    pixels = window.places
     return Size(window.channels, pixels, window.depth, window.copies, window.facts.dtype, pixels)
 
 
 def fold_pixels(sch: Schedule, window: Window, epilogue: Sequence[Entry]) -> list[str]:
     """Make the pixels one axis; the names of the blocks of the product, in order."""
     block = sch.get_block(window.facts.name)
-    operand = [region.buffer for region in sch.get(block).reads].index(window.image.buffer)
-    image = sch.cache_read(block, operand, "global", [block])
-    layout = _folding(window.image, window)
-    sch.transform_layout(image, ("write", 0), layout)
-    sch.transform_block_layout(image, layout)
-    after = [sch.get_block(entry.name) for entry in epilogue]
-    if not after:
-        after = [sch.cache_write(block, 0, "global")]
-    layout = _folding(window.facts.write, window)
-    sch.transform_layout(block, ("write", 0), layout)
-    for step in after:
-        if step is not after[-1]:
-            sch.transform_layout(step, ("write", 0), layout)
-        sch.transform_block_layout(step, layout)
+    image, result = _folding(window.image, window), _folding(window.facts.write, window)
+    renamed = rename(sch, block, window.image.buffer, image, epilogue, result)
     axes = [axis.var for axis in window.facts.axes]
-    names = {var: f"d{k}" for k, var in enumerate(axes)}
+    names = dict(zip(axes, dimensions(len(axes)), strict=True))
     pixels = [names[axis.var] for axis in window.pixels]
     one = folded(pixels, [extent(axis) for axis in window.pixels])
     kept = [axis for axis in window.facts.axes if axis.extent != 1 or axis in window.pixels]
     order = [one if axis is window.pixels[0] else names[axis.var] for axis in kept if axis not in window.pixels[1:]]
-    sch.transform_block_layout(block, f"lambda {', '.join(names.values())}: ({', '.join(order)})")
-    return [image.name, block.name, *[step.name for step in after]]
+    sch.transform_block_layout(block, layout(list(names.values()), order))
+    return [renamed.operand.name, block.name, *[step.name for step in renamed.after]]
 
 
 def _folding(access: Access, window: Window) -> str:
     """lambda n, c, y, x: (n, c, y * 56 + x), without what has one element."""
-    names = [f"d{k}" for k in range(len(access.indices))]
+    names = dimensions(len(access.indices))
     last = len(window.pixels)
     others = [name for name, size in zip(names[:-last], access.buffer.shape, strict=False) if const(size) != 1]
     one = folded(names[-last:], [extent(axis) for axis in window.pixels])
-    return f"lambda {', '.join(names)}: ({', '.join([*others, one])})"
+    return layout(names, [*others, one])

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
+from typing import NamedTuple
 
+from loopwright.autosched.chunks import deal_out
+from loopwright.autosched.layouts import dimensions, folded, layout, swapped_last
 from loopwright.autosched.program import Entry
-from loopwright.autosched.rules.contraction.places import loops_below, vectors
 from loopwright.autosched.rules.convolution.tiles import Tiles
 from loopwright.autosched.rules.convolution.window import Window, extent
-from loopwright.ir import For, IntImm
+from loopwright.autosched.small_steps import (
+    extent_of,
+    loops_below,
+    loops_by_axis,
+    operand_of,
+    sink_result,
+    vectors,
+)
+from loopwright.autosched.transposes import transpose_intrinsic
 from loopwright.schedule import BlockRV, LoopRV, Schedule
-from loopwright.transform.tensor_intrinsics import built_in_names
 
 
 def schedule_window(
@@ -37,30 +45,26 @@ def schedule_window(
     if padding is not None:
         image = sch.get_block(padding.name)
     elif tiles.copies_image:
-        operand = [region.buffer for region in sch.get(block).reads].index(window.image.buffer)
-        image = sch.cache_read(block, operand, "global", [block])
+        image = sch.cache_read(block, operand_of(sch, block, window.image.buffer), "global", [block])
     if image is not None:
         sch.transform_layout(image, ("write", 0), _lines(window))
 
     nest = _tile(sch, block, window, tiles)
     if image is not None:
         sch.compute_at(image, nest.task)
-        sch.sink_alloc(image, sch.get(image).writes[0].buffer.name)
+        sink_result(sch, image)
         vectors(sch, sch.get_loops(image)[-1], tiles.lanes)
     _finish(sch, block, registers, turning, last, nest, tiles, window)
     sch.unroll(nest.pixel)
     vectors(sch, nest.channel, tiles.lanes, unrolled=True)
     if tiles.threads > 1:
-        tasks = sch.fuse(*nest.shared)
-        sch.parallel(tasks)
-        if tiles.turns > 1:
-            sch.annotate(tasks, "parallel_dynamic", 1)  # a core that is late leaves its tasks to the others
+        deal_out(sch, sch.fuse(*nest.shared), tiles.turns)
     return packing.name
 
 
 def _copies(sch: Schedule, block: BlockRV, window: Window, tiles: Tiles) -> tuple[BlockRV, BlockRV]:
     """The blocks that copy the weights into panels of channels, and the sums to where they belong."""
-    operand = [region.buffer for region in sch.get(block).reads].index(window.weights.buffer)
+    operand = operand_of(sch, block, window.weights.buffer)
     if window.channels % tiles.nr:
         sch.pad_einsum(block, [tiles.nr if axis is window.channel else 1 for axis in window.facts.axes])
         padded = sch.get(block).reads[operand].buffer
@@ -69,12 +73,12 @@ def _copies(sch: Schedule, block: BlockRV, window: Window, tiles: Tiles) -> tupl
     else:
         packing = sch.cache_read(block, operand, "global", [block])
         out = sch.cache_write(block, 0, "global")
-    names = [f"d{k}" for k in range(len(window.weights.indices))]
+    names = dimensions(len(window.weights.indices))
     own = names[window.channel_dimension]
     inner = [names[k] for k in window.weight_reduce_dimensions]
     others = [name for name in names if name != own and name not in inner]
     order = [*others, f"{own} // {tiles.nr}", *inner, f"{own} % {tiles.nr}"]
-    sch.transform_layout(packing, ("write", 0), f"lambda {', '.join(names)}: ({', '.join(order)})")
+    sch.transform_layout(packing, ("write", 0), layout(names, order))
     return packing, out
 
 
@@ -94,37 +98,28 @@ def _channels_apart(
     Where the last panel is padded, it is turned whole, also channels that are copied no further: so it waits once more.
     """
     order = list(window.facts.write.indices)
-    names = [f"d{k}" for k in range(len(order))]
+    names = dimensions(len(order))
     pixels = [names[order.index(axis.var)] for axis in window.pixels]
     channel = names[order.index(window.channel.var)]
     others = [name for name in names if name != channel and name not in pixels]
     pixel = folded(pixels, [extent(axis) for axis in window.pixels])
-    head = ", ".join(names)
     registers = sch.cache_write(block, 0, "local")
     turning = sch.cache_write(registers, 0, "global") if window.channels % tiles.nr else None
-    by_pixel, by_channel = f"({', '.join([*others, pixel, channel])})", f"({', '.join([*others, channel, pixel])})"
-    unfolded = f"lambda {head}: ({', '.join([*others, *pixels, channel])})"
+    by_pixel, by_channel = layout(names, [*others, pixel, channel]), layout(names, [*others, channel, pixel])
+    unfolded = layout(names, [*others, *pixels, channel])
     sch.transform_layout(block, ("write", 0), unfolded)
-    sch.transform_layout(registers, ("write", 0), f"lambda {head}: {by_pixel}")
+    sch.transform_layout(registers, ("write", 0), by_pixel)
     sch.transform_block_layout(registers, unfolded)
     if turning is not None:
-        sch.transform_layout(turning, ("write", 0), f"lambda {head}: {by_channel}")
-        sch.transform_block_layout(turning, f"lambda {head}: {by_channel}")
-    sch.transform_block_layout(last, f"lambda {head}: {by_channel}")
+        sch.transform_layout(turning, ("write", 0), by_channel)
+        sch.transform_block_layout(turning, by_channel)
+    sch.transform_block_layout(last, by_channel)
     return registers, turning
-
-
-def folded(names: Sequence[str], extents: Sequence[int]) -> str:
-    """The number of a pixel in its image: y * 56 + x."""
-    text = names[0]
-    for name, size in zip(names[1:], extents[1:], strict=True):
-        text = f"({text}) * {size} + {name}"
-    return text
 
 
 def _lines(window: Window) -> str:
     """The layout of a copied image: lines of one channel after those of another, so that a step stays near."""
-    names = [f"d{k}" for k in range(len(window.image.indices))]
+    names = dimensions(len(window.image.indices))
     line = window.image_dimension(window.row)
     assert line is not None
     channels = [
@@ -133,25 +128,22 @@ def _lines(window: Window) -> str:
         if dimension is not None and dimension not in [window.image_dimension(axis) for axis in window.pixels]
     ]
     rest = [name for k, name in enumerate(names) if k != line and k not in channels]
-    return f"lambda {', '.join(names)}: ({', '.join([*rest, *[names[k] for k in channels], names[line]])})"
+    return layout(names, [*rest, *[names[k] for k in channels], names[line]])
 
 
-class _Nest:
+class _Nest(NamedTuple):
     """The loops of the tiled convolution, by what they do."""
 
-    def __init__(
-        self, shared: list[LoopRV], task: LoopRV, panel: LoopRV, tile: LoopRV, pixel: LoopRV, channel: LoopRV
-    ) -> None:
-        self.shared = shared  # those whose iterations threads share out among them
-        self.task = task
-        self.panel = panel
-        self.tile = tile
-        self.pixel = pixel
-        self.channel = channel
+    shared: list[LoopRV]  # those whose iterations threads share out among them
+    task: LoopRV
+    panel: LoopRV
+    tile: LoopRV
+    pixel: LoopRV
+    channel: LoopRV
 
 
 def _tile(sch: Schedule, block: BlockRV, window: Window, tiles: Tiles) -> _Nest:
-    loops = dict(zip([axis.var for axis in window.facts.axes], sch.get_loops(block), strict=True))
+    loops = loops_by_axis(sch, block, window.facts)
     panels, channel = sch.split(loops[window.channel.var], [None, tiles.nr])
     channel_task, panel = sch.split(panels, [None, tiles.panels])
     tile, pixel = sch.split(loops[window.row.var], [None, tiles.mr])
@@ -187,20 +179,20 @@ def _finish(
     for step in steps:
         sch.reverse_compute_at(step, nest.panel)
     for step in steps[:-1]:
-        sch.sink_alloc(step, sch.get(step).writes[0].buffer.name)
+        sink_result(sch, step)
     panel = sch.get(registers).writes[0].buffer.name
     _to_memory(sch, registers, nest, tiles)
     sch.sink_alloc(block, sums)
     size = tiles.lanes
-    intrinsic = f"transpose_{size}x{size}_{window.facts.dtype}"
+    intrinsic = transpose_intrinsic(size, 0, window.facts.dtype)
     loops = loops_below(sch, last, nest.panel)
-    if len(loops) < 2 or _extent(sch, loops[-1]) < size or intrinsic not in built_in_names():
+    if len(loops) < 2 or _extent(sch, loops[-1]) < size or intrinsic is None:
         return  # what fills no tile goes element by element
     if turning is None:
         _turn_and_finish(sch, last, panel, nest, size, intrinsic)
         return
     pixels = _extent(sch, loops[-1])
-    if pixels % size == 0 or pixels == prod(extent(axis) for axis in window.pixels):
+    if pixels % size == 0 or pixels == window.places:
         _turn(sch, turning, nest, size, intrinsic)  # else squares start where no whole number of them went before
     vectors(sch, loops[-1], size)
 
@@ -219,7 +211,7 @@ def _turn_and_finish(sch: Schedule, last: BlockRV, panel: str, nest: _Nest, size
     *_, channel, pixel = loops_below(sch, last, nest.panel)
     pixels, pixel, channel = _squares(sch, pixel, channel, size)
     rank = len(sch.get(last).iter_vars)
-    stage = sch.stage(last, pixels, panel, "local", layout=_swapped(rank))
+    stage = sch.stage(last, pixels, panel, "local", layout=swapped_last(rank))
     sch.tensorize(sch.get_loops(stage)[-2], intrinsic)
     sch.vectorize(pixel)
     sch.unroll(channel)
@@ -244,13 +236,7 @@ def _squares(sch: Schedule, pixel: LoopRV, channel: LoopRV, size: int) -> tuple[
     return pixels, pixel, channel
 
 
-def _swapped(rank: int) -> str:
-    """lambda n, p, o: (n, o, p)."""
-    names = [f"d{k}" for k in range(rank)]
-    return f"lambda {', '.join(names)}: ({', '.join([*names[:-2], names[-1], names[-2]])})"
-
-
 def _extent(sch: Schedule, loop: LoopRV) -> int:
-    node = sch.get(loop)
-    assert isinstance(node, For) and isinstance(node.extent, IntImm)
-    return int(node.extent.value)
+    found = extent_of(sch, loop)
+    assert found is not None  # all sizes of a convolution are known
+    return found

@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import ceil
 
-from loopwright.autosched.machine import Machine, bytes_of
-from loopwright.autosched.rules.contraction.tiles import PAGE, SKIPPED_LINE
+from loopwright.autosched.machine import PAGE, Machine, bytes_of
+from loopwright.autosched.rules.contraction.tiles import SKIPPED_LINE
 from loopwright.autosched.rules.convolution.window import Window, extent
 
 # Cycles, found out on the machines we have; only their proportions matter.
@@ -55,7 +55,7 @@ class Tiles:
 def choose_tiles(window: Window, machine: Machine, pads: bool) -> Tiles:
     """The tiles that cost least. A padded image is copied in any case."""
     lanes = machine.lanes(window.facts.dtype)
-    work = window.copies * window.depth * _pixels(window) * window.channels / (machine.fma_per_cycle * lanes)
+    work = window.copies * window.depth * window.places * window.channels / (machine.fma_per_cycle * lanes)
     threads = machine.threads_for(work)
     found = (
         _costed(window, machine, copies, lanes, threads, mr, vectors, band, panels)
@@ -65,13 +65,6 @@ def choose_tiles(window: Window, machine: Machine, pads: bool) -> Tiles:
         for copies in ((True,) if pads else (True, False))
     )
     return min(found, key=lambda tiles: (tiles.cycles, -tiles.mr * tiles.vectors))
-
-
-def _pixels(window: Window) -> int:
-    total = 1
-    for axis in window.pixels:
-        total *= extent(axis)
-    return total
 
 
 def _register_tiles(window: Window, machine: Machine, lanes: int) -> Iterator[tuple[int, int]]:
@@ -91,13 +84,6 @@ def _bands(window: Window) -> list[int]:
 
 def _divisors(count: int) -> list[int]:
     return [size for size in range(1, count + 1) if count % size == 0]
-
-
-def _step(machine: Machine, mr: int, vectors: int) -> float:
-    """Cycles of one step of the reduction on a tile, its operands in the first cache."""
-    loads = mr + vectors
-    units = max(mr * vectors / machine.fma_per_cycle, loads / machine.loads_per_cycle, float(machine.fma_latency))
-    return units + loads * SHARED_LOAD
 
 
 def _turning(window: Window, pixels: int, nr: int, lanes: int) -> float:
@@ -137,7 +123,7 @@ def _costed(
     width = bytes_of(window.facts.dtype)
     nr = vectors * lanes
     line = extent(window.row)
-    step = _step(machine, mr, vectors)
+    step = machine.tile_step(mr, vectors, SHARED_LOAD)
     weights = window.depth * nr * width
     if weights > machine.l1 // 2:
         step = max(step, nr * width / machine.bytes_per_cycle(weights))
@@ -152,7 +138,7 @@ def _costed(
     task = panels * (band * ceil(line / mr) * tile + out + PASSING * passing)
     if copies:
         task += image / width * COPY
-    others = _pixels(window) // (line * band)
+    others = window.places // (line * band)
     tasks = window.copies * others * (ceil(window.channels / nr) // panels)
     # Weights come from further away once for each task, those of all channels in it.
     task += PASSING * weights * panels / machine.l3_bytes_per_cycle

@@ -13,8 +13,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
-from loopwright.autosched.facts import Access, Axis, BlockFacts, const, loads_of
-from loopwright.ir import BufferLoad, Cast, Expr, Mul
+from loopwright.autosched.facts import Access, Axis, BlockFacts, const
+from loopwright.ir import Mul
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,11 @@ class Window:
     @property
     def copies(self) -> int:
         return prod(extent(axis) for axis in self.around)
+
+    @property
+    def places(self) -> int:
+        """How many pixels an image of the result has."""
+        return prod(extent(axis) for axis in self.pixels)
 
     @property
     def row(self) -> Axis:
@@ -92,6 +97,7 @@ class Window:
 
 
 def extent(axis: Axis) -> int:
+    """How far an axis runs, which is known of all axes of a window."""
     assert axis.extent is not None
     return axis.extent
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from loopwright.autosched.program import Entry, Program
+from loopwright.ir import Buffer
 
 MOST = 4  # blocks before a product
 
@@ -23,3 +24,15 @@ def feeding_length(pending: Sequence[Entry], program: Program, is_product: Calla
         if entry.facts is None or not entry.facts.is_injective:
             return None
     return None
+
+
+def feeding_of(buffer: Buffer, feeding: Sequence[str], product: str, program: Program) -> list[str]:
+    """Those of the blocks that make an operand of the product, and nothing that others read, in their order."""
+    known = [entry for entry in program.entries if entry.name in feeding]
+    wanted, found = {buffer}, [product]
+    for entry in reversed(known):
+        made = [other for other in entry.writes if other in wanted]
+        if made and all(reader.name in found for other in made for reader in program.readers(other)):
+            found.insert(0, entry.name)
+            wanted.update(entry.reads)
+    return [name for name in found if name != product]

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from math import prod
 
 from loopwright.autosched.facts import Access, Axis, BlockFacts, loads_of
-from loopwright.autosched.rules.contraction.places import vectors
-from loopwright.ir import BufferLoad, Expr
+from loopwright.autosched.small_steps import vectors
+from loopwright.ir import BufferLoad, Cast, Expr, Mul
 from loopwright.schedule import BlockRV, LoopRV, Schedule
 from loopwright.schedule.primitives.expand_product import factors_of
 
@@ -44,6 +44,12 @@ class Matrices:
         factors = factors_of(value) if value is not None else None
         return factors is not None and any(factor.zero is not None for factor in factors)
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether the product is of two elements, each cast to the type of the sum at most."""
+        value = self.facts.combined.value if self.facts.combined is not None else None
+        return isinstance(value, Mul) and all(_is_element(side) for side in (value.a, value.b))
+
     def result(self) -> list[Sequence[Axis]]:
         """The dimensions of the result, neighbours put together."""
         order = [_axis(self.facts, index) for index in self.facts.write.indices]
@@ -58,6 +64,10 @@ class Matrices:
         """The loops around everything that move an operand."""
         inner = {axis.var for axis in (*self.rows, *self.columns, *self.reduce)}
         return [(axis,) for axis in self.facts.axes if axis.var not in inner and operand.uses(axis.var)]
+
+
+def _is_element(side: Expr) -> bool:
+    return isinstance(side.value if isinstance(side, Cast) else side, BufferLoad)
 
 
 def with_single(dimensions: Sequence[Sequence[Axis]]) -> list[Sequence[Axis]]:

@@ -8,9 +8,9 @@ What changes B on the way (padding, another type) is done to a few rows first, i
 from __future__ import annotations
 
 from loopwright.autosched.facts import const
-from loopwright.autosched.rules.contraction.places import loop_of_axis, loops_below, vectors
 from loopwright.autosched.rules.contraction.product import Product
 from loopwright.autosched.rules.low_precision.sizes import Sizes
+from loopwright.autosched.small_steps import loop_of_axis, loops_below, vectors
 from loopwright.schedule import BlockRV, LoopRV, Schedule
 
 GROUPS = 8  # of rows that are packed before the next panel: whole pages are read before they are left

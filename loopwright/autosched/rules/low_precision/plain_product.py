@@ -33,28 +33,40 @@ def plain_product(
     sch: Schedule, operands: Operands, choice: Choice, name: str, after: Sequence[BlockRV], program: Program
 ) -> PlainProduct:
     """The product `name` as the unit takes it; `after` are the blocks that work on its sums."""
-    epilogue = list(after)
     if operands.is_plain and not any(choice.types):
-        return PlainProduct(operands.product, program, tuple(epilogue), (None, None), ())
+        return PlainProduct(operands.product, program, tuple(after), (None, None), ())
     known = {entry.name for entry in program.entries}
-    sch.expand_product(sch.get_block(name), operands.in_order(choice.types))
-    now = program.after(sch)
+    now, epilogue, new = expand(sch, name, operands.in_order(choice.types), after, program)
     product = _product_named(now, name)
-    new = [entry for entry in now.entries if entry.name not in known]
-    combine = next(entry for entry in new if product.facts.write.buffer in entry.reads)
-    makers = [
-        next((entry.name for entry in new if entry.writes[0] is operand.buffer), None)
-        for operand in (product.row_operand, product.column_operand)
-    ]
-    sums = [entry.name for entry in new if entry is not combine and entry.name not in makers]
+    made = {entry.writes[0]: entry.name for entry in now.entries if entry.name not in known}
+    makers = [made.get(operand.buffer) for operand in (product.row_operand, product.column_operand)]
+    sums = [other for other in new if other not in makers]
     rows, columns = (None if maker is None else sch.get_block(maker) for maker in makers)
+    return PlainProduct(product, now, tuple(epilogue), (rows, columns), tuple(sums))
+
+
+def expand(
+    sch: Schedule, name: str, types: tuple[str, str], after: Sequence[BlockRV], program: Program
+) -> tuple[Program, list[BlockRV], list[str]]:
+    """Take zero points and other types out of a product; the program then, the blocks that work on its sums, new ones.
+
+    Of the new blocks, the one that combines is the first of those that work on the sums.
+    """
+    epilogue = list(after)
+    known = {entry.name for entry in program.entries}
+    sch.expand_product(sch.get_block(name), types)
+    now = program.after(sch)
+    facts = next(entry.facts for entry in now.entries if entry.name == name)
+    if facts is None:
+        raise NotWorthIt(f"{name} is not plain once zero points are taken out")
+    new = [entry for entry in now.entries if entry.name not in known]
+    combine = next(entry for entry in new if facts.write.buffer in entry.reads)
     if epilogue and not now.is_output(combine.writes[0]):
         sch.compute_inline(sch.get_block(combine.name))
         now = program.after(sch)
-        product = _product_named(now, name)
     else:
         epilogue.insert(0, sch.get_block(combine.name))
-    return PlainProduct(product, now, tuple(epilogue), (rows, columns), tuple(sums))
+    return now, epilogue, [entry.name for entry in new if entry is not combine]
 
 
 def _product_named(program: Program, name: str) -> Product:

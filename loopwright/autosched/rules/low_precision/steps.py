@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 from loopwright.autosched.facts import Access, Axis
 from loopwright.autosched.machine import Machine, bytes_of
-from loopwright.autosched.rules.contraction.places import loops_below, vectors
 from loopwright.autosched.rules.contraction.product import Product
 from loopwright.autosched.rules.low_precision.operands import lies_otherwise
 from loopwright.autosched.rules.low_precision.packing import depth_dimension, pack_panels
 from loopwright.autosched.rules.low_precision.plain_product import PlainProduct
 from loopwright.autosched.rules.low_precision.sizes import Sizes
+from loopwright.autosched.small_steps import loops_below, vectors
 from loopwright.schedule import BlockRV, LoopRV, Schedule
 
 

@@ -1,10 +1,10 @@
 """Windows that move over data without a sum over channels: depthwise convolutions and pooling.
 
-Open `window.py` (what is one), then `tiles.py` (the sizes, by a cost model) and `steps.py` (the schedule).
+Open `window.py` (what is one), then `tiles.py` (the sizes, by a cost model), `steps.py` (the schedule) and `rule.py`;
+`taken.py` is about the blocks around a window, and `plan.py` puts the parts together and says what was chosen.
 """
 
-from loopwright.autosched.rules.windows.plan import plan_window
 from loopwright.autosched.rules.windows.rule import WindowRule
-from loopwright.autosched.rules.windows.window import Taken, Window, taken_with, window_of
+from loopwright.autosched.rules.windows.window import Window, window_of
 
-__all__ = ["Taken", "Window", "WindowRule", "plan_window", "taken_with", "window_of"]
+__all__ = ["Window", "WindowRule", "window_of"]

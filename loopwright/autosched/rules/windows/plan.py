@@ -6,13 +6,14 @@ from math import prod
 
 from loopwright.autosched.chunks import share_out
 from loopwright.autosched.decision import Decision, Roofline
-from loopwright.autosched.facts import const
 from loopwright.autosched.machine import Machine, bytes_of
 from loopwright.autosched.nest_cost import NestCost
 from loopwright.autosched.program import Program
 from loopwright.autosched.rules.windows.steps import copies_padding, schedule_window
+from loopwright.autosched.rules.windows.taken import Taken
 from loopwright.autosched.rules.windows.tiles import Tiles, choose_tiles
-from loopwright.autosched.rules.windows.window import Taken, Window
+from loopwright.autosched.rules.windows.window import Window
+from loopwright.autosched.small_steps import extent_of
 from loopwright.schedule import Schedule
 
 PIECES = 4  # for each core: so that one that is busy with something else does not hold up all
@@ -28,7 +29,7 @@ def plan_window(sch: Schedule, taken: Taken, program: Program, machine: Machine,
     shared = schedule_window(sch, taken, program, tiles, threads * PIECES if threads > 1 else 1)
     _explain(window, tiles, machine, decision, taken.padding is not None, copies)
     decision.roofline = Roofline(cost.arithmetic, cost.memory, max(tiles.cycles, cost.memory))
-    turns = prod(const(sch.get(loop).extent) or 1 for loop in shared)
+    turns = prod(extent_of(sch, loop) or 1 for loop in shared)
     share_out(sch, shared, max(1, cost.elements // turns), cost, machine, decision)
 
 

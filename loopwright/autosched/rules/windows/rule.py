@@ -8,7 +8,7 @@ from loopwright.autosched.decision import Decision
 from loopwright.autosched.machine import Machine
 from loopwright.autosched.program import Entry, Program
 from loopwright.autosched.rules.windows.plan import plan_window
-from loopwright.autosched.rules.windows.window import Taken, taken_with
+from loopwright.autosched.rules.windows.taken import Taken, taken_with
 from loopwright.schedule import Schedule
 
 

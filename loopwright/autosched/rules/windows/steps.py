@@ -20,12 +20,11 @@ from __future__ import annotations
 from math import prod
 from typing import NamedTuple
 
-from loopwright.autosched.facts import const
 from loopwright.autosched.program import Program
-from loopwright.autosched.rules.contraction.places import loops_below
+from loopwright.autosched.rules.windows.taken import Taken
 from loopwright.autosched.rules.windows.tiles import Tiles
-from loopwright.autosched.rules.windows.window import Taken, Window
-from loopwright.ir import Var
+from loopwright.autosched.rules.windows.window import Window
+from loopwright.autosched.small_steps import extent_of, loops_below, loops_by_axis, sink_result
 from loopwright.ir.annotations import VECTOR_LANES
 from loopwright.schedule import BlockRV, LoopRV, Schedule, ScheduleError
 
@@ -54,16 +53,15 @@ def schedule_window(sch: Schedule, taken: Taken, program: Program, tiles: Tiles,
         sch.reverse_compute_at(reader, nest.tile, preserve_unit_loops=True)
     if padding is not None:
         sch.compute_at(padding, nest.around[-1])
-        sch.sink_alloc(padding, sch.get(padding).writes[0].buffer.name)
-    sch.sink_alloc(block, sch.get(block).writes[0].buffer.name)
+        sink_result(sch, padding)
+    sink_result(sch, block)
     for loop in nest.written_out:
         sch.unroll(loop)
     sch.vectorize(nest.vector)
     for place, reader in enumerate(after):
         _write_out(sch, reader, nest.tile, window, tiles.lanes)
-        written = sch.get(reader).writes[0].buffer
-        if place + 1 < len(after) and not program.is_output(written):
-            sch.sink_alloc(reader, written.name)
+        if place + 1 < len(after) and not program.is_output(sch.get(reader).writes[0].buffer):
+            sink_result(sch, reader)
     if padding is not None:
         row = sch.get_loops(padding)[-1]
         sch.vectorize(row)
@@ -86,13 +84,9 @@ def _results(sch: Schedule, block: BlockRV, taken: Taken, program: Program) -> l
     return [out, *after]
 
 
-def _loops(sch: Schedule, block: BlockRV, window: Window) -> dict[Var, LoopRV]:
-    return dict(zip([axis.var for axis in window.facts.axes], sch.get_loops(block), strict=True))
-
-
 def _along(sch: Schedule, block: BlockRV, window: Window, padding: BlockRV | None, tiles: Tiles) -> _Nest:
     """Vectors along the movement of the window."""
-    loops = _loops(sch, block, window)
+    loops = loops_by_axis(sch, block, window.facts)
     outer = [loops[axis.var] for axis in window.outer]
     around = [*outer, *[loops[movement.axis.var] for movement in window.deep]]
     taps = [loops[axis.var] for axis in window.facts.reduce]
@@ -115,7 +109,7 @@ def _widen(sch: Schedule, padding: BlockRV, window: Window, tiles: Tiles) -> boo
     width = tiles.places * tiles.lanes
     places = -(-window.lane_extent // width) * width
     loop = sch.get_loops(padding)[movement.dimension]
-    now, wanted = const(sch.get(loop).extent), movement.first + movement.reach(places)
+    now, wanted = extent_of(sch, loop), movement.first + movement.reach(places)
     if now is None:
         return False
     if now < wanted:
@@ -128,7 +122,7 @@ def _widen(sch: Schedule, padding: BlockRV, window: Window, tiles: Tiles) -> boo
 
 def _across(sch: Schedule, block: BlockRV, window: Window, tiles: Tiles, pieces: int) -> _Nest:
     """Vectors across the movement."""
-    loops = _loops(sch, block, window)
+    loops = loops_by_axis(sch, block, window.facts)
     outer = [loops[axis.var] for axis in window.outer]
     deep = [loops[movement.axis.var] for movement in window.deep]
     taps = [loops[axis.var] for axis in window.facts.reduce]
@@ -137,12 +131,12 @@ def _across(sch: Schedule, block: BlockRV, window: Window, tiles: Tiles, pieces:
     tile, place, vector = sch.split(loops[window.lane.var], [None, tiles.places, tiles.lanes])
     written_out = [*taps[len(taps) - tiles.written_out :], row, place]
     copies = prod(axis.extent or 1 for axis in window.outer)
-    if copies < pieces and copies * (const(sch.get(tile).extent) or 1) >= pieces:
+    if copies < pieces and copies * (extent_of(sch, tile) or 1) >= pieces:
         shared = [*outer, tile]
         around, tile = [*shared, *deep], across
     elif copies < pieces and deep:
         # Pieces of several rows: lowering then cuts the loop inside, and only the first and last row ask.
-        share, first = sch.split(deep[0], [min(-(-pieces // copies), const(sch.get(deep[0]).extent) or 1), None])
+        share, first = sch.split(deep[0], [min(-(-pieces // copies), extent_of(sch, deep[0]) or 1), None])
         shared = [*outer, share]
         around = [*shared, first, *deep[1:], across]
     else:
@@ -159,5 +153,5 @@ def _write_out(sch: Schedule, reader: BlockRV, tile: LoopRV, window: Window, lan
     several, lane = sch.split(vector, [None, lanes])
     sch.vectorize(lane)
     for loop in (*loops, several):
-        if const(sch.get(loop).extent) != 1:
+        if extent_of(sch, loop) != 1:
             sch.unroll(loop)

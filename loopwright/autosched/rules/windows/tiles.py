@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 from loopwright.autosched.lanes import vectors_under_way
 from loopwright.autosched.machine import Machine, bytes_of
+from loopwright.autosched.nest_cost import common_lanes
 from loopwright.autosched.rules.windows.window import Window
-from loopwright.runtime.dtype import DataType
 
 # Cycles, found out on the machines we have; only their proportions matter.
 TILE_OVERHEAD = 6  # start the sums, count, branch
@@ -65,9 +65,7 @@ class _Tile(NamedTuple):
 
 def _lanes(window: Window, machine: Machine) -> int:
     """Lanes of the widest type that takes part; for a short row no more than it needs."""
-    accesses = (window.facts.write, window.data, *window.weights)
-    widest = max((str(access.buffer.dtype) for access in accesses), key=lambda dtype: DataType(dtype).element.bits)
-    lanes = min(machine.lanes(widest), machine.lanes(window.facts.dtype))
+    lanes = common_lanes(window.facts, machine)
     while lanes > 1 and lanes // 2 >= window.lane_extent:
         lanes //= 2
     return lanes

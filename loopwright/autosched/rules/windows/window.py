@@ -17,9 +17,7 @@ from typing import Final, NamedTuple
 
 from loopwright.analysis.affine import Part
 from loopwright.autosched.facts import Access, Axis, BlockFacts, element_strides
-from loopwright.autosched.program import Entry, Program
-from loopwright.autosched.rules.contraction.around import epilogue_length
-from loopwright.ir import And, BinaryExpr, BufferLoad, CompareExpr, Or, Var, Visitor
+from loopwright.ir import Var
 
 REPEATS: Final = (2, 4, 8)  # how often an element may stand in a vector, one next to the other: vectors hold whole ones
 
@@ -166,75 +164,3 @@ def _movements(access: Access, axes: dict[Var, Axis], taps: Sequence[Axis]) -> l
     is_whole = [movement.tap for movement in found] == list(dict.fromkeys(movement.tap for movement in found))
     is_whole = is_whole and {movement.tap for movement in found} == set(taps)
     return found if is_whole and len({movement.axis for movement in found}) == len(found) else []
-
-
-@dataclass(frozen=True)
-class Taken:
-    """Blocks that are scheduled together."""
-
-    padding: Entry | None  # makes the data, with cells around it
-    window: Window
-    epilogue: tuple[Entry, ...]
-
-    @property
-    def count(self) -> int:
-        return int(self.padding is not None) + 1 + len(self.epilogue)
-
-
-def taken_with(pending: Sequence[Entry], program: Program) -> Taken | None:
-    """The window that the first pending block is, or is the padding of, with the element-wise work after it."""
-    first = pending[0].facts
-    if first is None:
-        return None
-    window = window_of(first)
-    if window is not None:
-        return Taken(None, window, _epilogue(pending, program))
-    if len(pending) < 2 or pending[1].facts is None or not _is_made_for(pending[0], pending[1], program):
-        return None
-    window = window_of(pending[1].facts)
-    if window is None or window.data.buffer is not first.write.buffer:
-        return None
-    if not window.is_along and has_arithmetic(first):
-        return None  # padding is read in place there, so that arithmetic would be done for every tap anew
-    return Taken(pending[0], window, _epilogue(pending[1:], program))
-
-
-class _Arithmetic(Visitor):
-    """Whether values are computed; indices and conditions aside."""
-
-    def __init__(self) -> None:
-        self.found = False
-
-    def visit_BufferLoad(self, load: BufferLoad) -> None:
-        """Its indices are no values."""
-
-    def visit_CompareExpr(self, expr: CompareExpr) -> None:
-        """Nor is a condition."""
-
-    def visit_BinaryExpr(self, expr: BinaryExpr) -> None:
-        self.found = self.found or not isinstance(expr, (And, Or))
-        self.visit_children(expr)
-
-
-def has_arithmetic(facts: BlockFacts) -> bool:
-    """Whether a block computes values, and does not only choose or move them."""
-    look = _Arithmetic()
-    look.visit(facts.store.value)
-    return look.found or facts.costly_calls > 0
-
-
-def _epilogue(pending: Sequence[Entry], program: Program) -> tuple[Entry, ...]:
-    return tuple(pending[1 : 1 + epilogue_length(pending, program)])
-
-
-def _is_made_for(entry: Entry, reader: Entry, program: Program) -> bool:
-    """Whether a block does nothing but make the data of the next, cell by cell."""
-    facts = entry.facts
-    assert facts is not None
-    if not facts.is_injective or len(facts.stores) != 1 or facts.costly_calls:
-        return False
-    buffer = facts.write.buffer
-    if program.is_output(buffer) or len(program.writers(buffer)) != 1:
-        return False
-    whole = list(facts.write.indices) == [axis.var for axis in facts.axes]
-    return whole and [other.name for other in program.readers(buffer)] == [reader.name]

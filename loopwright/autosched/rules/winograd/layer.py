@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
-from loopwright.autosched.facts import BlockFacts, const
+from loopwright.autosched.facts import const
 from loopwright.autosched.program import Entry, Program
-from loopwright.autosched.rules.contraction.around import epilogue_length
+from loopwright.autosched.rules.around import epilogue_length, is_made_for
 from loopwright.ir import IterVar
 from loopwright.schedule.winograd.convolution import Convolution, NotWinograd, load_of, parts_of
 
@@ -51,23 +51,15 @@ def taken_with(pending: Sequence[Entry], program: Program, runs_here: bool = Tru
     layer = _layer(pending[0], program, runs_here)
     if layer is not None:
         return Taken(None, layer, pending[0], _epilogue(pending, program))
-    if len(pending) < 2 or not _is_cheap(pending[0].facts):
+    made = pending[0].facts
+    if len(pending) < 2 or made is None or not is_made_for(pending[0], pending[1], program):
         return None
+    if not made.writes_in_order or made.costly_calls:
+        return None  # it is computed again where tiles overlap
     layer = _layer(pending[1], program, runs_here)
-    if layer is None:
-        return None
-    made = pending[0].writes[0]
-    if made is not load_of(layer.conv.data).buffer or program.is_output(made) or len(program.writers(made)) != 1:
-        return None
-    if [reader.name for reader in program.readers(made)] != [pending[1].name]:
+    if layer is None or load_of(layer.conv.data).buffer is not made.write.buffer:
         return None
     return Taken(pending[0], layer, pending[1], _epilogue(pending[1:], program))
-
-
-def _is_cheap(facts: BlockFacts | None) -> bool:
-    """Whether a block is element-wise, and can be computed again where tiles overlap."""
-    is_one = facts is not None and facts.is_injective and len(facts.stores) == 1
-    return is_one and facts is not None and facts.writes_in_order and not facts.costly_calls
 
 
 def _epilogue(pending: Sequence[Entry], program: Program) -> tuple[Entry, ...]:

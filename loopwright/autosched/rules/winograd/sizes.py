@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from math import ceil, prod
 
 from loopwright.autosched.machine import Machine, bytes_of
+from loopwright.autosched.rules.winograd.allowed import TILES
 from loopwright.autosched.rules.winograd.layer import Layer
 from loopwright.schedule.winograd.matrices import MOST_POINTS, Matrix, transforms
 
@@ -64,7 +65,7 @@ def choose_sizes(layer: Layer, machine: Machine, largest: int) -> Sizes | str:
         return f"the window of {high} × {wide} is not square"
     if layer.inputs % lanes or layer.outputs % lanes:
         return f"{layer.inputs} and {layer.outputs} channels do not fill vectors of {lanes}"
-    tiles = [tile for tile in (2, 4, 6) if tile <= largest and tile + high - 1 <= MOST_POINTS]
+    tiles = [tile for tile in TILES if tile <= largest and tile + high - 1 <= MOST_POINTS]
     if not tiles:
         return f"a window of {high} × {wide} leaves little of the numbers"
     best = min((min(_all(layer, machine, tile, 1), key=_cycles) for tile in tiles), key=_cycles)
@@ -95,13 +96,6 @@ def _register_tiles(layer: Layer, machine: Machine, tile: int, rows: int | None)
                 yield mr, vectors
 
 
-def _step(machine: Machine, mr: int, vectors: int) -> float:
-    """Cycles of one step of the reduction on a tile of sums."""
-    loads = mr + vectors
-    units = max(mr * vectors / machine.fma_per_cycle, loads / machine.loads_per_cycle, float(machine.fma_latency))
-    return units + loads * SHARED_LOAD
-
-
 def _costed(layer: Layer, machine: Machine, tile: int, threads: int, rows: int | None, mr: int, vectors: int) -> Sizes:
     made = transforms(tile, layer.taps[0])
     lanes, width = machine.lanes(layer.dtype), bytes_of(layer.dtype)
@@ -113,8 +107,8 @@ def _costed(layer: Layer, machine: Machine, tile: int, threads: int, rows: int |
 
     panels = layer.outputs // (lanes * vectors)
     full, rest = divmod(counts[1], mr) if mr < counts[1] else (counts[1] / mr, 0)
-    tiles = full * (layer.inputs * _step(machine, mr, vectors) + TILE_OVERHEAD + 2 * mr * vectors)
-    tiles += (layer.inputs * _step(machine, rest, vectors) + 2 * TILE_OVERHEAD) if rest else 0.0
+    tiles = full * (layer.inputs * machine.tile_step(mr, vectors, SHARED_LOAD) + TILE_OVERHEAD + 2 * mr * vectors)
+    tiles += (layer.inputs * machine.tile_step(rest, vectors, SHARED_LOAD) + 2 * TILE_OVERHEAD) if rest else 0.0
     products = count / counts[1] * positions * panels * tiles * (EDGE if rest else 1.0)
 
     moved = together * positions * (layer.inputs + layer.outputs) * width  # transformed data and results of a strip

@@ -18,9 +18,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from loopwright.codegen.llvm.engine import MissingSymbols
+from loopwright.codegen.llvm.load_object import MissingSymbols
 from loopwright.codegen.source.c.errors import CompilerFailed, NoCCompiler
-from loopwright.runtime.native_library import cache_directory, is_complete_elf
+from loopwright.runtime.cache_folder import cache_directory
+from loopwright.runtime.elf import is_complete_elf
 from loopwright.target import CpuDescription
 
 # What results rest on: the language, and that nothing is fused which the program keeps apart.

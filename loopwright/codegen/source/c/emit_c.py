@@ -14,9 +14,7 @@ from typing import Final, NamedTuple
 
 from loopwright import ir
 from loopwright.codegen.describe_module import implicit_variables
-from loopwright.codegen.llvm.emit_module import with_symbols
-from loopwright.codegen.llvm.expressions import body_types
-from loopwright.codegen.math import expand
+from loopwright.codegen.math import body_types, expand
 from loopwright.codegen.source.c.function import CFunction, CSymbols
 from loopwright.codegen.source.c.header import Signature, emit_header
 from loopwright.codegen.source.code import Code
@@ -25,6 +23,7 @@ from loopwright.codegen.source.helpers import Helpers
 from loopwright.codegen.source.names import OWN_PREFIX, Names, symbol
 from loopwright.codegen.source.statements import without_unused
 from loopwright.codegen.source.types import memory_type, suffix, value_type
+from loopwright.codegen.with_symbols import with_symbols
 from loopwright.ir.deep import deep
 from loopwright.runtime.dtype import DataType
 
@@ -70,10 +69,12 @@ class CSource(NamedTuple):
 @deep
 def emit_c(module: ir.IRModule, name: str | None = None) -> CSource:
     """The C source of every function of a lowered module; `name` is that of the files, by default of a function."""
-    return _CModule(with_symbols(module), name).source()
+    return _CFile(with_symbols(module), name).source()
 
 
-class _CModule:
+class _CFile:
+    """The functions of a module, and what stands around them in one file."""
+
     def __init__(self, module: ir.IRModule, name: str | None) -> None:
         self.functions = dict(module.functions_items())
         self.names = Names()

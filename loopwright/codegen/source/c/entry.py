@@ -12,21 +12,22 @@ from typing import Final
 from loopwright import ir
 from loopwright.codegen.describe_module import implicit_variables, size_variables, written_pointers
 from loopwright.codegen.llvm.abi import EntryEmitter, entry_signature
-from loopwright.codegen.llvm.emit_module import ModuleEmitter, emit_description, with_symbols
+from loopwright.codegen.llvm.emit_module import ModuleEmitter, emit_description
 from loopwright.codegen.llvm.emitter import FunctionEmitter
+from loopwright.codegen.llvm.ffi_values import RESULT_TOO_LARGE, store_result
 from loopwright.codegen.llvm.function_builder import FunctionBuilder
 from loopwright.codegen.llvm.module_text import ModuleText
 from loopwright.codegen.llvm.raising import emit_raise
 from loopwright.codegen.llvm.types import quoted, register_type
 from loopwright.codegen.source.c.emit_c import CSource
 from loopwright.codegen.source.c.function import result_type
+from loopwright.codegen.with_symbols import with_symbols
 from loopwright.ir.deep import deep
 from loopwright.runtime.description import ModuleDescription
-from loopwright.runtime.dtype import FLOAT32, FLOAT64, INT64, DataType
+from loopwright.runtime.dtype import FLOAT32, DataType
 from loopwright.target import CpuDescription
 
 _HINTS: Final = {"WorkspaceExhausted": "\x1f\x1ffree memory, or tile the program"}
-_TOO_LARGE: Final = "the result is 2^63 or more, which no result of a call can be\x1f\x1fwrite it to a buffer instead"
 
 
 @deep
@@ -113,9 +114,5 @@ class _CEntry(EntryEmitter):
         elif memory is not dtype:
             value = self.emitter.cast(value, memory, dtype)
         if dtype == "uint64":
-            self._check(self.b.value(f"icmp sge i64 {value}, 0"), "ResultOutOfRange", _TOO_LARGE)
-        kind, wide = ("3", FLOAT64) if dtype.is_float else ("2" if dtype.is_bool else "1", INT64)
-        widened = self.emitter.cast(value, dtype, wide)
-        where = self.b.value("getelementptr inbounds i8, ptr %result, i64 8")
-        self.b.do(f"store i32 {kind}, ptr %result")
-        self.b.do(f"store {register_type(wide)} {widened}, ptr {where}")
+            self._check(self.b.value(f"icmp sge i64 {value}, 0"), "ResultOutOfRange", RESULT_TOO_LARGE)
+        store_result(self.emitter, dtype, value)

@@ -11,15 +11,16 @@ from collections.abc import Mapping
 import numpy as np
 
 from loopwright import ir
-from loopwright.codegen.describe_module import size_variables
+from loopwright.codegen.describe_module import result_dtypes, size_variables
+from loopwright.codegen.small_floats import is_small_float
 from loopwright.codegen.source.c.errors import ErrorTable, ResultsDiffer
 from loopwright.codegen.source.calls import emit_intrinsic
-from loopwright.codegen.source.code import Code, call, converted
+from loopwright.codegen.source.code import PRIMARY, UNARY, Code, call, converted
 from loopwright.codegen.source.expressions import Bodies
 from loopwright.codegen.source.helpers import Helpers
 from loopwright.codegen.source.names import LIBRARY, Names
 from loopwright.codegen.source.statements import SourceStatements
-from loopwright.codegen.source.types import is_small_float, literal, memory_type, value_type
+from loopwright.codegen.source.types import literal, memory_type, value_type
 from loopwright.runtime.dtype import INT64, DataType
 from loopwright.runtime.errors import InternalError, NotBuilt
 
@@ -87,7 +88,7 @@ class CFunction(SourceStatements):
         message = statement.message.value if isinstance(statement.message, ir.StringImm) else "an assertion failed"
         self.start_statement(statement.condition)
         holds = self.value(statement.condition)
-        self.fail_if(f"!{holds.within(0)}", "AssertionFailed", f"assertion failed: {message}")
+        self.fail_if(f"!{holds.within(PRIMARY)}", "AssertionFailed", f"assertion failed: {message}")
         self.run(statement.body)
 
     def _return(self, node: ir.Call) -> Code:
@@ -211,7 +212,7 @@ class CFunction(SourceStatements):
         if result is not None:
             answer = self.names.fresh("answer")
             self.line(f"{value_type(result)} {answer} = 0;")
-            given.append(Code(f"&{answer}", 1))
+            given.append(Code(f"&{answer}", UNARY))
         status = self.names.fresh("status")
         self.line(f"const int32_t {status} = {call(symbol, *given)};")
         self.line(f"if ({status} != 0) {{")
@@ -226,16 +227,10 @@ class CFunction(SourceStatements):
 
 def result_type(function: ir.PrimFunc) -> DataType | None:
     """What `T.ret` returns; None for a function that returns nothing."""
-    found: dict[DataType, None] = {}
-
-    def look(node: ir.Node) -> None:
-        if isinstance(node, ir.Call) and node.op.name == "tir.ret":
-            found[node.dtype] = None
-
-    ir.pre_order_visit(function.body, look)
+    found = result_dtypes(function)
     if len(found) > 1:
-        raise ResultsDiffer(function.name, list(found))
-    return next(iter(found), None)
+        raise ResultsDiffer(function.name, found)
+    return found[0] if found else None
 
 
 def _cell(dtype: DataType, value: object) -> str:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from loopwright import ir
-from loopwright.codegen.describe_module import size_variables, written_arguments
+from loopwright.codegen.describe_module import size_text, size_variables, written_arguments
 from loopwright.codegen.source.c.function import result_type
 from loopwright.codegen.source.names import Names, symbol
 from loopwright.codegen.source.types import memory_type, value_type
@@ -107,13 +107,9 @@ def emit_header(name: str, signatures: Sequence[Signature], message_function: st
 
 
 def _describe(buffer: ir.Buffer) -> str:
-    shape = ", ".join(_text(extent) for extent in buffer.shape)
-    strides = ", ".join(_text(stride) for stride in buffer.strides)
+    shape = ", ".join(size_text(extent) for extent in buffer.shape)
+    strides = ", ".join(size_text(stride) for stride in buffer.strides)
     return f"{buffer.dtype}[{shape}]" + (f" with strides ({strides})" if strides else "")
-
-
-def _text(expr: ir.Expr) -> str:
-    return str(expr.value) if isinstance(expr, ir.IntImm) else str(expr)
 
 
 def _origin(function: ir.PrimFunc, var: ir.Var) -> str:

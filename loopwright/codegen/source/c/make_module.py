@@ -15,15 +15,16 @@ from typing import Any
 
 from loopwright import ir
 from loopwright.codegen.describe_module import describe_module
-from loopwright.codegen.llvm.abi import ENTRY_PREFIX
-from loopwright.codegen.llvm.emit_module import with_symbols
-from loopwright.codegen.llvm.engine import compile_text, load, require_runnable
+from loopwright.codegen.llvm.engine import compile_text
+from loopwright.codegen.llvm.load_object import load, require_runnable
 from loopwright.codegen.source.c.compile_c import compile_library, load_library
 from loopwright.codegen.source.c.emit_c import CSource, emit_c
 from loopwright.codegen.source.c.entry import emit_entries
 from loopwright.codegen.source.names import symbol
+from loopwright.codegen.with_symbols import with_symbols
 from loopwright.runtime import ffi
 from loopwright.runtime.description import ModuleDescription
+from loopwright.runtime.load import ENTRY_PREFIX
 from loopwright.runtime.module import Module
 from loopwright.target import CpuDescription
 

@@ -1,0 +1,201 @@
+"""What the threads of a block do together, and what each does for itself.
+
+What threads do is cut at barriers. A barrier is `tvm_storage_sync`, and:
+
+    for tx in T.thread_binding(32, thread="threadIdx.x"):
+        for k in range(4):
+            for u in T.thread_binding(32, thread="threadIdx.x"):     a loop bound to an axis that is running already:
+                S[u] = A[k, u]                                       thread tx runs iteration u = tx; barriers around it
+            for v in range(32):
+                C[tx] = C[tx] + S[v]
+
+A loop bound to threads begins after a barrier and ends in one. A statement under such loops that writes nothing but
+memory of the block, and does not depend on the thread, is run once, by one thread, with barriers around it.
+Where a loop over threads is a loop of a reduction, the threads take turns: each adds its part to what those before it
+made, in the order of their numbers, with barriers around the whole.
+
+    for tx in T.thread_binding(32, thread="threadIdx.x"):
+        with T.block("B"):
+            v_k = T.axis.reduce(32, tx)
+            B[0] = B[0] + L[v_k]
+
+An axis launched by an attribute (`T.launch_thread`) follows no such rules: all threads run everything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from loopwright.analysis.thread_axes import (
+    Axis,
+    axis_of,
+    is_allreduce,
+    is_barrier,
+    is_of_block,
+    is_virtual_tag,
+    scope_of,
+    tag_of,
+    uses,
+)
+from loopwright.ir import (
+    Allocate,
+    AttrStmt,
+    Block,
+    BlockRealize,
+    BufferLoad,
+    BufferRealize,
+    BufferStore,
+    Call,
+    Expr,
+    For,
+    ForKind,
+    IfThenElse,
+    IterType,
+    Node,
+    Stmt,
+    Var,
+    pre_order_visit,
+)
+from loopwright.runtime.dtype import HANDLE
+
+
+class Together:
+    """Which statements under thread axes need all threads at once; asked once for each statement."""
+
+    def __init__(self) -> None:
+        self._cut: dict[tuple[Stmt, int], bool] = {}
+        self._differ: dict[Var, set[Var]] = {}  # an axis → variables whose value differs between its threads
+
+    def alias(self, var: Var, axis: Axis) -> None:
+        """The value of `var` differs between the threads of an axis."""
+        self._differ.setdefault(axis.var, set()).add(var)
+
+    def names(self, axis: Axis) -> set[Var]:
+        """The variables that tell the threads of an axis apart."""
+        return {axis.var, *self._differ.get(axis.var, ())}
+
+    def depends(self, node: Node, axes: Sequence[Axis]) -> bool:
+        """Whether it names a thread."""
+        return uses(node, {var for axis in axes for var in self.names(axis)})
+
+    def once(self, statement: Stmt, axes: Sequence[Axis]) -> list[Axis] | None:
+        """The axes over which the statement still runs, when one thread runs it for others; else None.
+
+        It writes memory of the block only, reads nobody's private memory, and holds no barrier.
+        """
+        if all([axis.is_launched for axis in axes]) or not _writes_block_memory(statement):
+            return None
+        kept = [axis for axis in axes if axis.is_launched or self.depends(statement, [axis])]
+        return kept if len(kept) < len(axes) else None
+
+    def crossing(self, statement: Stmt, axes: Sequence[Axis]) -> list[Axis]:
+        """The axes whose threads take turns at the statement: it is a reduction over them, in loops of its own."""
+        inside = statement
+        while not isinstance(inside, BlockRealize):
+            if isinstance(inside, For) and inside.kind in (ForKind.SERIAL, ForKind.UNROLLED):
+                inside = inside.body
+            elif isinstance(inside, IfThenElse) and inside.else_case is None:
+                inside = inside.then_case
+            else:
+                return []
+        block = inside.block
+        summed: list[Expr] = []
+        data: list[Expr] = []
+        for item, value in zip(block.iter_vars, inside.iter_values, strict=True):
+            (summed if item.iter_type is IterType.CommReduce else data).append(value)
+        if not summed or has_barrier(block.body):
+            return []
+        return [
+            axis
+            for axis in axes
+            if axis.tag.startswith("threadIdx")
+            and not axis.is_launched
+            and any([self.depends(value, [axis]) for value in summed])
+            and not any([self.depends(value, [axis]) for value in data])
+        ]
+
+    def is_cut(self, statement: Stmt, axes: Sequence[Axis]) -> bool:
+        """Whether the threads have to reach something in the statement together."""
+        key = statement, len(axes)
+        found = self._cut.get(key)
+        if found is None:
+            found = self._cut[key] = self._ask(statement, axes)
+        return found
+
+    def _ask(self, statement: Stmt, axes: Sequence[Axis]) -> bool:
+        if is_barrier(statement) or is_allreduce(statement) or self.once(statement, axes) is not None:
+            return True
+        if self.crossing(statement, axes):
+            return True
+        tag = tag_of(statement)
+        if tag.startswith("threadIdx"):
+            return True
+        if tag:
+            assert isinstance(statement, (For, AttrStmt))
+            inner = [*axes, axis_of(statement)] if is_virtual_tag(tag) else axes
+            return self.is_cut(statement.body, inner)
+        if isinstance(statement, Allocate) and is_of_block(scope_of(statement.buffer_var)):
+            return True
+        if isinstance(statement, BufferRealize) and is_of_block(statement.buffer.scope()):
+            return True
+        if isinstance(statement, BlockRealize):
+            block = statement.block
+            return any([is_of_block(b.scope()) for b in block.alloc_buffers]) or (
+                self._below(axes, [*statement.iter_values, statement.predicate], [block.body])
+            )
+        if isinstance(statement, IfThenElse):
+            parts = [statement.then_case, *([] if statement.else_case is None else [statement.else_case])]
+            return self._below(axes, [statement.condition], parts)
+        if isinstance(statement, For):
+            return self._below(axes, [statement.min, statement.extent], [statement.body])
+        return any([self.is_cut(child, axes) for child in statement.children() if isinstance(child, Stmt)])
+
+    def _below(self, axes: Sequence[Axis], steers: Sequence[Expr], parts: Sequence[Stmt]) -> bool:
+        """What is inside a statement that some threads may skip is for one thread: only barriers are looked for."""
+        if any([self.depends(expr, axes) for expr in steers]):
+            return any([has_barrier(part) for part in parts])
+        return any([self.is_cut(part, axes) for part in parts])
+
+
+def has_barrier(statement: Stmt) -> bool:
+    """Whether something in the statement has to be reached by all threads, whoever they are."""
+    found = False
+
+    def look(node: Node) -> bool:
+        nonlocal found
+        if isinstance(node, Stmt):
+            found = found or is_barrier(node) or is_allreduce(node) or tag_of(node).startswith("threadIdx")
+        return not found and isinstance(node, (Stmt, Block))
+
+    pre_order_visit(statement, look)
+    return found
+
+
+def _writes_block_memory(statement: Stmt) -> bool:
+    """Whether a statement writes memory of the block, nothing else, and reads no private memory; without calls."""
+    stores = 0
+    fits = True
+    own: set[Var] = set()
+
+    def look(node: Node) -> bool:
+        nonlocal stores, fits
+        if isinstance(node, BufferStore):
+            stores += 1
+            fits = fits and is_of_block(node.buffer.scope())
+        elif isinstance(node, BufferLoad):
+            scope = node.buffer.scope()
+            fits = fits and (scope == "global" or is_of_block(scope)) and node.buffer.data not in own
+        elif isinstance(node, Call):
+            fits = fits and bool(getattr(node.op, "is_pure", False))
+        elif isinstance(node, Allocate):
+            own.add(node.buffer_var)
+        elif isinstance(node, Block):
+            own.update([buffer.data for buffer in node.alloc_buffers])
+        elif isinstance(node, Var) and node.dtype is HANDLE:
+            fits = fits and node in own
+        elif isinstance(node, Stmt) and tag_of(node):
+            fits = False
+        return fits
+
+    pre_order_visit(statement, look)
+    return fits and stores > 0 and not own

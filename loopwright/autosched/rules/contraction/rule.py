@@ -1,0 +1,86 @@
+"""Contraction: the rule for products."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from loopwright.autosched.decision import Decision
+from loopwright.autosched.facts import Access
+from loopwright.autosched.machine import Machine
+from loopwright.autosched.program import Entry, Program
+from loopwright.autosched.rules.around import epilogue_length
+from loopwright.autosched.rules.contraction.product import Product, product_of
+from loopwright.autosched.rules.contraction.prologue import prologue_length
+from loopwright.autosched.rules.contraction.steps import group_of, schedule_product
+from loopwright.autosched.rules.contraction.tiles import Size, choose_tiles, tiles_for_few_rows
+from loopwright.autosched.rules.contraction.versions import schedule_one_row, up_to_rows
+from loopwright.autosched.rules.contraction.words import explain, explain_versions
+from loopwright.schedule import Schedule
+
+
+class Contraction:
+    """Takes a product with more than one row and column, and the element-wise blocks before and after it."""
+
+    name = "packed product"
+
+    def __init__(self, reads_in_place: bool = False) -> None:
+        self.reads_in_place = reads_in_place  # the blocks before the product change no number and no place in memory
+
+    def take(self, pending: Sequence[Entry], program: Program) -> int:
+        before = prologue_length(pending, program)
+        product = _product(pending[before])
+        if product is None or min(product.rows, product.columns, product.depth) < 2:
+            return 0
+        return before + 1 + epilogue_length(pending[before:], program)
+
+    def schedule(
+        self, sch: Schedule, taken: Sequence[Entry], program: Program, machine: Machine, decision: Decision
+    ) -> None:
+        before = prologue_length(taken, program)
+        product = _product(taken[before])
+        assert product is not None
+        product = _with_prepacked(product, program, machine)
+        # What is computed on the way is computed into panels; other names for what lies there need no copy.
+        pitch = 0 if before and not self.reads_in_place else product.pitch
+        size = Size(
+            product.rows,
+            product.columns,
+            product.depth,
+            product.copies,
+            product.facts.dtype,
+            pitch,
+            packs_rows=product.packs_rows,
+            is_prepacked=product.prepacks_columns,
+            knows_rows=product.knows_rows,
+            knows_columns=product.knows_columns,
+            knows_depth=product.knows_depth,
+        )
+        tiles = choose_tiles(size, machine)
+        group = group_of(sch, product, taken[:before], taken[before + 1 :])
+        few = None
+        has_versions = not product.knows_rows and tiles.packs and not product.prepacks_columns and not before
+        if has_versions:
+            schedule_one_row(sch, up_to_rows(sch, product, group, 1), program, machine)
+            few = tiles_for_few_rows(size, machine, tiles)
+            if few is not None:
+                schedule_product(sch, product, up_to_rows(sch, product, group, few.most), program, few.tiles)
+        schedule_product(sch, product, group, program, tiles)
+        explain(product, tiles, machine, decision)
+        if has_versions:
+            explain_versions(product, few, decision)
+
+
+def _product(entry: Entry) -> Product | None:
+    return product_of(entry.facts, of_any_size=True) if entry.facts is not None else None
+
+
+def _with_prepacked(product: Product, program: Program, machine: Machine) -> Product:
+    """The product, knowing which of its operands the compiler packs since they are constants."""
+
+    def is_early(operand: Access) -> bool:
+        return program.is_made_early(operand.buffer, machine.runs_here)
+
+    columns = product.column_dimension is not None and is_early(product.column_operand)
+    rows = product.jumps and product.reduce_dimension is not None and is_early(product.row_operand)
+    return replace(product, prepacks_columns=columns, prepacks_rows=rows)

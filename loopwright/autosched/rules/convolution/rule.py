@@ -1,0 +1,106 @@
+"""Convolution: the rule for convolutions with a sum over channels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from loopwright.autosched.decision import Decision
+from loopwright.autosched.errors import NotWorthIt
+from loopwright.autosched.machine import Machine
+from loopwright.autosched.program import Entry, Program
+from loopwright.autosched.rules.around import epilogue_length, is_made_for
+from loopwright.autosched.rules.contraction import Contraction
+from loopwright.autosched.rules.contraction.tiles import choose_tiles as product_tiles
+from loopwright.autosched.rules.convolution.groups import groups_of, part_groups
+from loopwright.autosched.rules.convolution.pointwise import fold_pixels, is_pointwise, product_size
+from loopwright.autosched.rules.convolution.steps import schedule_window
+from loopwright.autosched.rules.convolution.tiles import choose_tiles
+from loopwright.autosched.rules.convolution.window import Window, window_of
+from loopwright.autosched.rules.convolution.words import explain
+from loopwright.autosched.rules.whole_blocks import schedule_alone
+from loopwright.schedule import Schedule
+
+EQUAL = 1.08  # so near each other that the product is preferred: its result is in order when it leaves the registers
+
+
+class Convolution:
+    """Takes a convolution with several channels, the padding of its image, and the element-wise blocks after it."""
+
+    name = "direct convolution"
+
+    def take(self, pending: Sequence[Entry], program: Program) -> int:
+        before = _padding(pending, program)
+        facts = pending[before].facts
+        if facts is None or (groups_of(facts) is None and not _is_worth_it(window_of(facts))):
+            return 0
+        if program.is_output(facts.write.buffer):
+            return before + 1  # the sums themselves are asked for: what reads them comes after
+        return before + 1 + epilogue_length(pending[before:], program)
+
+    def schedule(
+        self, sch: Schedule, taken: Sequence[Entry], program: Program, machine: Machine, decision: Decision
+    ) -> None:
+        before = _padding(taken, program)
+        facts = taken[before].facts
+        assert facts is not None
+        names = [entry.name for entry in taken]
+        groups = groups_of(facts)
+        renamed = []
+        if groups is not None:
+            parted = part_groups(sch, facts, groups, taken[before + 1 :])
+            names[before + 1 :] = [step.name for step in parted.after]
+            renamed.append(parted.operand.name)
+            program = program.after(sch)
+            decision.chose("groups as a loop of their own", f"the {groups.size} channels of one see the same pixels")
+        now = program.entry(facts.name).facts
+        window = window_of(now) if now is not None else None
+        if window is None or not _is_worth_it(window):
+            raise NotWorthIt("the sums are no convolution with several channels")
+        tiles = choose_tiles(window, machine, pads=before > 0)
+        epilogue = [program.entry(name) for name in names[before + 1 :]]
+        if not before and not renamed and is_pointwise(window):
+            product = product_tiles(product_size(window), machine)
+            if product.cycles < EQUAL * tiles.cycles:
+                _as_product(sch, window, epilogue, program, machine, decision, tiles.cycles / product.cycles)
+                return
+        prepacks = program.is_made_early(window.weights.buffer, machine.runs_here)
+        padding = program.entry(names[0]) if before else None
+        packing = schedule_window(sch, window, padding, epilogue, tiles, renamed)
+        explain(window, tiles, machine, decision, padding is not None, prepacks)
+        if not prepacks:
+            schedule_alone(sch, packing, program, machine, decision)
+
+
+def _is_worth_it(window: Window | None) -> bool:
+    return window is not None and min(window.depth, window.channels) >= 2
+
+
+def _as_product(
+    sch: Schedule,
+    window: Window,
+    epilogue: Sequence[Entry],
+    program: Program,
+    machine: Machine,
+    decision: Decision,
+    gain: float,
+) -> None:
+    """Schedule a convolution with a window of one pixel as the product that it is."""
+    decision.chose(
+        "a product of matrices, channels by pixels",
+        f"the window is one pixel; by the model it takes {1 / gain:.0%} of the time of vectors of channels",
+    )
+    names = fold_pixels(sch, window, epilogue)
+    program = program.after(sch)
+    entries = [program.entry(name) for name in names]
+    Contraction(reads_in_place=True).schedule(sch, entries, program, machine, decision)
+
+
+def _padding(pending: Sequence[Entry], program: Program) -> int:
+    """1 when the first block does nothing but make the image of the convolution after it, else 0."""
+    if len(pending) < 2 or not is_made_for(pending[0], pending[1], program):
+        return 0
+    facts, after = pending[0].facts, pending[1].facts
+    if facts is None or after is None or not facts.writes_in_order:
+        return 0
+    found = groups_of(after) or window_of(after)
+    return int(found is not None and found.weights.buffer is not facts.write.buffer)

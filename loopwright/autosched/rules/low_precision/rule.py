@@ -1,0 +1,220 @@
+"""The rule for products and convolutions of bytes and halves: which way costs least, and that way."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from loopwright.autosched.decision import Decision
+from loopwright.autosched.errors import NotWorthIt
+from loopwright.autosched.facts import Access
+from loopwright.autosched.machine import Machine, bytes_of
+from loopwright.autosched.program import Entry, Program
+from loopwright.autosched.rules.around import epilogue_length
+from loopwright.autosched.rules.contraction import Contraction
+from loopwright.autosched.rules.contraction.prologue import prologue_length
+from loopwright.autosched.rules.low_precision.band import Band, band_of
+from loopwright.autosched.rules.low_precision.band_sizes import BandSizes, choose_band
+from loopwright.autosched.rules.low_precision.band_steps import schedule_band
+from loopwright.autosched.rules.low_precision.feeding import feeding_length, feeding_of
+from loopwright.autosched.rules.low_precision.matrices import Matrices, make_matrices, matrices_of, size_of
+from loopwright.autosched.rules.low_precision.operands import Operands, lies_otherwise, operands_of
+from loopwright.autosched.rules.low_precision.plain_product import PlainProduct, expand, plain_product
+from loopwright.autosched.rules.low_precision.sizes import Size, Sizes, choose_sizes
+from loopwright.autosched.rules.low_precision.steps import schedule_product
+from loopwright.autosched.rules.low_precision.units import SMALL, Choice, choices
+from loopwright.autosched.rules.low_precision.words import explain, explain_band
+from loopwright.autosched.rules.whole_blocks import schedule_alone
+from loopwright.schedule import BlockRV, Schedule
+
+MOST_PADDING = 32  # times as many products as there are
+MATRIX_COPY = 0.4  # cycles for a byte of a matrix of windows: made, and read again by the packing
+MATRIX_SUMS = 0.5  # for one of its sums, which lie as far apart as those of the result
+
+
+class LowPrecision:
+    """Takes a product or convolution of small types, what makes its operands, and the element-wise blocks after it."""
+
+    name = "low-precision product"
+
+    def take(self, pending: Sequence[Entry], program: Program) -> int:
+        before = feeding_length(pending, program, _is_small_product)
+        if before is None:
+            return 0
+        return before + 1 + epilogue_length(pending[before:], program)
+
+    def schedule(
+        self, sch: Schedule, taken: Sequence[Entry], program: Program, machine: Machine, decision: Decision
+    ) -> None:
+        before = feeding_length(taken, program, _is_small_product) or 0
+        feeding = [entry.name for entry in taken[:before]]
+        name, epilogue = taken[before].name, [sch.get_block(entry.name) for entry in taken[before + 1 :]]
+        operands = _operands(taken[before])
+        if operands is not None:
+            early = _early(operands.product.row_operand, operands.product.column_operand, program, machine)
+        else:
+            matrices = _matrices(taken[before])
+            assert matrices is not None
+            early = _early(matrices.row_operand, matrices.column_operand, program, machine)
+            found = choices(machine, matrices.types, early, matrices.has_zero_points)
+            if not any(choice.unit is not None or matrices.has_zero_points for choice in found):
+                raise NotWorthIt(f"there is no better way to multiply {' by '.join(matrices.types[:2])} here")
+            if _schedule_band(sch, matrices, feeding, epilogue, early, program, machine, decision):
+                return
+            epilogue = [make_matrices(sch, matrices, epilogue, early, machine.lanes(matrices.types[0]), machine.cores)]
+            program = program.after(sch)
+            operands = _operands(next(entry for entry in program.entries if entry.name == name))
+            if operands is None:
+                raise NotWorthIt("a matrix with a single row or column is no matrix")
+            _explain_matrices(matrices, decision)
+        choice, sizes = _best(operands, bool(epilogue), early, program, machine)
+        if sizes is not None:
+            _check_filled(operands, sizes)
+        plain = plain_product(sch, operands, choice, name, epilogue, program)
+        if sizes is None:
+            _in_plain_vectors(sch, plain, machine, decision)
+            others = []
+        else:
+            others = schedule_product(sch, plain, sizes, machine, early[1])
+            explain(plain, choice, sizes, early, machine, decision)
+        for other in [*feeding, *plain.sums, *others]:
+            schedule_alone(sch, other, plain.program, machine, decision)
+
+
+def _check_filled(operands: Operands, sizes: Sizes) -> None:
+    """Tiles that would hold next to nothing but padding are left to rules that need none."""
+    product = operands.product
+    real = product.rows * product.columns * product.depth
+    padded = prod(sizes.padded(product.rows, product.columns, product.depth))
+    if sizes.unit.is_tile and real and padded > MOST_PADDING * real:
+        raise NotWorthIt(f"{real} products would be padded to {padded}")
+
+
+def _is_small_product(entry: Entry) -> bool:
+    operands = _operands(entry)
+    found = operands if operands is not None else _matrices(entry)
+    return found is not None and set(found.types[:2]) <= set(SMALL)
+
+
+def _operands(entry: Entry) -> Operands | None:
+    """The block as a product of two matrices as they lie; None when it is none."""
+    found = operands_of(entry.facts) if entry.facts is not None else None
+    return found if found is not None and found.is_einsum else None
+
+
+def _matrices(entry: Entry) -> Matrices | None:
+    return matrices_of(entry.facts) if entry.facts is not None else None
+
+
+def _early(rows: Access, columns: Access, program: Program, machine: Machine) -> tuple[bool, bool]:
+    """Whether the operands are constants, so that the compiler packs them."""
+    is_early = [program.is_made_early(operand.buffer, machine.runs_here) for operand in (rows, columns)]
+    return is_early[0], is_early[1]
+
+
+def _schedule_band(
+    sch: Schedule,
+    matrices: Matrices,
+    feeding: Sequence[str],
+    epilogue: Sequence[BlockRV],
+    early: tuple[bool, bool],
+    program: Program,
+    machine: Machine,
+    decision: Decision,
+) -> bool:
+    """Do a convolution on bands of its image, if that is cheaper than a matrix of windows; whether it is done."""
+    seen = bool(epilogue) and program.is_output(matrices.facts.write.buffer)  # sums that the caller sees too
+    found = None if seen else _band(matrices, early, bool(epilogue), machine)
+    if found is None:
+        return False
+    band, sizes = found
+    sums: Sequence[str] = ()
+    after = [*epilogue]
+    if not matrices.is_plain:
+        program, after, sums = expand(sch, matrices.facts.name, ("", ""), epilogue, program)
+        entry = next(entry for entry in program.entries if entry.name == matrices.facts.name)
+        plain = _matrices(entry)
+        now = band_of(plain) if plain is not None else None
+        if now is None:
+            raise NotWorthIt(f"{entry.name} is no convolution once zero points are taken out")
+        band = now
+    own = feeding_of(band.image.buffer, feeding, matrices.facts.name, program)
+    packing = schedule_band(sch, band, own, after, sizes, machine, program)
+    explain_band(band, sizes, early[0], machine, decision)
+    left = [name for name in feeding if name not in own]
+    for other in [*left, *sums, *([] if early[0] else [packing])]:
+        schedule_alone(sch, other, program, machine, decision)
+    return True
+
+
+def _band(
+    matrices: Matrices, early: tuple[bool, bool], has_epilogue: bool, machine: Machine
+) -> tuple[Band, BandSizes] | None:
+    """A convolution as one on bands; None when it is none, or a matrix of windows costs less."""
+    band = band_of(matrices)
+    found = [choice.unit for choice in choices(machine, matrices.types, early, matrices.has_zero_points)]
+    unit = next((unit for unit in found if unit is not None and unit.is_tile), None)
+    sizes = choose_band(band, unit, machine) if band is not None and unit is not None else None
+    if band is None or unit is None or sizes is None:
+        return None
+    rows, columns, depth = (size_of(group) for group in (matrices.rows, matrices.columns, matrices.reduce))
+    size = Size(rows, columns, depth, band.copies, False, True, True, *early, has_epilogue)
+    matrix = choose_sizes(size, unit, machine)
+    copying = columns * band.copies * (depth * bytes_of(unit.b) * MATRIX_COPY + rows * MATRIX_SUMS) / matrix.threads
+    return (band, sizes) if sizes.cycles < matrix.cycles + copying else None
+
+
+def _explain_matrices(found: Matrices, decision: Decision) -> None:
+    rows, columns, depth = (size_of(group) for group in (found.rows, found.columns, found.reduce))
+    axes = [" × ".join(axis.name for axis in group) for group in (found.rows, found.columns, found.reduce)]
+    decision.chose(
+        f"a product of {rows} × {depth} by {depth} × {columns}",
+        f"rows are {axes[0]}, columns {axes[1]}, and {axes[2]} is summed; windows are copied into a matrix",
+    )
+
+
+def _best(
+    operands: Operands, has_epilogue: bool, early: tuple[bool, bool], program: Program, machine: Machine
+) -> tuple[Choice, Sizes | None]:
+    """The way that costs least, and its sizes; none for a product in plain vectors, which has its own rule."""
+    product = operands.product
+    found = choices(machine, operands.types, early, operands.has_zero_points)
+    if not found:
+        raise NotWorthIt(f"there is no better way to multiply {' by '.join(operands.types[:2])} here")
+    size = Size(
+        product.rows,
+        product.columns,
+        product.depth,
+        product.copies,
+        lies_otherwise(product) and not early[0],
+        product.pitch > 0,
+        product.row_operand.buffer not in program.parameters,
+        early[0],
+        early[1],
+        has_epilogue or operands.has_zero_points,
+    )
+    costed = [
+        (choice, choose_sizes(size.moving_a() if choice.types[0] else size, choice.unit, machine))
+        for choice in found
+        if choice.unit is not None
+    ]
+    if not costed:
+        if min(product.rows, product.columns, product.depth) < 2:
+            raise NotWorthIt("vectors of a single row or column are no matrix")
+        return found[0], None
+    return min(costed, key=lambda pair: pair[1].cycles)
+
+
+def _in_plain_vectors(sch: Schedule, plain: PlainProduct, machine: Machine, decision: Decision) -> None:
+    """The product, now of plain operands, by the rule for those; what is before it is scheduled by itself."""
+    entries = plain.program.entries
+    at = next(place for place, entry in enumerate(entries) if entry.facts is plain.product.facts)
+    first = next((place for place in range(at) if prologue_length(entries[place : at + 1], plain.program)), at)
+    last = at + 1 + epilogue_length(entries[at:], plain.program)
+    alone = [sch.get(block).name_hint for block in plain.converted if block is not None]
+    taken = entries[first:last]
+    Contraction().schedule(sch, taken, plain.program, machine, decision)
+    decision.chose("plain vectors", "the machine has no instruction that is faster for these types")
+    for name in alone:
+        if name not in [entry.name for entry in taken]:
+            schedule_alone(sch, name, plain.program, machine, decision)

@@ -1,0 +1,45 @@
+"""Winograd: the rule for convolutions from fewer products."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from loopwright.autosched.decision import Decision
+from loopwright.autosched.errors import NotWorthIt
+from loopwright.autosched.machine import Machine
+from loopwright.autosched.program import Entry, Program
+from loopwright.autosched.rules.winograd.layer import taken_with
+from loopwright.autosched.rules.winograd.sizes import GAIN, choose_sizes
+from loopwright.autosched.rules.winograd.steps import schedule_winograd
+from loopwright.autosched.rules.winograd.words import explain
+from loopwright.schedule import Schedule
+
+
+class Winograd:
+    """Takes a convolution of two dimensions, its padding, and the element-wise blocks after it."""
+
+    name = "winograd"
+
+    def take(self, pending: Sequence[Entry], program: Program) -> int:
+        if not program.winograd:
+            return 0
+        taken = taken_with(pending, program)
+        return 0 if taken is None else taken.count
+
+    def schedule(
+        self, sch: Schedule, taken: Sequence[Entry], program: Program, machine: Machine, decision: Decision
+    ) -> None:
+        found = taken_with(taken, program, machine.runs_here)
+        assert found is not None
+        layer = found.layer
+        sizes = choose_sizes(layer, machine, program.winograd)
+        if isinstance(sizes, str):
+            raise NotWorthIt(sizes)
+        gain = sizes.direct / sizes.alone
+        if gain < GAIN:
+            raise NotWorthIt(
+                f"tiles of {sizes.tile} × {sizes.tile} would save products, but with their transforms they are only "
+                f"{gain:.2f} times as fast as the direct form, by the model"
+            )
+        turned = schedule_winograd(sch, found, program, sizes)
+        explain(layer, sizes, turned, machine, decision)

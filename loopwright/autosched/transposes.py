@@ -1,0 +1,17 @@
+"""Which square tiles registers can turn, and the intrinsic that does it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from loopwright.transform.tensor_intrinsics.registry import TRANSPOSES
+
+_NAMES: Final = {what: name for name, what in TRANSPOSES.items()}
+
+
+def transpose_intrinsic(size: int, between: int, dtype: str) -> str | None:
+    """The intrinsic for tiles of `size` × `size`; None where there is none.
+
+    Its rows lie in the dimension of a buffer that has `between` others before the last one.
+    """
+    return _NAMES.get((size, between, dtype))

@@ -1,0 +1,37 @@
+"""make_node: a node by the name of its class."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from typing import Any
+
+from loopwright.ir.expr import Range
+from loopwright.ir.node import NODE_TYPES, Node
+from loopwright.runtime.errors import LoopwrightError
+
+
+class NoSuchNode(LoopwrightError, ValueError):
+    """`make_node` was asked for a node class that does not exist.
+
+    For example:
+
+        from loopwright import ir
+
+        ir.make_node("tir.IntIm", dtype="int32", value=1)
+    """
+
+    code = "LW0546"
+
+    def __init__(self, type_key: str) -> None:
+        near = get_close_matches(type_key.rpartition(".")[2], NODE_TYPES, 3)
+        super().__init__(f"no node is called {type_key!r}", hint=f"did you mean {', '.join(near)}?" if near else None)
+
+
+def make_node(type_key: str, **kwargs: Any) -> Node:
+    """A node from the name of its class (`"IntImm"`, `"tir.For"`, `"Range"`) and its fields."""
+    cls = NODE_TYPES.get(type_key.rpartition(".")[2])
+    if cls is None:
+        raise NoSuchNode(type_key)
+    if cls.__name__ == "Range" and "extent" in kwargs:
+        return Range.from_min_extent(**kwargs)
+    return cls(**kwargs)

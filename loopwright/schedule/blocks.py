@@ -1,0 +1,44 @@
+"""Blocks of a program: those below a statement, those without blocks inside, axes of one value."""
+
+from __future__ import annotations
+
+from loopwright.ir import Block, BlockRealize, Expr, IterVar, Node, Stmt, is_one, pre_order_visit
+from loopwright.schedule.view import View
+
+
+def blocks_in(root: Stmt) -> list[Block]:
+    """Every block of a statement, blocks inside blocks included, in program order."""
+    found: list[Block] = []
+
+    def look(node: Node) -> bool:
+        if isinstance(node, Block):
+            found.append(node)
+        return not isinstance(node, Expr)
+
+    pre_order_visit(root, look)
+    return found
+
+
+def is_leaf(block: Block) -> bool:
+    """Whether no block stands inside."""
+    inside = False
+
+    def look(node: Node) -> bool:
+        nonlocal inside
+        inside = inside or isinstance(node, BlockRealize)
+        return not inside and isinstance(node, Stmt)
+
+    pre_order_visit(block.body, look)
+    return not inside
+
+
+def leaves_of(view: View, realize: BlockRealize) -> list[BlockRealize]:
+    """The blocks without blocks inside, in or below a block."""
+    inside = [path for path in view.index.blocks.values() if any(statement is realize for statement in path)]
+    outer = {id(statement) for path in inside for statement in path[:-1]}
+    return [path[-1] for path in inside if id(path[-1]) not in outer and isinstance(path[-1], BlockRealize)]
+
+
+def is_unit_axis(axis: IterVar) -> bool:
+    """Whether an axis takes one value only."""
+    return axis.dom is not None and is_one(axis.dom.extent)

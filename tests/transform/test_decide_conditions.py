@@ -1,0 +1,84 @@
+"""decide_conditions: some comparisons of a statement are decided, and what follows from that is folded."""
+
+from __future__ import annotations
+
+import pytest
+
+from loopwright.ir import CompareExpr, PrimFunc, pre_order_visit
+from loopwright.script import tir as T
+from loopwright.transform.decide_conditions import decide_conditions
+from tests.transform.before_after import same_program
+
+
+def first_comparison(func: PrimFunc) -> CompareExpr:
+    found: list[CompareExpr] = []
+    pre_order_visit(func.body, lambda node: found.append(node) if isinstance(node, CompareExpr) else None)
+    return found[0]
+
+
+@T.prim_func
+def both(A: T.Buffer(8), B: T.Buffer(8), n: T.int32, m: T.int32):
+    for i in range(8):
+        if i < n and i < m:
+            B[i] = A[i]
+
+
+@T.prim_func
+def value(A: T.Buffer(8), B: T.Buffer(8), n: T.int32):
+    for i in range(8):
+        B[i] = T.if_then_else(i < n, A[i], T.float32(0))
+
+
+@T.prim_func
+def either(A: T.Buffer(8), B: T.Buffer(8), n: T.int32, m: T.int32):
+    for i in range(8):
+        if i < n or not (i < m):
+            B[i] = A[i]
+        else:
+            B[i] = T.float32(2)
+
+
+def test_a_comparison_that_holds():
+    @T.prim_func
+    def one(A: T.Buffer(8), B: T.Buffer(8), n: T.int32, m: T.int32):
+        for i in range(8):
+            if i < m:
+                B[i] = A[i]
+
+    @T.prim_func
+    def chosen(A: T.Buffer(8), B: T.Buffer(8), n: T.int32):
+        for i in range(8):
+            B[i] = A[i]
+
+    for before, after in ((both, one), (value, chosen)):
+        got = decide_conditions(before.body, {first_comparison(before): True})
+        same_program(before.with_(body=got), after)
+
+
+def test_a_comparison_that_fails():
+    @T.prim_func
+    def zeros(A: T.Buffer(8), B: T.Buffer(8), n: T.int32):
+        for i in range(8):
+            B[i] = T.float32(0)
+
+    @T.prim_func
+    def nothing(A: T.Buffer(8), B: T.Buffer(8), n: T.int32, m: T.int32):
+        T.evaluate(0)
+
+    @T.prim_func
+    def other(A: T.Buffer(8), B: T.Buffer(8), n: T.int32, m: T.int32):
+        for i in range(8):
+            if not (i < m):
+                B[i] = A[i]
+            else:
+                B[i] = T.float32(2)
+
+    for before, after in ((value, zeros), (both, nothing), (either, other)):
+        got = decide_conditions(before.body, {first_comparison(before): False})
+        same_program(before.with_(body=got), after)
+
+
+@pytest.mark.parametrize("func", [value, either])
+def test_where_nothing_is_decided_nothing_changes(func):
+    assert decide_conditions(func.body, {}) is func.body
+    assert decide_conditions(func.body, {first_comparison(both): True}) is func.body  # of another program
