@@ -314,9 +314,9 @@ def test_several_writers_share_a_window():
 def test_a_copy_of_an_argument_may_be_stored_anyhow():
     sch = Schedule(matmul())
     found = suggested(sch, matmul(), "set_scope", "C", 0, "local")
-    assert found == ['sch.cache_write("C", 0, "local")']
+    assert found == ['sch.cache_write("C", 0, storage_scope="local")']
     found = suggested(sch, matmul(), "storage_align", "C", 0, 0, 8, 1)
-    assert found == ['sch.cache_write("C", 0, "global"); sch.storage_align("C", 0, 0, 8, 1)']
+    assert found == ['sch.cache_write("C", 0); sch.storage_align("C", 0, 0, 8, 1)']
 
 
 def test_a_layout_with_room():
