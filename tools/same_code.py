@@ -5,7 +5,9 @@
     python tools/same_code.py compare /tmp/before.json          # exit status 1 when something differs
 
 A program is three digests: its lowered text, the text given to LLVM, and the object code. Benchmarks are scheduled by
-rule for three machines (two of x86, one of Arm) and not run; examples run as they are, for this machine.
+rule for three machines (two of x86, one of Arm) and not run; examples run as they are, for this machine. LLVM's object
+code of some programs differs from one process to the next: where only that differs, record twice before you blame the
+change.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ import json
 import os
 import runpy
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -86,6 +89,9 @@ def examples(only: str) -> Iterator[tuple[str, list[str]]]:
             contextlib.redirect_stdout(io.StringIO()),
             contextlib.redirect_stderr(io.StringIO()),
             mock.patch.multiple(maker, emit_module=emit, compile_text=compiled),
+            mock.patch.object(sys, "argv", [str(path)]),
+            tempfile.TemporaryDirectory() as folder,  # for what they write
+            contextlib.chdir(folder),
             contextlib.suppress(SystemExit),
         ):
             runpy.run_path(str(path), run_name="__main__")
