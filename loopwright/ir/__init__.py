@@ -123,6 +123,7 @@ from loopwright.ir.visitor import (
     Visitor,
     post_order_visit,
     pre_order_visit,
+    reads_memory,
     substitute,
     uses_var,
     variables_in,

@@ -22,12 +22,11 @@ class Part:
         self.buffers: set[Buffer] = set()
         self.defined: set[Var] = set()
         self.declared: set[Buffer] = set()
-        self.memory: set[Var] = set()  # of those
-        self.brought: set[Var] = set()  # sizes that matched buffers give a value, also for what follows
+        self.memory: set[Var] = set()  # of those, and the sizes that matched buffers give a value
 
     def leave_out_its_own(self) -> None:
         """Keep of what is used only what comes from around it."""
-        own = self.defined | self.memory | self.brought
+        own = self.defined | self.memory
         self.variables -= own
         self.buffers = {item for item in self.buffers if item not in self.declared and item.data not in own}
 

@@ -251,7 +251,6 @@ class _Verifier(Visitor):
         known = KEPT.get(part)
         if known is not None and self._is_fit_for(known):
             self.ever |= known.defined
-            self.defined |= known.brought
             return
         self.part = known = Part()
         try:
@@ -376,21 +375,29 @@ class _Verifier(Visitor):
         self.hidden.update(newly_hidden)
         with self._defining([iter_var.var for iter_var in block.iter_vars], block):
             matched = [match.buffer for match in block.match_buffers]
-            for match in block.match_buffers:
-                self.visit(match.source)
-                for expr in (*match.buffer.shape, *match.buffer.strides, match.buffer.elem_offset):
-                    if isinstance(expr, Var):
-                        self.defined.add(expr)
-                        if self.part is not None:
-                            self.part.brought.add(expr)
+            symbols = self._symbols_of_matches(block)
+            self.defined.update(symbols)
+            if self.part is not None:
+                self.part.memory.update(symbols)
             with self._with_buffers([*block.alloc_buffers, *matched]):
                 for region in (*block.reads, *block.writes):
                     self.visit(region)
                 if block.init is not None:
                     self.visit(block.init)
                 self.visit(block.body)
+            self.defined.difference_update(symbols)
         self.hidden.difference_update(newly_hidden)
         self.loops = outer_loops
+
+    def _symbols_of_matches(self, block: Block) -> set[Var]:
+        """The sizes, strides and offsets that matched buffers give a value, in the block that matches them."""
+        symbols = set()
+        for match in block.match_buffers:
+            self.visit(match.source)
+            for expr in (*match.buffer.shape, *match.buffer.strides, match.buffer.elem_offset):
+                if isinstance(expr, Var) and expr not in self.defined:
+                    symbols.add(expr)
+        return symbols
 
     def visit_Block(self, block: Block) -> None:
         self.place = block

@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Final, Self, TypeVar
 
-from loopwright.ir.buffer import Buffer
+from loopwright.ir.buffer import Buffer, BufferLoad
 from loopwright.ir.deep import deep
 from loopwright.ir.expr import Expr, IterVar, Var, as_expr
 from loopwright.ir.node import FieldKind, Node, rewrite_tuple
@@ -234,6 +234,19 @@ def variables_in(root: Node) -> list[Var]:
     found: dict[Var, None] = {}
     post_order_visit(root, lambda node: found.setdefault(node) if isinstance(node, Var) else None)
     return list(found)
+
+
+def reads_memory(expr: Expr) -> bool:
+    """Whether the value of an expression is loaded from a buffer, all or in part."""
+    found = False
+
+    def look(node: Node) -> bool:
+        nonlocal found
+        found = found or isinstance(node, BufferLoad)
+        return not found
+
+    pre_order_visit(expr, look)
+    return found
 
 
 @deep

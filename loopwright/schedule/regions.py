@@ -30,7 +30,6 @@ from loopwright.ir import (
     IterVar,
     Let,
     LetStmt,
-    Node,
     Range,
     Stmt,
     Var,
@@ -38,7 +37,7 @@ from loopwright.ir import (
     const,
     deep,
     is_one,
-    pre_order_visit,
+    reads_memory,
     structural_equal,
     substitute,
     uses_var,
@@ -180,19 +179,6 @@ def _over(span: Span, domains: Mapping[Var, Range], facts: Facts) -> Span | None
 
 def _point(index: Expr) -> Range:
     return Range.from_min_extent(index, const(1, index.dtype.with_lanes(1)))
-
-
-def reads_memory(expr: Expr) -> bool:
-    """Whether the value of an expression is loaded from a buffer, all or in part."""
-    found = False
-
-    def look(node: Node) -> bool:
-        nonlocal found
-        found = found or isinstance(node, BufferLoad)
-        return not found
-
-    pre_order_visit(expr, look)
-    return found
 
 
 class Solver:

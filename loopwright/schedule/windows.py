@@ -43,13 +43,14 @@ from loopwright.ir import (
     deep,
     logical_and,
     pre_order_visit,
+    reads_memory,
     substitute,
     uses_var,
 )
 from loopwright.schedule.bindings import TRUE
 from loopwright.schedule.blocks import is_leaf
 from loopwright.schedule.handles import block_key
-from loopwright.schedule.regions import facts_inside, facts_under, reads_memory
+from loopwright.schedule.regions import facts_inside, facts_under
 from loopwright.schedule.view import Path, View
 
 FAR: Final = 2**30  # a bound beyond it is that of the type, not of the program

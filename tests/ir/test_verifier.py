@@ -301,3 +301,20 @@ def test_a_nest_in_a_loop_that_counts_with_its_own_variable():
     assert isinstance(first, ir.For)
     with pytest.raises(NotWellFormed, match="variable i0 is defined twice"):
         verify(function_of([A, B], first.with_(body=ir.seq(parts))))
+
+
+def test_the_symbols_of_a_match_live_in_its_block():
+    @T.prim_func
+    def matched(A: T.Buffer((4, 8), "float32"), B: T.Buffer((4,), "float32")):
+        for i in range(4):
+            with T.block("B"):
+                vi = T.axis.spatial(4, i)
+                s = T.int32()
+                row = T.match_buffer(A[vi, 0:8], (8,), strides=(s,))
+                B[vi] = row[0] + T.Cast("float32", s)
+
+    verify(matched)
+    symbol = next(var for var in ir.variables_in(matched.body) if var.name == "s")
+    after = ir.Evaluate(symbol + 1)
+    with pytest.raises(NotWellFormed, match="variable s is used where it is not defined"):
+        verify(matched.with_(body=ir.seq([matched.body, after])))

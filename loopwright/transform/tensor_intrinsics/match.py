@@ -37,7 +37,6 @@ from loopwright.ir import (
     Max,
     Min,
     Mul,
-    Node,
     Range,
     Stmt,
     StringImm,
@@ -46,6 +45,7 @@ from loopwright.ir import (
     const,
     deep,
     pre_order_visit,
+    reads_memory,
     structural_equal,
     substitute,
     uses_var,
@@ -209,7 +209,7 @@ class _Matching:
         elif isinstance(desc, (IntImm, FloatImm, StringImm)):
             if type(desc) is not type(here) or not structural_equal(desc, here):
                 raise self._other(desc, here)
-        elif isinstance(desc, BufferLoad) or not self._is_loaded(desc):
+        elif isinstance(desc, BufferLoad) or not reads_memory(desc):
             if isinstance(here, BufferLoad) or isinstance(desc, BufferLoad):
                 raise self._other(desc, here)
             self.equal.append((desc, here))
@@ -233,18 +233,6 @@ class _Matching:
         sides = (here.b, here.a) if any(node is desc for node in self.swapped) else (here.a, here.b)
         self._same(desc.a, sides[0])
         self._same(desc.b, sides[1])
-
-    def _is_loaded(self, expr: Expr) -> bool:
-        """Whether an expression is computed from memory; else it is one of loop variables."""
-        found = False
-
-        def look(node: Node) -> bool:
-            nonlocal found
-            found = found or isinstance(node, BufferLoad)
-            return not found
-
-        pre_order_visit(expr, look)
-        return found
 
     def _other(self, desc: Expr, here: Expr) -> Differs:
         return Differs("expression", f"it computes {_text(here)} where the description has {_text(desc)}")

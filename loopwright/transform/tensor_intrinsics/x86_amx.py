@@ -187,6 +187,11 @@ def _configure(config: Buffer, heights: Sequence[int]) -> list[Stmt]:
         values[16 + 2 * tile] = ROW_BYTES
         row = tile - 4 if tile >= 4 else tile // 2
         values[48 + tile] = ROWS if tile >= 6 else heights[min(row, len(heights) - 1)]
+    return configured(config, values)
+
+
+def configured(config: Buffer, values: Sequence[int]) -> list[Stmt]:
+    """The tile registers take the shapes that these 64 bytes say."""
     stores = [BufferStore(config, const(value, "uint8"), (const(place),)) for place, value in enumerate(values)]
     return [*stores, do("llvm.x86.ldtilecfg", address_of(load(config, 0)))]
 

@@ -37,11 +37,10 @@ from loopwright.ir import (
     decl_buffer,
     seq,
 )
-from loopwright.ir.intrinsics import address_of
 from loopwright.runtime.dtype import DataType
 from loopwright.transform.tensor_intrinsics.declare import description, function, load
 from loopwright.transform.tensor_intrinsics.registry import TensorIntrin
-from loopwright.transform.tensor_intrinsics.x86_amx import FROM_ZERO, KINDS, ROWS, Kind, do, loop, move
+from loopwright.transform.tensor_intrinsics.x86_amx import FROM_ZERO, KINDS, ROWS, Kind, configured, do, loop, move
 
 _NAME = re.compile(r"amx_window_([\dx]+)_([\dx]+)_s([\dx]+)_d([\dx]+)_([a-z]+\d+[a-z]+\d+[a-z]+\d+)(_from_zero)?")
 
@@ -264,8 +263,7 @@ def _configure(config: Buffer, kernel: _Kernel, heights: tuple[int, ...], widths
         is_image = tile >= 6
         values[16 + 2 * tile] = kernel.depth * bytes_of if tile in (4, 5) else width
         values[48 + tile] = kernel.depth // kernel.kind.side_by_side if is_image else height
-    stores = [BufferStore(config, const(value, "uint8"), (const(place),)) for place, value in enumerate(values)]
-    return [*stores, do("llvm.x86.ldtilecfg", address_of(load(config, 0)))]
+    return configured(config, values)
 
 
 class _Kernel(NamedTuple):

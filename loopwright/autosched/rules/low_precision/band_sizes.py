@@ -25,7 +25,8 @@ ASTRAY = 6.0  # times that: a tile whose rows lie in two cache lines each
 CALL = 500  # configure the tiles, release them, leave four loops
 ROW_COPY = 0.25  # a byte of the image copied, with what feeds the product
 INTERLEAVE = 0.16  # a byte of a band
-SUMS_NEAR, SUMS_FAR, SUMS_OUT = 3.0, 6.0, 25.0  # a vector of sums stored and read again: in the first cache, the second
+# A vector of sums stored and read again, in the first cache, in the second, and beyond.
+SUMS_NEAR, SUMS_FAR, SUMS_OUT = 3.0, 6.0, 25.0
 AGAIN = 0.04  # a byte of weights that do not stay in the second cache
 MOST_INTERLEAVED = 64  # pixels
 MOST_PIXELS = 512  # of a task, where pixels are one long line
