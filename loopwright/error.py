@@ -5,6 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from loopwright.runtime.errors import DiagnosticError, InternalError, LoopwrightError
+from loopwright.runtime.op_errors import (
+    OpAttributeInvalid,
+    OpAttributeRequired,
+    OpAttributeUnImplemented,
+    OpError,
+    OpNotImplemented,
+)
 
 TVMError = LoopwrightError
 
@@ -22,100 +29,6 @@ __all__ = [
     "TVMError",
     "register_error",
 ]
-
-
-class OpError(LoopwrightError):
-    """An operator of a model cannot be taken as it is.
-
-    There are no frontends for models yet; a script's own converter raises it. The example raises `OpAttributeInvalid`.
-
-    For example:
-
-        from loopwright.error import OpAttributeInvalid
-
-        def convert_pool(attributes):
-            if attributes["strides"] < 1:
-                raise OpAttributeInvalid(f"pool: strides is {attributes['strides']}")
-
-        convert_pool({"strides": 0})
-    """
-
-    code = "LW0005"
-
-
-class OpNotImplemented(OpError, NotImplementedError):
-    """The model uses an operator that the frontend does not know.
-
-    There are no frontends for models yet; a script's own converter raises it.
-
-    For example:
-
-        from loopwright.error import OpNotImplemented
-
-        def convert(op):
-            raise OpNotImplemented(f"the operator {op} has no conversion")
-
-        convert("Einsum")
-    """
-
-    code = "LW0006"
-
-
-class OpAttributeRequired(OpError, AttributeError):
-    """An operator of the model lacks an attribute that it must have.
-
-    There are no frontends for models yet; a script's own converter raises it.
-
-    For example:
-
-        from loopwright.error import OpAttributeRequired
-
-        def convert_pool(attributes):
-            if "strides" not in attributes:
-                raise OpAttributeRequired("pool: the attribute strides is missing")
-
-        convert_pool({"pads": 1})
-    """
-
-    code = "LW0007"
-
-
-class OpAttributeInvalid(OpError, AttributeError):
-    """An attribute of an operator has a value that it cannot have.
-
-    There are no frontends for models yet; a script's own converter raises it.
-
-    For example:
-
-        from loopwright.error import OpAttributeInvalid
-
-        def convert_pool(attributes):
-            if attributes["strides"] < 1:
-                raise OpAttributeInvalid(f"pool: strides is {attributes['strides']}")
-
-        convert_pool({"strides": 0})
-    """
-
-    code = "LW0008"
-
-
-class OpAttributeUnImplemented(OpError, NotImplementedError):
-    """An attribute of an operator has a value that the frontend does not support.
-
-    There are no frontends for models yet; a script's own converter raises it.
-
-    For example:
-
-        from loopwright.error import OpAttributeUnImplemented
-
-        def convert_pool(attributes):
-            if attributes["layout"] != "NCHW":
-                raise OpAttributeUnImplemented(f"pool: layout {attributes['layout']} is not supported")
-
-        convert_pool({"layout": "NHWC"})
-    """
-
-    code = "LW0009"
 
 
 class RPCError(LoopwrightError):

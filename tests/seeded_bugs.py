@@ -41,10 +41,12 @@ from tests.schedule import (
     test_add_guard,
     test_composites,
     test_decompose_padding,
+    test_decompose_reduction,
     test_deferred,
     test_fuse,
     test_merge,
     test_pad_einsum,
+    test_proof,
     test_reuse_buffer,
     test_split,
     test_theses,
@@ -286,6 +288,11 @@ def all_memory(before: ir.PrimFunc, after: ir.PrimFunc) -> set[ir.Var]:
     return found
 
 
+def only_read(self: Any, buffer: ir.Buffer) -> bool:
+    accesses = [*self.new.dataflow.by_buffer.get(buffer, ()), *self.old.dataflow.by_buffer.get(buffer, ())]
+    return not any([access.writes for access in accesses])
+
+
 def near_miss(cls: type[ir.Node], field: str) -> Callable[[], None]:
     (case,) = [case for case in test_structural.NEAR_MISSES if type(case[0]) is cls and case[1] == field][:1]
     return lambda: test_structural.test_a_changed_field_is_noticed(*case)
@@ -494,6 +501,21 @@ BUGS = [
         "fuse forgets that a reduction's init can move past another block",
         lambda: patch("loopwright.schedule.primitives.fuse.met_by_inits", lambda loop: []),
         test_fuse.test_fuse_is_refused_where_the_init_would_move_past_another_block,
+    ),
+    Bug(
+        "fuse lets a reduction start in a loop that may have no iterations",
+        lambda: patch("loopwright.schedule.primitives.fuse._check_empty", lambda *_: None),
+        test_fuse.test_every_block_in_a_loop_that_may_have_no_iterations_is_looked_at,
+    ),
+    Bug(
+        "decompose_reduction forgets conditions between the loop and the block",
+        lambda: patch("loopwright.schedule.primitives.decompose_reduction._check_between", lambda *_: None),
+        test_decompose_reduction.test_a_condition_between_the_loop_and_the_block_is_refused,
+    ),
+    Bug(
+        "the proof believes every load of an input",
+        lambda: patch("loopwright.schedule.proof._Comparison._is_plain_input", only_read),
+        test_proof.test_a_load_that_stays_in_a_block_that_stands_for_other_iterations,
     ),
     Bug(
         "names of instances are taken for unique",

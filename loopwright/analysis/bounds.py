@@ -146,7 +146,11 @@ def _ask(
         return
     values = values_of(point, names, polyhedra)
     found = [None if index is None else index.at(values) for index in indices]
-    sizes = [None if extent is None else extent.at(values) for extent in shape]
+    # A dimension whose index is not affine was not part of the question: variables in its size have no value.
+    sizes = [
+        None if extent is None or (index is None and extent.terms) else extent.at(values)
+        for index, extent in zip(indices, shape, strict=True)
+    ]
     for axis, (at, size) in enumerate(zip(found, sizes, strict=True)):
         if at is not None and size is not None and not 0 <= at < size:
             raise OutOfBounds(access, buffer, found, sizes, axis, values)

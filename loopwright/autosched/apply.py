@@ -20,10 +20,11 @@ from loopwright.autosched.program import Entry, Program
 from loopwright.autosched.rule import schedule_first
 from loopwright.autosched.rules import RULES
 from loopwright.autosched.rules.winograd.allowed import largest_tile
-from loopwright.ir import IRModule, PrimFunc
+from loopwright.ir import IRModule, PrimFunc, Var, deep
 from loopwright.runtime import progress
 from loopwright.schedule import Schedule, Trace
 from loopwright.target import Target
+from loopwright.te import Tensor, create_prim_func
 
 if TYPE_CHECKING:
     from loopwright.runtime.sheet import Sheet
@@ -62,22 +63,38 @@ class Plan:
         return plan_sheet(self)
 
 
-def apply(mod: IRModule | PrimFunc, target: Target | str | None = None, *, winograd: bool | int = False) -> Plan:
+@deep
+def apply(
+    mod: IRModule | PrimFunc | Tensor | Sequence[Tensor | Var],
+    target: Target | str | None = None,
+    *,
+    winograd: bool | int = False,
+) -> Plan:
     """The program with every block scheduled for `target`; each step is proved, as if you had written it.
 
+    A list of tensors of te is the function whose parameters they are, as it is for `loopwright.build`.
     `winograd=True` allows convolutions to be computed from tiles of up to 4 × 4 results where that pays: equal over the
     real numbers, with other rounding (docs/winograd.md). A number says the largest tile: 2, 4 or 6.
     """
     chosen = Target(target) if target is not None else Target.current(allow_none=True) or Target("llvm")
     machine = Machine.of(chosen)
     largest = largest_tile(winograd)
-    sch = Schedule(mod)
+    sch = Schedule(_program(mod))
     decisions: list[Decision] = []
     for name in list(sch.views()):
         sch.work_on(name)
-        sch = inline_cheap(sch, name, decisions)
+        sch = inline_cheap(sch, name, machine, decisions)
         _schedule_blocks(sch, name, machine, decisions, largest)
     return Plan(sch, machine, tuple(decisions))
+
+
+def _program(given: IRModule | PrimFunc | Tensor | Sequence[Tensor | Var]) -> IRModule | PrimFunc:
+    """The program that is meant; what is none is left for Schedule to refuse."""
+    if isinstance(given, Tensor):
+        return create_prim_func([given])
+    if isinstance(given, (list, tuple)) and given and all(isinstance(item, (Tensor, Var)) for item in given):
+        return create_prim_func(given)
+    return given  # type: ignore[return-value]
 
 
 def _schedule_blocks(sch: Schedule, name: str, machine: Machine, decisions: list[Decision], winograd: int) -> None:

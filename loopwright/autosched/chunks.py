@@ -34,7 +34,7 @@ def share_out(
         return
     threads = machine.threads_for(work.cycles)
     if threads == 1:
-        decision.chose("one thread", f"{work.cycles:.0f} cycles of work are less than waking others takes")
+        note_one_thread(work, decision)
         return
     wanted = threads * min(_MANY, max(_FEW, int(work.cycles / threads // machine.fork_cycles)))
     count, taken = 1, 0
@@ -50,6 +50,12 @@ def share_out(
     run_in_pieces(sch, loop)
     pieces = extent_of(sch, loop)
     decision.chose(f"{pieces} pieces for threads", f"{work.cycles:.0f} cycles of work keep {threads} cores busy")
+
+
+def note_one_thread(work: NestCost, decision: Decision) -> None:
+    """Say that what could run on several threads does not, and why."""
+    planned = "" if work.is_known else ", at the size that is planned for"
+    decision.chose("one thread", f"{work.cycles:.0f} cycles of work are less than waking others takes{planned}")
 
 
 def run_in_pieces(sch: Schedule, loop: LoopRV) -> None:

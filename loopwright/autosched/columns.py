@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from loopwright.autosched.chunks import run_in_pieces
+from loopwright.autosched.chunks import note_one_thread, run_in_pieces
 from loopwright.autosched.contiguous import seamless_tail, size_of
 from loopwright.autosched.decision import Decision
 from loopwright.autosched.facts import Axis, BlockFacts
@@ -42,6 +42,7 @@ class ColumnPlan:
     outer: tuple[Axis, ...]  # results that are no columns
     columns: tuple[Axis, ...]  # one loop along memory
     threads: int
+    why_threads: str
     width: int  # columns of one vector statement
     strip: int | None  # columns whose sums stay in the nearest cache; None for all
     chunk: int | None  # rows that one core sums, where rows are divided; None where they are not
@@ -68,7 +69,12 @@ class ColumnPlan:
         widest = max(width, machine.l1 // 2 // size // width * width)
         strip = strip_of(facts.extent(columns), size_of(outer) * chunks, threads, segment, widest)
         strip = rounded_up(strip, width) if strip is not None else None
-        return cls(facts, outer, columns, threads, width, strip, chunk)
+        why = f"the work is worth {threads} cores"
+        if strip is not None and facts.extent(columns) is None and threads == 1:
+            # However many columns there are, a strip is the same work.
+            if work.cycles * strip / size_of(columns) >= machine.fork_cycles:
+                threads, why = machine.cores, "a strip is worth a core, and there may be several"
+        return cls(facts, outer, columns, threads, why, width, strip, chunk)
 
 
 def chunk_of(rows: int, pieces: int) -> int | None:
@@ -103,7 +109,7 @@ def strip_of(columns: int | None, others: int, threads: int, least: int, most: i
     return max(least, -(-columns // number))
 
 
-def column_nest(sch: Schedule, plan: ColumnPlan, machine: Machine, decision: Decision) -> None:
+def column_nest(sch: Schedule, plan: ColumnPlan, work: NestCost, machine: Machine, decision: Decision) -> None:
     """Schedule a reduction by columns."""
     facts = plan.facts
     block = sch.get_block(facts.name)
@@ -143,7 +149,9 @@ def column_nest(sch: Schedule, plan: ColumnPlan, machine: Machine, decision: Dec
     )
     if plan.threads > 1 and outer and (plan.chunk or plan.strip or size_of(plan.outer) > 1):
         run_in_pieces(sch, fused(sch, outer))
-        decision.chose("in parallel", f"the work is worth {plan.threads} cores")
+        decision.chose("in parallel", plan.why_threads)
+    elif plan.threads == 1 and machine.cores > 1:
+        note_one_thread(work, decision)
 
 
 def _combine(sch: Schedule, block: BlockRV, plan: ColumnPlan, machine: Machine, decision: Decision) -> None:

@@ -1,9 +1,10 @@
-"""Inlining: element-wise blocks go into the expressions that read them, where nothing is computed more often for it.
+"""Inlining: element-wise blocks go into the expressions that read them, where that takes no longer than a buffer.
 
     B[i] = A[i] * 2; C[i] = B[i] + 1        →        C[i] = A[i] * 2 + 1
 
-What is costly (a call such as exp) stays a block when it would be computed again; so does an operand of a product,
-which is read once for each row or column of the other: it is computed where the operand is packed.
+What is read at several places is computed at each of them, and so has a price (`inline_price.py`). What is costly (a
+call such as exp) stays a block when it would be computed again; so does an operand of a product, which is read once for
+each row or column of the other: it is computed where the operand is packed.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from typing import Final
 from loopwright.analysis.affine import Form
 from loopwright.autosched.decision import Decision
 from loopwright.autosched.facts import Access, BlockFacts
+from loopwright.autosched.inline_price import FEW_PLACES, Read, is_cheaper_again, places, times_computed
+from loopwright.autosched.machine import Machine
 from loopwright.autosched.program import Entry, Program
 from loopwright.ir import CompareExpr, Node, Var, post_order_visit
 from loopwright.schedule import Schedule, ScheduleError
@@ -21,16 +24,23 @@ from loopwright.schedule import Schedule, ScheduleError
 MANY: Final = 2**31  # what a size that is known only when the program runs may be
 
 
-def inline_cheap(sch: Schedule, func_name: str, decisions: list[Decision]) -> Schedule:
+def inline_cheap(sch: Schedule, func_name: str, machine: Machine, decisions: list[Decision]) -> Schedule:
     """The schedule with everything inlined that costs nothing to inline; a step that is refused is left out."""
-    kept: set[str] = set()
+    done: set[str] = set()
     while True:
         program = Program(sch, func_name)
-        chosen = next((entry for entry in program.entries if entry.name not in kept and _is_free(entry, program)), None)
+        chosen = next((entry for entry in program.entries if entry.name not in done and _is_free(entry, program)), None)
         if chosen is None:
             return sch
-        kept.add(chosen.name)
+        done.add(chosen.name)
         readers = ", ".join(reader.name for reader in program.readers(chosen.writes[0]))
+        kept = _reason_to_keep(chosen, program, machine, readers)
+        if kept is not None:
+            decision = Decision((chosen.name,), "not inlined")
+            decision.chose("stays a buffer", kept)
+            decisions.append(decision)
+            continue
+        times = times_computed(_facts(chosen), places(_reads(chosen, program)))
         trial = sch.copy()
         try:
             trial.compute_inline(trial.get_block(chosen.name, func_name))
@@ -38,11 +48,23 @@ def inline_cheap(sch: Schedule, func_name: str, decisions: list[Decision]) -> Sc
             continue
         sch = trial
         decision = Decision((chosen.name,), "inlined")
-        decision.chose(f"into {readers}", "nothing is computed more often, and its buffer is not needed")
+        why = "nothing is computed more often, and its buffer is not needed"
+        decision.chose(f"into {readers}", why if times == 1 else f"computed {times} times: cheaper than a buffer")
         decisions.append(decision)
 
 
+def _reason_to_keep(entry: Entry, program: Program, machine: Machine, readers: str) -> str | None:
+    """Why a block that could be inlined is better computed once, into a buffer; None where it is not."""
+    facts, read = _facts(entry), places(_reads(entry, program))
+    if len(read) > FEW_PLACES and _asks(facts):
+        return f"{readers} reads it at {len(read)} places, and would ask its conditions at each"
+    if len(read) > 1 and facts.reads and not is_cheaper_again(facts, read, machine):
+        return f"{readers} would compute it {len(read)} times, which takes longer than to store and load it"
+    return None
+
+
 def _is_free(entry: Entry, program: Program) -> bool:
+    """Whether it may be inlined, and none of its dear functions is computed again."""
     facts = entry.facts
     if facts is None or not facts.is_injective or len(facts.stores) != 1:
         return False
@@ -50,22 +72,31 @@ def _is_free(entry: Entry, program: Program) -> bool:
     readers = program.readers(buffer)
     if program.is_output(buffer) or not readers or len(program.writers(buffer)) != 1:
         return False
-    if not _writes_each_cell(facts):
+    if not _writes_each_cell(facts) or not all(reader.facts is not None for reader in readers):
         return False
-    reads = [(reader.facts, access) for reader in readers for access in _accesses(reader, facts)]
-    if not all(reader.facts is not None for reader in readers):
-        return False
+    reads = _reads(entry, program)
     if not facts.reads:
         return facts.costly_calls == 0  # numbers that follow from the position
     if len(reads) == 1:
         reader, access = reads[0]
-        assert reader is not None
         if _asks(facts) and _is_window(reader, access):
             return False  # padding: its conditions are better decided once for a tile of windows
         return _reads_once(reader, access) or (facts.costly_calls == 0 and reader.is_injective)
     return facts.costly_calls == 0 and all(
-        reader is not None and (reader.is_injective or _reads_once(reader, access)) for reader, access in reads
+        reader.is_injective or _reads_once(reader, access) for reader, access in reads
     )
+
+
+def _facts(entry: Entry) -> BlockFacts:
+    assert entry.facts is not None
+    return entry.facts
+
+
+def _reads(entry: Entry, program: Program) -> list[Read]:
+    """Every read of what the block writes."""
+    facts = _facts(entry)
+    readers = program.readers(facts.write.buffer)
+    return [(_facts(reader), access) for reader in readers for access in _accesses(reader, facts)]
 
 
 def _accesses(reader: Entry, of: BlockFacts) -> list[Access]:

@@ -92,9 +92,12 @@ def nest_cost(blocks: Sequence[BlockFacts], machine: Machine, kept: Sequence[Buf
     return NestCost(elements, most, arithmetic, memory, is_known, total)
 
 
-def instructions(facts: BlockFacts) -> int:
-    """Vector instructions of one iteration, loads, stores and the arithmetic of indices aside."""
-    count = _Count()
+def instructions(facts: BlockFacts, with_conditions: bool = True) -> int:
+    """Vector instructions of one iteration, loads, stores and the arithmetic of indices aside.
+
+    Without conditions, only what they choose between is counted: cut loops do not ask them.
+    """
+    count = _Count() if with_conditions else _CountChosen()
     count.visit(facts.block.body)
     return count.total
 
@@ -127,6 +130,17 @@ class _Count(Visitor):
     def visit_Call(self, call: Call) -> None:
         self.total += _INSTRUCTIONS.get(call.op.name.removeprefix("tir."), _DEAR)
         self.visit_children(call)
+
+
+class _CountChosen(_Count):
+    """Instructions of the values where every condition is decided."""
+
+    def visit_Call(self, call: Call) -> None:
+        if call.op.name.removeprefix("tir.") == "if_then_else":
+            for value in call.args[1:]:
+                self.visit(value)
+        else:
+            super().visit_Call(call)
 
 
 def common_lanes(facts: BlockFacts, machine: Machine) -> int:

@@ -50,16 +50,19 @@ class _NoKey(Exception):
     """Something takes part in the build that no text can name."""
 
 
-def build_key(module: IRModule, target: Target, intrinsic: Intrinsic, rules: str = "") -> str | None:
+def build_key(
+    module: IRModule, target: Target, intrinsic: Intrinsic, rules: str = "", names: bool = True
+) -> str | None:
     """The key of building `module` for `target` under the current PassContext; None where there is none.
 
-    `rules` says how the module is scheduled first, if it is.
+    `rules` says how the module is scheduled first, if it is. Without `names`, what parameters, sizes and buffers are
+    called makes no difference: for code that nobody calls by name.
     """
     context = PassContext.current()
     if context.instruments or any(Op.attributes.values()) or CUSTOM_CODES:
         return None
     try:
-        program = _program_text(module, intrinsic)
+        program = _program_text(module, intrinsic, names)
         settings = "\n".join(_settings(context))
     except _NoKey:
         return None
@@ -80,8 +83,8 @@ def build_key(module: IRModule, target: Target, intrinsic: Intrinsic, rules: str
 
 
 @deep
-def _program_text(module: IRModule, intrinsic: Intrinsic) -> str:
-    written = _Program(intrinsic)
+def _program_text(module: IRModule, intrinsic: Intrinsic, names: bool) -> str:
+    written = _Program(intrinsic, names)
     written.module(module)
     return "\n".join(written.parts)
 
@@ -93,9 +96,10 @@ class _Program(Serialization):
     intermediate buffer …"); loops, axes and lets are never heard of again.
     """
 
-    def __init__(self, intrinsic: Intrinsic) -> None:
+    def __init__(self, intrinsic: Intrinsic, names: bool) -> None:
         super().__init__(map_free_vars=False)
         self.intrinsic = intrinsic
+        self.names = names
         self.shows_names = False
         self.intrinsics: set[str] = set()
 
@@ -106,18 +110,20 @@ class _Program(Serialization):
 
     def bind(self, var: Var) -> None:
         super().bind(var)
-        if self.shows_names or type(var.type_annotation) is not PrimType:  # the latter is a pointer: memory has a name
+        # What is no PrimType is a pointer: memory has a name.
+        if self.names and (self.shows_names or type(var.type_annotation) is not PrimType):
             self.text(var.name)
 
     def declare(self, buffer: Buffer) -> None:
         outer, self.shows_names = self.shows_names, True
-        self.text(buffer.name)
+        if self.names:
+            self.text(buffer.name)
         super().declare(buffer)
         self.shows_names = outer
 
     def function(self, func: PrimFunc) -> None:
         self.parts.append(f"parameters {len(func.params)}")
-        for param in func.params:
+        for param in func.params if self.names else ():
             self.text(param.name)
         super().function(func)
 

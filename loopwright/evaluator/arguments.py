@@ -52,7 +52,8 @@ def as_array(value: Any, name: str, function: str) -> Array:
     if any(stride % size or stride < 0 for stride in value.strides):
         raise StrideMismatch(
             f"{function}: argument {name} has byte strides {value.strides}, which are not whole, forward steps of its "
-            f"{size}-byte elements{SEPARATOR}{SEPARATOR}pass numpy.ascontiguousarray(...)"
+            f"{size}-byte elements{SEPARATOR}{SEPARATOR}"
+            "pass numpy.ascontiguousarray(...); copy one that is written back"
         )
     strides = tuple([stride // size for stride in value.strides])
     if value.size and not value.flags.c_contiguous:
@@ -263,7 +264,7 @@ def check_array(function: str, buffer: Buffer, array: Array) -> Array:
     if array.dtype is not expected and not travels:
         raise DtypeMismatch(
             f"{function}: argument {buffer.name} has type {array.dtype}, expected {expected}"
-            f"{SEPARATOR}{SEPARATOR}convert it with .astype"
+            f"{SEPARATOR}{SEPARATOR}convert it with .astype; make one that is written of this type"
         )
     lanes = buffer.dtype.lanes
     rank = len(buffer.shape) + (lanes > 1)
@@ -279,7 +280,7 @@ def check_array(function: str, buffer: Buffer, array: Array) -> Array:
     if not compact and (lanes > 1 or not buffer.strides):
         raise StrideMismatch(
             f"{function}: argument {buffer.name} has strides {array.strides}, expected the compact row-major layout"
-            f"{SEPARATOR}{SEPARATOR}pass numpy.ascontiguousarray(...)"
+            f"{SEPARATOR}{SEPARATOR}pass numpy.ascontiguousarray(...); copy one that is written back"
         )
     _check_alignment(function, buffer, array)
     if lanes > 1:

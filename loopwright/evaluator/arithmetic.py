@@ -308,6 +308,8 @@ def to_bytes(value: Any, dtype: DataType) -> bytes:
         import numpy as np
 
         return np.array(value, dtype.numpy()).tobytes()
+    if dtype.bits < 8:  # an integer of half a byte has the whole byte
+        return bytes([value & 0xFF])
     return struct.pack("<" + _BITS[dtype.element], value)
 
 
@@ -321,6 +323,8 @@ def from_bytes(data: bytes, dtype: DataType) -> Any:
         import numpy as np
 
         return float(np.frombuffer(data, dtype.numpy())[0])
+    if dtype.bits < 8:
+        return wrapping(dtype)(data[0])
     return struct.unpack("<" + _BITS[dtype.element], data)[0]
 
 

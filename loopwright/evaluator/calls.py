@@ -124,6 +124,8 @@ class CallCompiler(ExpressionCompiler):
             return lambda: [function(x) for x in value()]
         if not self.numeric:
             raise NotBuilt("evaluation on terms of a reinterpret that changes the lane count")
+        if min(source.bits, target.bits) < 8 and not (source.is_bool or target.is_bool):
+            raise NotBuilt(f"evaluation of a reinterpret of {source} as {target}, which share bytes")
 
         def run() -> Any:
             lanes = value() if source.lanes > 1 else [value()]

@@ -8,7 +8,18 @@ from typing import Any, Final
 
 from loopwright.ir.buffer import Buffer
 from loopwright.ir.expr import GlobalVar, Var
-from loopwright.ir.node import Node, dump_node, load_node, node, when_used
+from loopwright.ir.node import (
+    ModuleForm,
+    Node,
+    dump_node,
+    load_node,
+    node,
+    render,
+    script_html,
+    script_show,
+    script_text,
+    when_used,
+)
 from loopwright.ir.sharing import bind_large
 from loopwright.ir.stmt import Stmt
 from loopwright.ir.types import TupleType, Type
@@ -172,9 +183,13 @@ class IRModule:
         return load_node[0], (dump_node[0](self),)
 
     @staticmethod
-    def from_expr(function: PrimFunc) -> IRModule:
-        """A module of one function, under its global symbol."""
-        return IRModule({function.name: function})
+    def from_expr(function: Any, functions: Mapping[str | GlobalVar, Any] | None = None) -> IRModule:
+        """A module of one function, under its global symbol, and of `functions`.
+
+        An expression of a graph becomes a function of the variables that it does not bind.
+        """
+        whole = function if isinstance(function, PrimFunc) else function.as_function()
+        return IRModule({**(functions or {}), whole.name: whole})
 
     @property
     def functions(self) -> Mapping[GlobalVar, PrimFunc]:
@@ -283,10 +298,38 @@ class IRModule:
             return self
         return IRModule(new, attrs=self.attrs)
 
-    # Modules print as nodes do, through the hooks the script layer installs.
-    __repr__ = Node.__repr__
-    astext: Callable[..., str] = Node.astext
     same_as: Callable[..., bool] = Node.same_as
-    script: Callable[..., str] = Node.script
-    show: Callable[..., None] = Node.show
-    _repr_html_: Callable[..., str] = Node._repr_html_
+
+    # Modules print as nodes do, through the hooks the script layer installs; but as their functions do, where those
+    # have a form of their own.
+    def _form(self) -> ModuleForm | None:
+        forms = (type(function).module_form for function in self._functions.values())
+        return next((form for form in forms if form is not None), None)
+
+    def __repr__(self) -> str:
+        form = self._form()
+        return render[0](self) if form is None else form.text(self)
+
+    def astext(self, show_meta_data: bool = True, annotate: Callable[[Any], str] | None = None) -> str:
+        """The text, with the data it refers to at its end unless `show_meta_data` is False."""
+        form = self._form()
+        if form is None:
+            return self.script(show_meta=show_meta_data)
+        return form.text(self, header=True, show_meta_data=show_meta_data, annotate=annotate)
+
+    def script(self, **options: Any) -> str:
+        """The module as text that parses back to it."""
+        form = self._form()
+        return script_text[0](self, **options) if form is None else form.text(self, **options)
+
+    def show(self, style: str | None = None, black_format: bool | None = None, **options: Any) -> None:
+        """Print the text, highlighted when the terminal or notebook can show colours."""
+        form = self._form()
+        if form is None:
+            script_show[0](self, style, black_format, **options)
+        else:
+            form.show(self, style)
+
+    def _repr_html_(self) -> str:
+        form = self._form()
+        return script_html[0](self) if form is None else form.html(self)

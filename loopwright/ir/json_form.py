@@ -14,7 +14,7 @@ import json
 import math
 from collections.abc import Callable, Mapping
 from enum import Enum
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from loopwright.ir.buffer import Buffer
 from loopwright.ir.deep import deep
 from loopwright.ir.expr import IterType, SizeVar, Var
 from loopwright.ir.function import IRModule, PrimFunc
-from loopwright.ir.node import NODE_TYPES, Node
+from loopwright.ir.node import NODE_TYPES, Node, when_used
 from loopwright.ir.op import Op, user_op
 from loopwright.ir.stmt import ForKind
 from loopwright.runtime.dtype import DataType
@@ -31,6 +31,20 @@ from loopwright.target import Target
 
 VERSION: Final = 1
 _ENUMS: Final[dict[str, type[Enum]]] = {cls.__name__: cls for cls in (ForKind, IterType)}
+
+
+class _Layer(NamedTuple):
+    """How a layer above this one saves its nodes: to fields by name, and back."""
+
+    save: Callable[[Any], dict[str, Any] | None]
+    load: Callable[[str, dict[str, Any]], Any]
+
+
+_LATER: Final = {
+    "relay": _Layer(
+        when_used("loopwright.relay.json_form", "save_fields"), when_used("loopwright.relay.json_form", "load_fields")
+    )
+}
 
 
 class NotSaved(LoopwrightError, TypeError):
@@ -80,7 +94,7 @@ class _Writer:
             fields = self._fields(node)
             place = self.places[id(node)] = len(self.rows)
             self.kept.append(node)
-            self.rows.append([type(node).__name__, fields])
+            self.rows.append([_name(node), fields])
         return {"@": place}
 
     def _fields(self, node: Any) -> dict[str, Any]:
@@ -95,6 +109,11 @@ class _Writer:
             pairs = [[self.node(var), self.node(buffer)] for var, buffer in node.buffer_map.items()]
             plain = {name: self.value(getattr(node, name)) for name in ("params", "body", "ret_type", "attrs")}
             return {**plain, "buffer_map": pairs}
+        if _layer(node) in _LATER:
+            later = _LATER[_layer(node)].save(node)
+            if later is None:
+                raise NotSaved(node)
+            return {name: self.value(content) for name, content in later.items()}
         if type(node).__name__ not in NODE_TYPES and type(node) is not SizeVar:
             raise NotSaved(node)
         return {field.name: self.value(getattr(node, field.name)) for field in node.node_fields}
@@ -127,6 +146,16 @@ class _Writer:
             data = base64.b64encode(np.ascontiguousarray(array).tobytes()).decode("ascii")
             return {"array": [str(DataType(array.dtype)), list(array.shape), data]}
         raise NotSaved(value)
+
+
+def _layer(node: Any) -> str:
+    return type(node).__module__.split(".")[1]
+
+
+def _name(node: Any) -> str:
+    """The name of a node's class; of a later layer, which has a `Var` and a `Call` too, with the layer before it."""
+    layer = _layer(node)
+    return f"{layer}.{type(node).__name__}" if layer in _LATER else type(node).__name__
 
 
 def _array(parts: list[Any]) -> np.ndarray:
@@ -168,6 +197,9 @@ class _Reader:
             params, body, ret_type, attrs = [self.value(fields[key]) for key in ("params", "body", "ret_type", "attrs")]
             return PrimFunc(params, body, ret_type, buffers, attrs)
         values = {key: self.value(item) for key, item in fields.items()}
+        layer, _, later = name.partition(".")
+        if later:
+            return _LATER[layer].load(later, values)
         if name in ("Var", "SizeVar"):
             return {"Var": Var, "SizeVar": SizeVar}[name](values["name"], values["type_annotation"])
         if name == "Buffer":

@@ -48,12 +48,22 @@ class Field(NamedTuple):
     binds: bool  # the field defines the variables it holds
 
 
+class ModuleForm(NamedTuple):
+    """How modules are written: as text (for `str`, `script` and `astext`), on the screen, in a notebook."""
+
+    text: Callable[..., str]
+    show: Callable[..., None]
+    html: Callable[[Any], str]
+
+
 class Node:
     """The root of all IR classes. Equality is identity; `structural_equal` compares shape."""
 
     __slots__ = ("span",)
 
     node_fields: ClassVar[tuple[Field, ...]] = ()
+    # How a module is written that holds functions of this class; None: as a script.
+    module_form: ClassVar[ModuleForm | None] = None
 
     span: Any
 

@@ -30,9 +30,11 @@ class UnknownConfig(LoopwrightError, AttributeError):
 
     def __init__(self, key: str, known: Mapping[str, object]) -> None:
         near = get_close_matches(key, known, 3, 0.5)
+        # Those of the layer that was meant; all of them where none has that name.
+        layer = [name for name in sorted(known) if name.split(".")[0] == key.split(".")[0]] or sorted(known)
         super().__init__(
             f"PassContext: no setting is called {key!r}",
-            why=f"the settings are {', '.join(sorted(known))}",
+            why=f"the settings are {', '.join(layer)}",
             hint=f"did you mean {', '.join(near)}?" if near else "PassContext.list_configs() describes them all",
             fields={"key": key, "candidates": sorted(known)},
         )
@@ -148,6 +150,16 @@ CONFIG_KEYS: Final[dict[str, ConfigKey]] = {
     "tir.vtcm_capacity": ConfigKey(int, 0, _OFF),
     "te.keep_schedule_record": ConfigKey(bool, False, _OFF),
     "cuda.kernels_output_dir": ConfigKey(str, "", _OFF),
+    "relay.FuseOps.max_depth": ConfigKey(int, 256, "the most expressions in one kernel"),
+    "relay.FuseOps.max_args": ConfigKey(int, 0, "the most parameters and results of one kernel; 0 for any number"),
+    "relay.FuseOps.link_params": ConfigKey(bool, False, "keep constants inside kernels"),
+    "relay.ToMixedPrecision.keep_orig_output_dtype": ConfigKey(bool, False, "results keep the types they had"),
+    "relay.backend.use_auto_scheduler": ConfigKey(bool, False, _OFF),
+    "relay.backend.use_meta_schedule": ConfigKey(bool, False, _OFF),
+    "relay.backend.use_meta_schedule_dispatch": ConfigKey(int, 0, _OFF),
+    "relay.backend.tir_converter": ConfigKey(str, "default", _OFF),
+    "relay.fallback_device_type": ConfigKey(int, 1, _OFF),
+    "relay.remove_standalone_reshapes.enable": ConfigKey(bool, True, _OFF),
     **{
         f"tir.{name}": ConfigKey(bool, False, _OFF)
         for name in (

@@ -88,6 +88,11 @@ class PassContext:
         return _current.get() or PassContext()
 
     @staticmethod
+    def innermost() -> PassContext | None:
+        """The innermost context that is open, if one is."""
+        return _current.get()
+
+    @staticmethod
     def list_configs() -> dict[str, dict[str, object]]:
         """Every setting: its type, default and meaning."""
         return {

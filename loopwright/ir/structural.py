@@ -21,7 +21,7 @@ from loopwright.ir.buffer import Buffer
 from loopwright.ir.deep import deep
 from loopwright.ir.expr import Callee, Expr, FloatImm, IntImm, Producer, Var
 from loopwright.ir.function import IRModule, PrimFunc
-from loopwright.ir.node import Node, script_text
+from loopwright.ir.node import Node
 from loopwright.ir.stmt import Stmt
 from loopwright.ir.structural_plan import BUFFER_FIELDS, PLANS, SCOPES, ByClass, Role, float_bits, plain_value
 from loopwright.ir.types import PrimType
@@ -232,7 +232,7 @@ class _Comparison:
             self.path.append(".attrs")
             return False
         for name in sorted(left):
-            if not self.function(left[name], right[name]):
+            if not self.node(left[name], right[name]):
                 self.path.append(f'["{name}"]')
                 return False
         return True
@@ -267,6 +267,11 @@ _COMPARE_CLASS: Final = ByClass(
         IRModule: _Comparison.module,
     }
 )
+
+
+def compare_with(cls: type, same: Callable[[_Comparison, Any, Any], bool]) -> None:
+    """Have objects of `cls`, which a later layer defines, compared by `same`, and not field by field."""
+    _COMPARE_CLASS[cls] = same
 
 
 def _equal_values(a: object, b: object) -> bool:
@@ -320,7 +325,7 @@ def _excerpt(root: Any, found: _Comparison, side: int) -> Iterator[str]:
         yield repr(root)
         return
     marked = [] if found.shown is None else [found.shown[side]]
-    text = script_text[0](root, obj_to_underline=marked, num_context_lines=3)
+    text = root.script(obj_to_underline=marked, num_context_lines=3)
     lines = text.splitlines()
     yield from lines if "^" in text else lines[:12]
 

@@ -34,6 +34,10 @@ _SPECIAL: Final[dict[type, str]] = {
 }
 
 
+# The same for classes that later layers define: class → what writes an object of it.
+_LATER: Final[dict[type, Callable[[Any, Any], None]]] = {}
+
+
 class _WritePlans(dict[type, list[tuple[str, Callable[..., None]]]]):
     """Node class → its fields, each with the method of `writer` that writes it: a role has its method's name."""
 
@@ -217,15 +221,23 @@ class Serialization:
         self.mapping(module.attrs)
         for name in sorted(functions):
             self.text(name)
-            self.function(functions[name])
+            self.node(functions[name])
 
 
 def _look_up_methods(cls: type[Serialization]) -> None:
     cls.plans = _WritePlans(cls)
-    cls.special = ByClass({of: getattr(cls, name) for of, name in _SPECIAL.items()})
+    cls.special = ByClass({**{of: getattr(cls, name) for of, name in _SPECIAL.items()}, **_LATER})
 
 
 _look_up_methods(Serialization)
+
+
+def hash_with(of: type, write: Callable[[Any, Any], None]) -> None:
+    """Have objects of the class `of`, which a later layer defines, written by `write(serialization, object)`."""
+    _LATER[of] = write
+    kinds: list[type[Serialization]] = [Serialization, *Serialization.__subclasses__()]
+    for cls in kinds:
+        cls.special[of] = write
 
 
 class _ByObject(Serialization):

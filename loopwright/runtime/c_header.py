@@ -37,7 +37,7 @@ def c_header(description: ModuleDescription, name: str = "loopwright_module") ->
     for function in description.functions:
         parts += [_comment(function), f"{_prototype(function)};", ""]
     parts += [
-        "/* The text of the last error of this thread; in shared libraries. */",
+        "/* The text of the last error of this thread: in shared libraries, and in the C files of a .tar. */",
         "const char *loopwright_last_error(void);",
         "",
         "#ifdef __cplusplus",

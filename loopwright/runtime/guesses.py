@@ -13,7 +13,6 @@ from typing import Final, NoReturn
 # What to write for names that people look for in `loopwright` itself.
 OF_THE_PACKAGE: Final = {
     "array": "it is loopwright.nd.array; functions take numpy arrays as they are",
-    "compile": "it is loopwright.build",
     "compute": "it is loopwright.te.compute",
     "load": "it is loopwright.load_module",
     "placeholder": "it is loopwright.te.placeholder",

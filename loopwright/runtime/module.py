@@ -317,9 +317,11 @@ class Module:
             problem = why_not_exported(arg) if isinstance(arg, np.ndarray) else None
             if problem is not None:
                 which = f"{self.entry_name}: argument number {position} {problem}"
-                raise DtypeMismatch(
-                    SEPARATOR.join([which, "", "convert it first, for example with .astype('float32')"])
-                ) from None
+                writes = self._writes.get(self.entry_name or "")
+                hint = "convert it first, for example with .astype('float32')"
+                if writes is not None and position - 1 in writes:
+                    hint = "the function writes it: make it as numpy.empty(x.shape, 'float32')"
+                raise DtypeMismatch(SEPARATOR.join([which, "", hint])) from None
         retyped = [as_argument(arg) for arg in args]
         writes = self._writes.get(self.entry_name or "")
         for position, arg in enumerate(args):

@@ -43,11 +43,6 @@ class Home:
 
     path: Path
 
-    @property
-    def block(self) -> BlockRealize | None:
-        last = self.path[-1]
-        return last if isinstance(last, BlockRealize) else None
-
 
 def home_of(step: str, view: View, buffer: Buffer, at: Node) -> Home:
     """Where `buffer` is allocated; arguments of the function and names of part of another buffer are refused."""

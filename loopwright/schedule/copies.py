@@ -37,10 +37,11 @@ from loopwright.ir import (
 from loopwright.schedule.bindings import TRUE
 from loopwright.schedule.buffers import touches
 from loopwright.schedule.errors import NotSupported
+from loopwright.schedule.index_map import FAR
 from loopwright.schedule.nests import axes_over, axis_from_zero, counters_over, nest_over
 from loopwright.schedule.regions import facts_under
 from loopwright.schedule.view import View
-from loopwright.schedule.windows import FAR, Window, inside_shape
+from loopwright.schedule.windows import Window, inside_shape
 
 Indices = Callable[[Sequence[Expr]], Sequence[Expr]]
 

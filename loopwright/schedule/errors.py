@@ -329,6 +329,16 @@ class NotProved(ScheduleError):
 class WouldRace(ScheduleError):
     """Iterations that run at the same time would touch one cell, and one of them writes it.
 
+    Where the loop runs over a reduction, give each part a result of its own first: split the loop, call `rfactor` on
+    the part that is to run at the same time, and make that loop of the new block parallel or vectorized.
+
+        outer, inner = sch.split(k, [4, None])
+        partial = sch.rfactor(outer, 0)
+        sch.parallel(sch.get_loops(partial)[0])
+
+    Where it runs over data, another loop of the nest may do; or the cells that the iterations share need a place for
+    each of them, as `cache_write` and `compute_at` make it.
+
     For example:
 
         from loopwright import te, tir
@@ -343,8 +353,17 @@ class WouldRace(ScheduleError):
     code = "LW0207"
 
     def __init__(
-        self, step: str, why: Callable[[], str] | str, at: object = None, fields: Mapping[str, object] | None = None
+        self,
+        step: str,
+        why: Callable[[], str] | str,
+        at: object = None,
+        fields: Mapping[str, object] | None = None,
+        hint: str | None = None,
     ) -> None:
         super().__init__(
-            f"{step}: iterations that run at the same time would touch the same cell", at=at, why=why, fields=fields
+            f"{step}: iterations that run at the same time would touch the same cell",
+            at=at,
+            why=why,
+            hint=hint,
+            fields=fields,
         )

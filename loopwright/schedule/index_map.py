@@ -13,10 +13,10 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from loopwright.arith import Analyzer
+from loopwright.arith import Analyzer, interval_of
 from loopwright.arith.index_map import AXIS_SEPARATOR
 from loopwright.arith.index_map import IndexMap as ArithIndexMap
-from loopwright.ir import Expr, IntImm, Range, Var, as_expr, const, substitute
+from loopwright.ir import Expr, IntImm, Range, Var, as_expr, const, substitute, uses_var
 from loopwright.ir.operators import maximum, minimum
 from loopwright.runtime.errors import LoopwrightError
 from loopwright.schedule.errors import BadStepArgument
@@ -35,7 +35,7 @@ _CALLS: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
     "T.max": maximum,
 }
 
-
+FAR: Final = 2**30  # a bound beyond it is that of the type, not of the program
 _SEPARATOR_TEXT: Final = "AXIS_SEPARATOR"  # how a text says where memory has another dimension
 
 
@@ -85,16 +85,24 @@ class IndexMap:
     def shape(self, step: str, sizes: Sequence[Expr]) -> tuple[Expr, ...]:
         """The shape that holds every new index, the old ones running from 0 to `sizes`."""
         facts = Analyzer()
-        for var, size in zip(self.inputs, sizes, strict=True):
-            facts.bind(var, Range.from_min_extent(const(0, var.dtype), size))
-        shape = []
+        domains = {
+            var: Range.from_min_extent(const(0, var.dtype), size)
+            for var, size in zip(self.inputs, sizes, strict=True)
+        }
+        for var, domain in domains.items():
+            facts.bind(var, domain)
+        shape: list[Expr] = []
         for result in self.results:
             bound = facts.const_int_bound(result)
             if bound.min_value < 0:
                 raise BadStepArgument(step, f"index {result!r} of the new layout goes down to {bound.min_value}")
-            if bound.max_value >= 2**31:
+            if bound.max_value < FAR:
+                shape.append(const(bound.max_value + 1))
+                continue
+            ends = interval_of(facts.simplify(result), domains, facts)  # the old sizes are variables
+            if ends is None or uses_var(ends.max_value, domains.__contains__):
                 raise BadStepArgument(step, f"index {result!r} of the new layout has no constant bound")
-            shape.append(const(bound.max_value + 1))
+            shape.append(facts.simplify(ends.max_value + 1))
         return tuple(shape)
 
 

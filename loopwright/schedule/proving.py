@@ -6,7 +6,7 @@ no races, threads that fit, tensorized blocks that are still what their intrinsi
 
 from __future__ import annotations
 
-from loopwright.ir import Var
+from loopwright.ir import For, IterType, Var, uses_var
 from loopwright.schedule.errors import NotProved, WouldChangeValues, WouldRace
 from loopwright.schedule.loop_kinds import check_thread_loops, concurrent_loops, to_prove_again
 from loopwright.schedule.proof import Mismatch, Unproved, find_mismatch, find_race
@@ -45,4 +45,21 @@ def _prove_no_race(method: str, view: View, var: Var) -> None:
     if isinstance(race, Unproved):
         raise NotProved(f"{method}: loop {var.name}", race.reason, view.loop(var))
     if race is not None:
-        raise WouldRace(f"{method}: loop {var.name}", race.why, view.loop(var), race.fields)
+        loop = view.loop(var)
+        hint = _how_to_share(method, var.name) if _is_reduced(view, loop) else None
+        raise WouldRace(f"{method}: loop {var.name}", race.why, loop, race.fields, hint)
+
+
+def _is_reduced(view: View, loop: For) -> bool:
+    """Whether the loop's iterations are members of a reduction."""
+    return any(
+        axis.iter_type is IterType.CommReduce and uses_var(value, lambda used: used is loop.loop_var)
+        for realize in view.blocks_below(loop)
+        for axis, value in zip(realize.block.iter_vars, realize.iter_values, strict=True)
+    )
+
+
+def _how_to_share(method: str, name: str) -> str:
+    part = "inner" if method == "vectorize" else "outer"
+    then = method if method in ("parallel", "vectorize") else "mark"
+    return f"{name} runs over a reduction: split it, rfactor the {part} part, then {then} that loop of the new block"

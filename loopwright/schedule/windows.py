@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from loopwright.analysis.queries import undefined_vars
 from loopwright.arith import (
@@ -50,10 +49,9 @@ from loopwright.ir import (
 from loopwright.schedule.bindings import TRUE
 from loopwright.schedule.blocks import is_leaf
 from loopwright.schedule.handles import block_key
+from loopwright.schedule.index_map import FAR
 from loopwright.schedule.regions import facts_inside, facts_under
 from loopwright.schedule.view import Path, View
-
-FAR: Final = 2**30  # a bound beyond it is that of the type, not of the program
 
 
 @dataclass(frozen=True)

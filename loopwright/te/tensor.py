@@ -19,13 +19,14 @@ class WholeTensor(LoopwrightError, TypeError):
     """A whole tensor was used where one number is needed.
 
     The body of a compute is about single elements: `te.compute(A.shape, lambda i, j: te.exp(A[i, j]))`. Operators such
-    as `A + 1` work on whole tensors, and give one. A tensor of rank 0 is one number and may be used as such.
+    as `A + 1`, and functions such as `te.exp(A)`, work on whole tensors, and give one. A tensor of rank 0 is one number
+    and may be used as such.
 
     For example:
 
         from loopwright import te
         A = te.placeholder((4, 5), name="A")
-        te.exp(A)
+        te.compute((4,), lambda i: A)
     """
 
     code = "LW0411"

@@ -2,8 +2,9 @@
 
     te.placeholder((4, 1)) + te.placeholder((3,))     a tensor of shape (4, 3)
 
-Shapes are matched from the right, as numpy does; a dimension of 1 is repeated. The tag of the compute says what it is:
-`elemwise` for one tensor alone, `broadcast` for two operands.
+Shapes are matched from the right, as numpy does; a dimension of 1 is repeated. Where a size is known only when the
+program runs, so is whether it is 1: it is read at 0 then. The tag of the compute says what it is: `elemwise` for one
+tensor alone, `broadcast` for two operands.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from loopwright.arith import Analyzer
-from loopwright.ir import Expr, Var, as_expr, is_one
+from loopwright.ir import Expr, IntImm, Var, as_expr, is_one
+from loopwright.ir.intrinsics import if_then_else, maximum
 from loopwright.runtime.errors import LoopwrightError
 from loopwright.te.compute import compute
 from loopwright.te.tags import default_tag
@@ -46,7 +48,9 @@ _NAMES: Final = {
 
 
 class ShapesDoNotMatch(LoopwrightError, ValueError):
-    """Two whole tensors cannot be combined: from the right, each pair of dimensions must be equal, or one of them 1.
+    """Whole tensors cannot be combined: from the right, each pair of dimensions must be equal, or one of them 1.
+
+    Sizes that are known only when the program runs are taken to fit.
 
     For example:
 
@@ -56,10 +60,12 @@ class ShapesDoNotMatch(LoopwrightError, ValueError):
 
     code = "LW0463"
 
-    def __init__(self, name: str, a: Tensor, b: Tensor, one: Expr, other: Expr) -> None:
+    def __init__(self, name: str, tensors: Sequence[Tensor], one: Expr, other: Expr) -> None:
+        first, *others = [f"{tensor.name} {shape_text(tensor.shape)}" for tensor in tensors]
+        told = " and ".join([first.replace(" ", " has shape ", 1), *others])
         super().__init__(
-            f"{name}: {a.name} has shape {shape_text(a.shape)} and {b.name} {shape_text(b.shape)}: "
-            f"dimensions {one!r} and {other!r} are neither equal nor 1",
+            f"{name}: {told}: dimensions {one!r} and {other!r} are neither equal nor 1",
+            why="Incompatible broadcast dims",
             hint="dimensions are matched from the right; index the tensors in a te.compute to match them otherwise",
         )
 
@@ -71,35 +77,60 @@ def apply(method: str, *operands: Any) -> Tensor:
         name, operands = name.removeprefix("r"), operands[::-1]
     if name == "astype":
         tensor, dtype = operands
-        return _each(_NAMES[name], lambda element: element.astype(dtype), tensor)
-    tensors = [operand for operand in operands if isinstance(operand, Tensor) and operand.shape]
+        return each_element(_NAMES[name], lambda element: element.astype(dtype), tensor)
     if len(operands) == 1:
-        return _each(_NAMES[name], lambda element: getattr(element, method)(), tensors[0])
-    shape = tensors[0].shape if len(tensors) == 1 else broadcast_shape(_NAMES[name], *tensors)
+        return each_element(_NAMES[name], lambda element: getattr(element, method)(), operands[0])
     forward = f"__{name}__" if name != "equal" else "equal"
+    return broadcast(_NAMES[name], lambda left, right: getattr(left, forward)(right), *operands)
+
+
+def each_element(name: str, function: Callable[[Expr], Any], tensor: Tensor) -> Tensor:
+    """The tensor of `function` at every element of `tensor`."""
+    return _made(tensor.shape, lambda *indices: function(tensor(*indices)), name, "elemwise")
+
+
+def broadcast(name: str, function: Callable[..., Any], *operands: Any) -> Tensor:
+    """The tensor of `function` at every element of the operands, repeated to one shape; some may be expressions."""
+    shape = broadcast_shape(name, *[operand for operand in operands if isinstance(operand, Tensor)])
 
     def body(*indices: Var) -> Any:
-        left, right = [_element(operand, indices) for operand in operands]
-        return getattr(left, forward)(right)
+        return function(*[_element(operand, indices, shape) for operand in operands])
 
-    return _made(shape, body, _NAMES[name], "broadcast")
+    return _made(shape, body, name, "broadcast")
 
 
-def broadcast_shape(name: str, a: Tensor, b: Tensor) -> list[Expr]:
-    """The shape that both tensors are repeated to."""
-    longer, shorter = (a, b) if a.ndim >= b.ndim else (b, a)
-    shape = list(longer.shape)
-    facts = Analyzer()
-    for at, size in enumerate(shorter.shape, longer.ndim - shorter.ndim):
-        if is_one(shape[at]):
-            shape[at] = size
-        elif not is_one(size) and not facts.can_prove_equal(shape[at], size):
-            raise ShapesDoNotMatch(name, a, b, *((shape[at], size) if longer is a else (size, shape[at])))
+def broadcast_shape(name: str, *tensors: Tensor) -> list[Expr]:
+    """The shape that all tensors are repeated to."""
+    shape = list(max(tensors, key=lambda tensor: tensor.ndim).shape)
+    for tensor in tensors:
+        for at, size in enumerate(tensor.shape, len(shape) - tensor.ndim):
+            common = common_size(shape[at], size)
+            if common is None:
+                raise ShapesDoNotMatch(name, tensors, shape[at], size)
+            shape[at] = common
     return shape
 
 
-def _each(name: str, function: Callable[[Expr], Any], tensor: Tensor) -> Tensor:
-    return _made(tensor.shape, lambda *indices: function(tensor(*indices)), name, "elemwise")
+def common_size(one: Expr, other: Expr) -> Expr | None:
+    """The size that two sizes are repeated to; None where they do not fit."""
+    if is_one(one) or is_one(other):
+        return other if is_one(one) else one
+    if Analyzer().can_prove_equal(one, other):
+        return one
+    if isinstance(one, IntImm) and isinstance(other, IntImm):
+        return None
+    if isinstance(one, IntImm) or isinstance(other, IntImm):
+        return one if isinstance(one, IntImm) else other
+    return maximum(one, other)
+
+
+def repeated(index: Expr, size: Expr, wanted: Expr) -> Expr:
+    """Where a dimension of `size` is read when it is repeated to `wanted`."""
+    if is_one(size):
+        return as_expr(0)
+    if Analyzer().can_prove_equal(size, wanted):
+        return index
+    return if_then_else(size.equal(1), as_expr(0).astype(index.dtype), index)
 
 
 def _made(shape: Sequence[Expr], body: Callable[..., Any], name: str, tag: str) -> Tensor:
@@ -107,11 +138,12 @@ def _made(shape: Sequence[Expr], body: Callable[..., Any], name: str, tag: str) 
     return made
 
 
-def _element(operand: Any, indices: Sequence[Var]) -> Expr:
+def _element(operand: Any, indices: Sequence[Var], shape: Sequence[Expr]) -> Expr:
     if not isinstance(operand, Tensor):
         return as_expr(operand)
-    own = indices[len(indices) - operand.ndim :] if operand.ndim else ()
-    return operand(*[0 if is_one(size) else index for size, index in zip(operand.shape, own, strict=True)])
+    skipped = len(indices) - operand.ndim
+    places = zip(indices[skipped:], operand.shape, shape[skipped:], strict=True)
+    return operand(*[repeated(*place) for place in places])
 
 
 use_for_whole_tensors(apply)

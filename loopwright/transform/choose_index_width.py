@@ -146,7 +146,7 @@ class _ChooseIndexWidth(IndexRewriter):
             return expr if element is INT64 else const(expr.value, INT64) if element.is_int else None
         if element is INT32 and isinstance(expr, Var):
             wide = self.successors.get(expr)
-            return wide if wide is not None else Cast(INT64, expr)
+            return wide if wide is not None else Cast(INT64.with_lanes(expr.dtype.lanes), expr)
         if element is not INT32 and element is not INT64:
             return None
         if isinstance(expr, _WIDENED):

@@ -20,7 +20,8 @@ loop over vectors of the machine's own length, then of 128 bits, and what is lef
                                            for j in range(min(n, 16) % 4):
                                                B[min(n, 16) // 4 * 4 + j] = A[min(n, 16) // 4 * 4 + j]
 
-Copies cost code: nested cuts stop at a limit, and what is left keeps its guard.
+Copies cost code: nested cuts stop at a limit, and what is left keeps its guard. Where a loop would be cut at too many
+points, as under a stencil of 5 × 5 with a border, it is cut around the longest stretch in which nothing is asked.
 Needs: loops from 0, no blocks.  Leaves: no guard that a loop's bounds decide.
 """
 
@@ -73,9 +74,11 @@ from loopwright.transform.vectorize_loops import lanes_keep_apart
 
 MAX_COPIES: Final = 9  # of one statement, over all loops around it: both borders and the middle of two loops
 MAX_SMALL_COPIES: Final = 36  # of a statement that is next to nothing: the edge of a tile, under all loops around it
+MAX_VECTOR_COPIES: Final = 27  # of a vector, where the choice is between one stretch of vectors and none
 SMALL_NODES: Final = 150
 MAX_POINTS: Final = 4  # at which one loop is cut
 MAX_NODES: Final = 5_000  # of a body that is copied
+_AROUND: Final = 3  # parts of a loop that is cut around one stretch
 SOME_SIZE: Final = 10_007
 
 
@@ -94,19 +97,51 @@ class _PartitionLoops(StmtRewriter):
             return loop
         found = find_guards(loop, self.facts)
         points, guards = self._points(loop, found)
-        zero = const(0, loop.loop_var.dtype)
-        parts = _parts([zero, *points, loop.extent], loop.body, guards)
-        copies = sum(not is_no_op(part.body) for part in parts)
-        if len(parts) > 1 and copies > 1:
-            nodes = _count(loop.body)
-            if self.copies * copies > (MAX_SMALL_COPIES if nodes < SMALL_NODES else MAX_COPIES) or nodes > MAX_NODES:
-                parts = _parts([zero, loop.extent], loop.body, guards)
+        parts = self._affordable(loop, points, guards)
         if len(parts) == 1:
             return self._inside(loop.with_(body=parts[0].body))
-        outer, self.copies = self.copies, self.copies * max(1, copies)
+        outer, self.copies = self.copies, self.copies * max(1, _copies(parts))
         result = self._branches(loop, parts) if loop.kind is ForKind.PARALLEL else self._cut(loop, parts)
         self.copies = outer
         return result
+
+    def _affordable(self, loop: For, points: Sequence[Expr], guards: Sequence[Guard]) -> list[_Part]:
+        """The loop in parts, at all points; or around its longest stretch where these are too many; or whole."""
+        zero = const(0, loop.loop_var.dtype)
+        longest = _longest_stretch(points, loop)
+        few = list(points[:MAX_POINTS]) if len(points) <= MAX_POINTS or not longest else longest
+        parts = _parts([zero, *few, loop.extent], loop.body, guards)
+        copies = _copies(parts)
+        if len(parts) == 1 or copies <= 1:
+            return parts
+        nodes = _count(loop.body)
+        if nodes <= MAX_NODES:
+            if self.copies * copies <= self._most_copies(loop, nodes, copies, bool(longest)):
+                return parts
+            most = MAX_VECTOR_COPIES if loop.kind is ForKind.VECTORIZED else MAX_COPIES
+            parts = _parts([zero, *longest, loop.extent], loop.body, guards)
+            if longest and self.copies * _copies(parts) <= most:
+                return parts
+        return _parts([zero, loop.extent], loop.body, guards)
+
+    def _most_copies(self, loop: For, nodes: int, copies: int, can_be_fewer: bool) -> int:
+        """How many copies of a body there may be; a loop that can do with fewer leaves room for those inside it."""
+        if nodes < SMALL_NODES:
+            return MAX_SMALL_COPIES
+        is_greedy = can_be_fewer and copies > _AROUND and self.copies * copies * _AROUND > MAX_COPIES
+        return _AROUND * self.copies if is_greedy and self._cuts_inside(loop) else MAX_COPIES
+
+    def _cuts_inside(self, loop: For) -> bool:
+        """Whether a loop inside has guards of its own, known to be somewhere in the middle of it."""
+        found = False
+
+        def look(node: object) -> None:
+            nonlocal found
+            if isinstance(node, For) and not found and isinstance(node.extent, IntImm):
+                found = node.extent.value > MAX_POINTS and bool(find_guards(node, self.facts))
+
+        pre_order_visit(loop.body, look)
+        return found
 
     def _inside(self, loop: For) -> Stmt:
         """The loop with the loops in its body partitioned."""
@@ -172,7 +207,7 @@ class _PartitionLoops(StmtRewriter):
             # There is no knowing their order, and a part that is empty does no harm: lower ends first is a good guess,
             # and then the order that they have for some sizes.
             chosen.sort(key=lambda point: (id(point) in upper, _for_some_sizes(point)))
-        return chosen[:MAX_POINTS], guards
+        return chosen, guards
 
     def _cut(self, loop: For, parts: Sequence[_Part]) -> Stmt:
         """One loop a part."""
@@ -269,6 +304,20 @@ class _Part(NamedTuple):
     body: Stmt
 
 
+def _copies(parts: Sequence[_Part]) -> int:
+    """How many of the parts do anything."""
+    return sum(not is_no_op(part.body) for part in parts)
+
+
+def _longest_stretch(points: Sequence[Expr], loop: For) -> list[Expr]:
+    """The ends of the longest stretch between points that lie inside the loop; none where they are not all known."""
+    if not points or not isinstance(loop.extent, IntImm) or not all(isinstance(point, IntImm) for point in points):
+        return []
+    bounds = [const(0, loop.loop_var.dtype), *points, loop.extent]
+    low, high = max(pairwise(bounds), key=lambda ends: int(ends[1]) - int(ends[0]))  # type: ignore[call-overload]
+    return [end for end in (low, high) if end is not bounds[0] and end is not bounds[-1]]
+
+
 def _parts(bounds: Sequence[Expr], body: Stmt, guards: Sequence[Guard]) -> list[_Part]:
     return [_Part(low, high, decide_conditions(body, _truths(guards, low, high))) for low, high in pairwise(bounds)]
 
@@ -316,6 +365,11 @@ def _count(body: Stmt) -> int:
 
     post_order_visit(body, look)
     return count
+
+
+def is_small_enough(body: Stmt) -> bool:
+    """Whether a loop around `body` would be cut at all: large bodies are not copied."""
+    return _count(body) <= MAX_NODES
 
 
 @function_pass

@@ -50,6 +50,7 @@ def test_stencil_without_padding_from_te():
     b = te.compute((16, 16), lambda i, j: a[i - 1, j] + a[i + 1, j], name="B")
     error = refused(te.create_prim_func([a, b]))
     assert error.problem == 'A[-1, 0] is outside its shape (16, 16): block "B" reads it at i = 0, j = 0'
+    assert error.why == "index v_i - 1 on axis 0 is -1, below 0"
 
 
 def test_stencil_with_padding_from_te():
@@ -147,6 +148,17 @@ def test_strided_and_divided_indices():
     assert refused(too_far).problem == "A[8] is outside its shape (8,): the statement reads it at i = 4"
 
 
+def test_the_first_index_outside_is_far_outside():
+    @T.prim_func
+    def f(A: T.Buffer((8, 4), "float32"), B: T.Buffer((8,), "float32")):
+        for i in range(8):
+            B[i] = A[i, 3 * i]
+
+    error = refused(f)
+    assert error.problem == "A[2, 6] is outside its shape (8, 4): the statement reads it at i = 2"
+    assert error.why == "index 3 * i on axis 1 is 6, but the last one is 3"
+
+
 def test_symbolic_shapes():
     @T.prim_func
     def same(a: T.handle, b: T.handle):
@@ -240,6 +252,18 @@ def test_an_affine_index_beside_one_that_depends_on_data():
             B[i] = A[I[0], i]
 
     assert refused(f).problem == "A[…, 4] is outside its shape (10, 4): the statement reads it at i = 4"
+
+
+def test_a_size_whose_index_depends_on_data_has_no_value():
+    @T.prim_func
+    def func(a: T.handle, N: T.Buffer((4,), "int32"), B: T.Buffer((4,))):
+        n, m = T.int32(), T.int32()
+        A = T.match_buffer(a, (n, m))
+        for i in range(4):
+            B[i] = A[N[i], 0]
+
+    with pytest.raises(OutOfBounds, match=r"index 0 on axis 1 is 0, but that axis is empty"):
+        check_bounds(func)
 
 
 def test_the_index_of_an_index_is_checked():

@@ -161,7 +161,28 @@ def test_what_is_no_reduction(name):
     assert not found.flow(buffers["C"]).updaters
 
 
-def test_tiles_are_compared_digit_by_digit():
+def test_tiles_that_agree_are_compared_digit_by_digit():
+    @T.prim_func
+    def f(A: T.Buffer((64,), "float32"), B: T.Buffer((64,), "float32")):
+        for i1, i0 in T.grid(8, 8):
+            with T.block("A"):
+                vi = T.axis.spatial(64, i0 * 8 + i1)
+                A[vi] = T.float32(1)
+        for i0, i1 in T.grid(8, 8):
+            with T.block("B"):
+                vi = T.axis.spatial(64, i0 * 8 + i1)
+                B[vi] = A[vi]
+
+    found, buffers = flows(f)
+    flow = found.flow(buffers["A"])
+    read, store = flow.readers[0], flow.writers[0]
+    assert read.cell == ["i0", "i1"]
+    assert store.cell == ["i1", "i0"]
+    reads = flow.base.intersect_domain(flow.base.domain().subtract(_only(flow.readers[-1].tag, flow)))
+    assert is_relation(reads, f"{{ {read.tag}[a, b] -> {store.tag}[b, a] : 0 <= a < 8 and 0 <= b < 8 }}")
+
+
+def test_tiles_that_do_not_agree_are_compared_whole():
     @T.prim_func
     def f(A: T.Buffer((64,), "float32"), B: T.Buffer((64,), "float32")):
         for i1, i0 in T.grid(8, 8):
@@ -176,6 +197,7 @@ def test_tiles_are_compared_digit_by_digit():
     found, buffers = flows(f)
     flow = found.flow(buffers["A"])
     read, store = flow.readers[0].tag, flow.writers[0].tag
+    assert [len(item.cell) for item in (*flow.readers, *flow.writers)] == [1, 1, 1, 1]
     reads = flow.base.intersect_domain(flow.base.domain().subtract(_only(flow.readers[-1].tag, flow)))
     assert is_relation(
         reads, f"{{ {read}[i] -> {store}[a, b] : 0 <= i < 64 and 0 <= a < 8 and 0 <= b < 8 and 8b + a = 63 - i }}"

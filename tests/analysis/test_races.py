@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from loopwright.analysis import ParallelRace, check_races
+from loopwright.analysis import ParallelRace, check_races, races
 from loopwright.script import tir as T
 
 
@@ -219,3 +219,31 @@ def test_nested_parallel_loops_are_judged_each():
 
     error = refused(f)
     assert error.problem == "iterations j = 0 and j = 1 of the parallel loop j both touch C[0, 0]"
+
+
+def test_tiles_under_a_serial_loop_need_no_search(monkeypatch):
+    """The loop around stands still while the parallel one runs: it does not widen what an iteration touches."""
+
+    @T.prim_func
+    def f(A: T.Buffer((32,), "float32"), C: T.Buffer((32,), "float32")):
+        for o in range(2):
+            for i in T.parallel(4):
+                for j in range(4):
+                    C[o * 16 + i * 4 + j] = A[o * 16 + i * 4 + j]
+
+    monkeypatch.setattr(races, "_meeting", lambda *_, **__: pytest.fail("isl was asked"))
+    check_races(f)
+
+
+def test_as_many_pairs_as_the_budget_allows_are_asked(monkeypatch):
+    @T.prim_func
+    def f(A: T.Buffer((8,), "float32"), C: T.Buffer((8,), "float32")):
+        for i in T.parallel(4):
+            C[i] = A[i]
+            C[i + 4] = C[7 - i]
+
+    # Three pairs with the first store come before that of the load with the second one.
+    monkeypatch.setattr(races, "PAIRS", 4)
+    assert refused(f).problem == "iterations i = 0 and i = 3 of the parallel loop i both touch C[7]"
+    monkeypatch.setattr(races, "PAIRS", 3)
+    check_races(f)

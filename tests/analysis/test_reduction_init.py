@@ -32,7 +32,7 @@ from loopwright.ir import (
     logical_and,
     pre_order_visit,
 )
-from loopwright.ir.intrinsics import maximum
+from loopwright.ir.intrinsics import call_pure_extern, maximum
 from loopwright.ir.operators import floordiv, floormod
 
 SPATIAL, REDUCE = IterVar.DataPar, IterVar.CommReduce
@@ -368,6 +368,31 @@ def test_the_update_reads_what_it_writes_once():
     i, k = Var("i"), Var("k")
     twice = write_inits(loops((i, k), (4, 5), BlockRealize((i, k), True, again)))
     assert [region.buffer.name for region in twice.body.seq[1].body.block.reads] == ["C", "A"]
+
+
+def test_calls_with_fewer_arguments_are_other_regions():
+    C = decl_buffer((4,), name="C")
+    vk, k = Var("vk"), Var("k")
+
+    def reads_of_the_update(written, read):
+        regions = [
+            BufferRegion(C, (Range.from_min_extent(call_pure_extern("int32", "f", *args), 1),))
+            for args in (written, read)
+        ]
+        block = Block(
+            (IterVar((0, 4), vk, REDUCE),),
+            (regions[1],),
+            (regions[0],),
+            "C",
+            BufferStore(C, C[0] + 1, [0]),
+            init=BufferStore(C, const(0.0, "float32"), [0]),
+        )
+        made = write_inits(loops((k,), (4,), BlockRealize((k,), True, block)))
+        return len(made.seq[1].body.block.reads)
+
+    assert reads_of_the_update((1, 2), (1, 2)) == 1
+    assert reads_of_the_update((1, 2), (1,)) == 2
+    assert reads_of_the_update((1,), (1, 2)) == 2
 
 
 def test_a_program_without_init_comes_back_unchanged():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from loopwright import te
-from loopwright.analysis import UninitialisedRead, check_initialised
+from loopwright.analysis import UninitialisedRead, check_initialised, uninitialised
 from loopwright.ir import (
     Allocate,
     BufferStore,
@@ -291,3 +291,18 @@ def test_memory_under_two_names_is_not_judged():
     fill = For(k, const(0), const(8), ForKind.SERIAL, BufferStore(alias, const(0.0), (k // 4, k % 4)))
     copy = For(j, const(0), const(8), ForKind.SERIAL, BufferStore(out, local[j], (j,)))
     check_initialised(PrimFunc([out], Allocate(local.data, "float32", (8,), const(True), seq([fill, copy]))))
+
+
+def test_more_pairs_than_the_budget_allows_are_not_judged(monkeypatch):
+    @T.prim_func
+    def f(B: T.Buffer((2,), "float32")):
+        X = T.alloc_buffer((3,), "float32")
+        X[0] = T.float32(1)
+        B[0] = X[1]
+        B[1] = X[2]
+
+    assert refused(f).problem == "the statement reads X[1] before anything has written it"
+    monkeypatch.setattr(uninitialised, "PAIRS", 2)
+    refused(f)
+    monkeypatch.setattr(uninitialised, "PAIRS", 1)
+    check_initialised(f)

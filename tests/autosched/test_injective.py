@@ -213,3 +213,17 @@ def test_any_number_of_threads_gives_the_same_bits():
             module(given, out)
         results.append(out.tobytes())
     assert results[0] == results[1]
+
+
+def test_a_cut_is_promised_only_where_it_is_made():
+    def guarded(reach, size=64):
+        source = te.placeholder((size,), name="A")
+        inside = lambda i: te.if_then_else(te.all(i >= 0, i < size), source[i], 0.0)
+        taps = range(-reach, reach + 1)
+        total = te.compute((size,), lambda i: sum((inside(i + a) for a in taps), 0.0), name="B")
+        return te.create_prim_func([source, total])
+
+    assert "lowering cuts out the cells that need not ask" in planned(guarded(2), AVX512).explain()
+    huge = planned(guarded(400), AVX512).explain()
+    assert "too many to cut the loop" in huge
+    assert "roofline" not in huge

@@ -288,8 +288,23 @@ def test_the_reasons() -> None:
     said = autosched.apply(reduce((4096, 4096), (0,)), wide).explain()
     assert "4 rows × 64 columns at a time: a sum is loaded and stored once for 4 additions" in said
     said = autosched.apply(reduce((4096, 4096), (0, 1)), wide).explain()
-    assert "1 results cannot keep 16 cores busy" in said
-    assert "in parallel" not in autosched.apply(reduce((8, 8), (1,)), wide).explain()
+    assert "1 result cannot keep 2 cores busy" in said
+    small = autosched.apply(reduce((8, 8), (1,)), wide).explain()
+    assert "in parallel" not in small
+    assert "one thread: " in small
+    assert "1 result could not be shared out" in autosched.apply(reduce((4096, 4096), (0, 1)), ONE).explain()
+
+
+def test_the_reasons_for_sizes_that_are_open() -> None:
+    def columns(rows: int) -> str:
+        n, k = te.size_var("n"), te.reduce_axis((0, rows), name="k")
+        source = te.placeholder((rows, n), name="A")
+        total = te.compute((n,), lambda i: te.sum(source[k, i], axis=k), name="C")
+        return autosched.apply([source, total], MANY).explain()
+
+    assert "in parallel: a strip is worth a core, and there may be several" in columns(64)
+    assert "one thread: " in columns(2)
+    assert "at the size that is planned for" in columns(2)
 
 
 def test_a_reduction_in_an_order_of_its_own() -> None:

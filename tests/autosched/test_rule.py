@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from loopwright import te
+from loopwright.autosched import apply
 from loopwright.autosched.decision import Decision
 from loopwright.autosched.errors import NotWorthIt
 from loopwright.autosched.machine import Machine
@@ -14,7 +15,7 @@ from loopwright.autosched.program import Entry, Program
 from loopwright.autosched.rule import schedule_first
 from loopwright.autosched.rules.plain import Plain
 from loopwright.runtime.errors import InternalError
-from loopwright.schedule import Schedule
+from loopwright.schedule import Schedule, ScheduleError
 
 
 class Hesitating:
@@ -65,3 +66,12 @@ def test_a_list_whose_last_rule_does_not_take_every_block_is_our_mistake() -> No
     sch, program = doubled()
     with pytest.raises(InternalError, match="no rule takes the block, though the last one takes every block"):
         schedule_first([Hesitating(1)], sch, program.entries, program, Machine.of("llvm"))
+
+
+def test_a_list_of_tensors_is_a_program_as_it_is_for_build():
+    a = te.placeholder((8,), name="A")
+    b = te.compute((8,), lambda i: a[i] + 1.0, name="B")
+    listed, made = apply([a, b], "llvm"), apply(te.create_prim_func([a, b]), "llvm")
+    assert listed.mod["main"].script() == made.mod["main"].script()
+    with pytest.raises(ScheduleError, match="got list"):
+        apply([5], "llvm")

@@ -212,3 +212,16 @@ def test_a_value_can_be_returned():
     x = ir.Var("x", "int32")
     module = built(ir.PrimFunc([x], ir.Evaluate(intrinsics.ret(x + 1)), attrs={"global_symbol": "main"}))
     assert module(41) == 42
+
+
+def test_what_is_written_is_not_to_be_copied(copy_2x3):
+    with pytest.raises(call_errors.StrideMismatch, match="writes it: pass a compact array and copy it back") as caught:
+        copy_2x3(zeros(2, 3), zeros(3, 2).T)
+    assert "ascontiguousarray" not in str(caught.value)
+    with pytest.raises(call_errors.DtypeMismatch, match=r"make it as numpy.empty\(x.shape, 'float32'\)") as caught:
+        copy_2x3(zeros(2, 3), zeros(2, 3, dtype="float64"))
+    assert "astype" not in str(caught.value)
+    with pytest.raises(call_errors.DtypeMismatch, match=r"make it as numpy\.empty"):
+        copy_2x3(zeros(2, 3), np.zeros((2, 3), ">f4"))
+    with pytest.raises(call_errors.DtypeMismatch, match=r"with \.astype"):
+        copy_2x3(np.zeros((2, 3), ">f4"), zeros(2, 3))

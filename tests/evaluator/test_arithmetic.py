@@ -384,6 +384,13 @@ def test_reinterpret_keeps_the_bits(dtype, other):
     same(back, a)
 
 
+def test_reinterpret_of_half_bytes():
+    a = np.arange(-8, 8).astype(ml_dtypes.int4)
+    b = np.array([*range(8, 16), *range(8)]).astype(ml_dtypes.uint4)
+    np.testing.assert_array_equal(elementwise(lambda x: intrinsics.reinterpret("uint4", x), "uint4", a), b)
+    np.testing.assert_array_equal(elementwise(lambda x: intrinsics.reinterpret("int4", x), "int4", b), a)
+
+
 def test_fixed_point_multiply_rounds_half_up():
     x = np.array([100, -100, 3, -3, 2**30], "int32")
     y = np.full(5, 1 << 30, "int32")  # one half, with 31 fraction bits

@@ -73,7 +73,7 @@ from loopwright.runtime.call_errors import (
     ShapeMismatch,
     StrideMismatch,
 )
-from loopwright.runtime.errors import LoopwrightError
+from loopwright.runtime.errors import LoopwrightError, NotBuilt
 
 
 def serial(var, extent, body, kind=ForKind.SERIAL):
@@ -392,6 +392,11 @@ def test_reinterpret_across_lanes():
     a, b = np.array([1, 2, 3, 4], "uint8"), np.zeros(1, "uint32")
     evaluate(PrimFunc([A, B], BufferStore(B, intrinsics.reinterpret("uint32", v), [0])), a, b)
     assert b[0] == 0x04030201
+    halves = decl_buffer((2,), "uint4", name="A")
+    value = intrinsics.reinterpret("uint8", BufferLoad(halves, [Ramp(const(0), const(1), 2)]))
+    C = decl_buffer((1,), "uint8", name="C")
+    with pytest.raises(NotBuilt, match="a reinterpret of uint4x2 as uint8, which share bytes"):
+        evaluate(PrimFunc([halves, C], BufferStore(C, value, [0])), np.zeros(2, "uint8"), np.zeros(1, "uint8"))
 
 
 # --- calls --------------------------------------------------------------------------------------------------------

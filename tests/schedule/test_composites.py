@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
-from loopwright import tir
+from loopwright import te, tir
 from loopwright.schedule import InstructionKind, Schedule, Trace, composite, register_step, unregister
 from loopwright.schedule.composites import StepNameTaken
 from loopwright.schedule.errors import BadStepArgument, NotProved, WouldChangeValues, WrongType
@@ -190,3 +191,19 @@ def test_a_registered_step_is_proved_whatever_it_claims():
         refused(other, WouldChangeValues, "swap_loops would change a value", "swap_loops", loop, deep=1)
     finally:
         unregister("swap_loops")
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("build", "loopwright.build(sch)"),
+        ("explain", "sch.history()"),
+        ("steps", "sch.history()"),
+        ("print", "sch.show()"),
+    ],
+)
+def test_a_guessed_name_is_told_what_to_write(name, told):
+    source = te.placeholder((8,), name="A")
+    sch = Schedule(te.create_prim_func([source, te.compute((8,), lambda i: source[i] + 1.0, name="B")]))
+    with pytest.raises(AttributeError, match=f"no step or attribute '{name}'; write {re.escape(told)}"):
+        getattr(sch, name)

@@ -337,6 +337,35 @@ def test_refusals():
     refused(Schedule(many_to_one), NotInlinable, match, "compute_inline", "B")
 
     @T.prim_func
+    def memory_of_its_own(A: T.Buffer(4), C: T.Buffer(4)):
+        B = T.alloc_buffer(4)
+        for i in range(4):
+            with T.block("B"):
+                vi = T.axis.spatial(4, i)
+                X = T.alloc_buffer(1)
+                B[vi] = T.Select(vi < 0, X[0], A[vi])
+        for i in range(4):
+            with T.block("C"):
+                vi = T.axis.spatial(4, i)
+                C[vi] = B[vi]
+
+    @T.prim_func
+    def a_part_under_a_name(A: T.Buffer(4), C: T.Buffer(4)):
+        B = T.alloc_buffer(4)
+        for i in range(4):
+            with T.block("B"):
+                vi = T.axis.spatial(4, i)
+                X = T.match_buffer(A[vi : vi + 1], (1,), offset_factor=1)
+                B[vi] = X[0]
+        for i in range(4):
+            with T.block("C"):
+                vi = T.axis.spatial(4, i)
+                C[vi] = B[vi]
+
+    for func in (memory_of_its_own, a_part_under_a_name):
+        refused(Schedule(func), NotInlinable, "block 'B' is not a single store", "compute_inline", "B")
+
+    @T.prim_func
     def impure(A: T.Buffer(4), C: T.Buffer(4)):
         B = T.alloc_buffer(4)
         for i in range(4):
@@ -464,6 +493,23 @@ def test_the_value_of_the_step_before_stays():
                     B[vi] = A[vt, vi] + 1.0
 
     refused(Schedule(func), NotInlinable, SEVERAL, "compute_inline", "B")
+
+
+def test_what_is_refused_is_told_without_the_dimension_for_the_steps():
+    @T.prim_func
+    def func(A: T.Buffer((6, 8)), C: T.Buffer((6, 4))):
+        B = T.alloc_buffer((4,))
+        for t in range(6):
+            for i in range(8):
+                with T.block("B"):
+                    vt, vi = T.axis.remap("SS", [t, i])
+                    B[vi // 2] = A[vt, vi]
+            for i in range(4):
+                with T.block("C"):
+                    vt, vi = T.axis.remap("SS", [t, i])
+                    C[vt, vi] = B[vi]
+
+    refused(Schedule(func), NotInlinable, rf"writes B\[vi // 2\], {SEVERAL}", "compute_inline", "B")
 
 
 def test_a_cell_that_this_step_has_not_written_yet_stays():

@@ -183,3 +183,52 @@ def test_a_guard_on_a_loop_of_one_iteration_guards_the_init():
     text = sch.mod["main"].script()
     assert text.count("T.where(i_0 * 1 + i_1") == 2
     check(sch, row_sums)
+
+
+def test_a_condition_between_the_loop_and_the_block_is_refused():
+    @T.prim_func
+    def func(A: T.Buffer((4, 8)), C: T.Buffer(4)):
+        for i, k in T.grid(4, 8):
+            if k < 6:
+                with T.block("C"):
+                    vi, vk = T.axis.remap("SR", [i, k])
+                    with T.init():
+                        C[vi] = 0.0
+                    C[vi] = C[vi] + A[vi, vk]
+
+    sch = Schedule(func)
+    for loop in sch.get_loops("C"):
+        problem = f"block 'C' stands in a IfThenElse inside loop {loop.name}"
+        refused(sch, NothingToDecompose, problem, "decompose_reduction", "C", loop)
+
+
+def test_a_guard_that_ties_the_reduction_to_a_loop_outside_says_which_cells_there_are():
+    @T.prim_func
+    def func(A: T.Buffer((4, 4)), C: T.Buffer(4)):
+        for i, k in T.grid(6, 4):
+            with T.block("C"):
+                vi = T.axis.spatial(4, i)
+                vk = T.axis.reduce(4, k)
+                T.where(i + k < 4)
+                with T.init():
+                    C[vi] = 0.0
+                C[vi] = C[vi] + A[vi, vk]
+
+    @T.prim_func
+    def expected(A: T.Buffer((4, 4)), C: T.Buffer(4)):
+        for i in range(6):
+            for k_init in range(4):
+                with T.block("C_init"):
+                    vi = T.axis.spatial(4, i)
+                    T.where(i + k_init < 4)
+                    C[vi] = 0.0
+            for k in range(4):
+                with T.block("C_update"):
+                    vi = T.axis.spatial(4, i)
+                    vk = T.axis.reduce(4, k)
+                    T.where(i + k < 4)
+                    C[vi] = C[vi] + A[vi, vk]
+
+    sch = Schedule(func)
+    sch.decompose_reduction("C", sch.get_loops("C")[1])
+    check(sch, func, expected)

@@ -7,6 +7,7 @@ import pytest
 
 import loopwright as lw
 from loopwright import te, tir
+from loopwright.ir.verifier import verify
 from loopwright.schedule.errors import BadStepArgument, NotSupported, WouldChangeValues
 from loopwright.script import tir as T
 from tests.schedule.steps import check, matmul, refused
@@ -166,6 +167,27 @@ def test_fuse_refuses_a_reduction_that_may_have_no_iterations():
     assert result.tolist() == [0, 0, 0]
 
 
+def test_every_block_in_a_loop_that_may_have_no_iterations_is_looked_at():
+    @T.prim_func
+    def func(a: T.handle, d: T.handle, C: T.Buffer(3)):
+        n = T.int32()
+        A = T.match_buffer(a, (n, 3))
+        D = T.match_buffer(d, (n, 3))
+        for k, j in T.grid(n, 3):
+            with T.block("D"):
+                vk, vj = T.axis.remap("SS", [k, j])
+                D[vk, vj] = A[vk, vj] + 1.0
+            with T.block("C"):
+                vj, vk = T.axis.remap("SR", [j, k])
+                with T.init():
+                    C[vj] = 0.0
+                C[vj] = C[vj] + A[vk, vj]
+
+    sch = tir.Schedule(func)
+    problem = "fuse: loop k may have no iterations, and block C starts a reduction all the same"
+    refused(sch, NotSupported, problem, "fuse", *sch.get_loops("C"))
+
+
 @pytest.mark.parametrize("preserve", [True, False])
 def test_loops_of_one_iteration_in_bindings(preserve):
     func = matmul(4, 1, 3)
@@ -175,3 +197,25 @@ def test_loops_of_one_iteration_in_bindings(preserve):
     (realize,) = sch.view().blocks_below(sch.view().root.block.body)
     assert [repr(value) for value in realize.iter_values] == ["u_i_fused", "j" if preserve else "0", "k"]
     check(sch, func)
+
+
+def test_a_loop_of_one_iteration_outside_goes_from_bindings_too():
+    func = matmul(1, 4, 3)
+    sch = tir.Schedule(func)
+    sch.fuse(*sch.get_loops("C")[1:], preserve_unit_iters=False)
+    (realize,) = sch.view().blocks_below(sch.view().root.block.body)
+    assert [repr(value) for value in realize.iter_values] == ["0", "j_k_fused // 3", "j_k_fused % 3"]
+    check(sch, func)
+
+
+def test_loops_of_two_widths_give_each_axis_its_own_type():
+    size = te.size_var("n", "int64")
+    a = te.placeholder((size, 8), name="A")
+    b = te.compute((size, 8), lambda i, j: a[i, j] + 1, name="B")
+    sch = tir.Schedule(te.create_prim_func([a, b]))
+    sch.fuse(*sch.get_loops(sch.get_block("B")))
+    verify(sch.mod)
+    x = np.arange(24, dtype="float32").reshape(3, 8)
+    out = np.zeros_like(x)
+    lw.build(sch.mod)(x, out)
+    assert np.array_equal(out, x + 1)

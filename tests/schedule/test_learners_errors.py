@@ -447,9 +447,10 @@ def test_reorder_with_a_loop_twice():
 @says(WouldRace)
 def test_parallel_over_a_reduction():
     """parallel: loop k: iterations that run at the same time would touch the same cell [LW0207]
-    asked: sch.parallel(k) at line +11
+    asked: sch.parallel(k) at line +12
     why: iterations k = 0 and k = 1 of the parallel loop k both touch C[0, 0]: block "C" reads it at i = 0, j = 0, \
     k = 0, and block "C" writes it at i = 0, j = 0, k = 1; a parallel loop runs them in any order
+    hint: k runs over a reduction: split it, rfactor the outer part, then parallel that loop of the new block
     what would work: sch.parallel(i) (proved)
     what would work: sch.parallel(j) (proved)
     """

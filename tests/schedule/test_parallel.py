@@ -152,3 +152,35 @@ def test_not_inside_lanes():
     i, j, _ = sch.get_loops("C")
     sch.vectorize(i)
     refused(sch, NotSupported, "loop j runs on threads inside the vectorized loop i", "parallel", j)
+
+
+@pytest.mark.parametrize(("step", "part"), [("parallel", "outer"), ("vectorize", "inner")])
+def test_a_loop_over_a_reduction_is_shared_by_rfactor(step, part):
+    source = te.placeholder((8, 8), name="U")
+    a, b = te.reduce_axis((0, 8), name="a"), te.reduce_axis((0, 8), name="b")
+    total = te.compute((), lambda: te.sum(source[a, b], axis=[a, b]), name="S")
+    func = te.create_prim_func([source, total])
+    for position in (0, 1):
+        sch = tir.Schedule(func)
+        loop = sch.get_loops("S")[position]
+        with pytest.raises(WouldRace, match=f"split it, rfactor the {part} part, then {step} that loop"):
+            getattr(sch, step)(loop)
+        outer, inner = sch.split(loop, [None, 4])
+        partial = sch.rfactor(outer if part == "outer" else inner, 0)
+        getattr(sch, step)(outer if part == "outer" else inner)
+        assert sch.get(partial).name_hint == "S_rf"
+        assert sch.is_proved
+
+
+def test_a_race_over_data_says_nothing_of_reductions():
+    @T.prim_func
+    def func(A: T.Buffer((8,)), B: T.Buffer((1,))):
+        for i in range(8):
+            with T.block("B"):
+                vi = T.axis.opaque(8, i)
+                B[0] = A[vi]
+
+    sch = tir.Schedule(func)
+    with pytest.raises(WouldRace, match="would touch the same cell") as caught:
+        sch.parallel(sch.get_loops("B")[0])
+    assert "rfactor" not in str(caught.value)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from loopwright.evaluator import difference, evaluate_terms
 from loopwright.evaluator.errors import OutOfBounds
-from loopwright.ir import For, ForKind, PrimFunc, Var, pre_order_visit
-from loopwright.schedule.proof import InitOf, Mismatch, Origins, Race, Unproved, find_mismatch, find_race
+from loopwright.ir import BlockRealize, BufferStore, For, ForKind, PrimFunc, Stmt, Var, pre_order_visit
+from loopwright.schedule.proof import InitOf, Mismatch, Origins, Race, Unproved, _Comparison, find_mismatch, find_race
 from loopwright.script import tir as T
-from tests.schedule.pairs import axis, version_of
+from tests.schedule.pairs import axis, blocks_of, version_of
 from tests.schedule.random_pairs import random_cached, random_pair
 
 
@@ -486,6 +488,81 @@ def test_different_reductions_of_one_cell_do_not_commute():
                 C[v] = C[v] * A[vk]
 
     refused(before, after, terms=False)
+
+
+# --- what nobody writes ---------------------------------------------------------------------------------------------
+
+
+def with_block(function: PrimFunc, change: Callable[[BlockRealize], BlockRealize]) -> PrimFunc:
+    """The function with its innermost block changed, and every node that stays the very same."""
+    return function.with_(body=_change_innermost(function.body, change))
+
+
+def _change_innermost(statement: Stmt, change: Callable[[BlockRealize], BlockRealize]) -> Stmt:
+    if isinstance(statement, For):
+        return statement.with_(body=_change_innermost(statement.body, change))
+    assert isinstance(statement, BlockRealize)
+    if not isinstance(statement.block.body, (For, BlockRealize)):
+        return change(statement)
+    block = statement.block.with_(body=_change_innermost(statement.block.body, change))
+    return statement.with_(block=block)
+
+
+def test_loads_of_inputs_that_stay_need_no_search(monkeypatch):
+    compared = []
+    compare = _Comparison._compare
+    monkeypatch.setattr(_Comparison, "_compare", lambda self, b: compared.append(b.name) or compare(self, b))
+    guarded = with_block(pointwise, lambda realize: realize.with_(predicate=realize.iter_values[0] < 6))
+    assert find_mismatch(pointwise, guarded, by_lemmas=False) is None
+    assert "A" not in compared
+
+
+@T.prim_func
+def square(A: T.Buffer((4, 4), "float32"), B: T.Buffer((4, 4), "float32")):
+    for i, j in T.grid(4, 4):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = A[vi, vj]
+
+
+def test_a_load_that_stays_in_a_block_that_stands_for_other_iterations():
+    """Each cell is written by the iteration that it is said to be, but the load reads what another one did."""
+
+    def transpose(realize: BlockRealize) -> BlockRealize:
+        store = realize.block.body
+        assert isinstance(store, BufferStore)
+        return realize.with_(block=realize.block.with_(body=store.with_(indices=store.indices[::-1])))
+
+    after = with_block(square, transpose)
+    origins = Origins(renamed={axis(square, "B"): (axis(square, "B"), lambda axes: axes[::-1])})
+    found = find_mismatch(square, after, origins)
+    assert isinstance(found, Mismatch)
+    assert found.cell == ("A", (1, 0))
+    assert difference(evaluate_terms(square), evaluate_terms(after)) is not None
+
+
+def test_a_load_that_stays_and_is_said_to_stand_for_another():
+    key, (vi, vj) = axis(square, "B"), [one.var for one in blocks_of(square)["B"].iter_vars]
+    after = with_block(square, lambda realize: realize.with_(predicate=realize.iter_values[0] < 4))
+    assert find_mismatch(square, after, Origins(loads={(key, 0): (key, 0, [vi, vj])})) is None
+    found = find_mismatch(square, after, Origins(loads={(key, 0): (key, 0, [vj, vi])}))
+    assert isinstance(found, Mismatch)
+    assert found.cell == ("A", (1, 0))
+
+
+def test_a_load_that_stays_but_is_indexed_by_a_loop_outside_its_block():
+    @T.prim_func
+    def before(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+        for i in range(8):
+            with T.block("B"):
+                vi = T.axis.spatial(8, i)
+                B[vi] = A[i]
+
+    after = with_block(before, lambda realize: realize.with_(iter_values=(7 - realize.iter_values[0],)))
+    found = find_mismatch(before, after)
+    assert isinstance(found, Mismatch)
+    assert found.cell == ("A", (7,))
+    assert difference(evaluate_terms(before), evaluate_terms(after)) is not None
 
 
 # --- recomputation and copies ---------------------------------------------------------------------------------------

@@ -515,3 +515,14 @@ def test_a_loop_that_repeats_a_part_of_the_reduction():
         sch = Schedule(repeated)
         loop = sch.get_loops("C")[depth]
         refused(sch, NotFactorable, "loop _again repeats a part of the reduction", "rfactor", loop, 0)
+
+
+def test_a_merged_nest_is_told_to_factor_first():
+    source = te.placeholder((8, 8), name="A")
+    k = te.reduce_axis((0, 8), name="k")
+    total = te.compute((8,), lambda i: te.sum(source[i, k], axis=k), name="C")
+    other = te.compute((8,), lambda i: source[i, 0] * 2.0, name="D")
+    sch = Schedule(te.create_prim_func([source, total, other]))
+    sch.merge(sch.get_loops("C")[0], sch.get_loops("D")[0])
+    error = refused(sch, NotFactorable, "holds more than the nest of block 'C'", "rfactor", sch.get_loops("C")[1], 0)
+    assert "call rfactor before merge or compute_at; or part it with fission first" in str(error)

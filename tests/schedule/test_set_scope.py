@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from loopwright import tir
 from loopwright.schedule.allocations import NotOurMemory
-from loopwright.schedule.errors import BadStepArgument
+from loopwright.schedule.errors import BadStepArgument, NotSupported
 from loopwright.script import tir as T
 from tests.schedule.steps import check, matmul, refused
 
@@ -60,3 +60,26 @@ def test_arguments_and_unknown_scopes_are_refused():
     sch = tir.Schedule(two_steps)
     refused(sch, NotOurMemory, r"C is an argument of the function", "set_scope", "C", 0, "local")
     refused(sch, BadStepArgument, r"there is no memory scope 'fast'", "set_scope", "B", 0, "fast")
+
+
+def test_a_name_for_part_of_a_buffer_is_refused():
+    @T.prim_func
+    def func(A: T.Buffer((4, 8)), C: T.Buffer((4, 8))):
+        B = T.alloc_buffer((4, 8))
+        for i in range(4):
+            with T.block("row"):
+                vi = T.axis.spatial(4, i)
+                row = T.match_buffer(B[vi, 0:8], (8,), offset_factor=1)
+                for j in range(8):
+                    with T.block("B"):
+                        vj = T.axis.spatial(8, j)
+                        row[vj] = A[vi, vj]
+        for i, j in T.grid(4, 8):
+            with T.block("C"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                C[vi, vj] = B[vi, vj]
+
+    sch = tir.Schedule(func)
+    problem = "set_scope: row is not allocated in the program: it names part of another buffer"
+    error = refused(sch, NotSupported, problem, "set_scope", "B", "row", "local")
+    assert error.hint == "name the buffer it is part of"

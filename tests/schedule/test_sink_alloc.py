@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from loopwright import tir
 from loopwright.schedule.primitives.sink_alloc import NothingToSink
 from loopwright.script import tir as T
@@ -20,12 +22,13 @@ def test_a_producer_computed_in_the_loop_gets_memory_there():
     check(sch, before)
 
 
-def test_it_undoes_lift_alloc():
+@pytest.mark.parametrize("levels", [1, 5])  # out into a loop, and out of all of them
+def test_it_undoes_lift_alloc(levels):
     before = matmul(4, 3, 2)
     sch = tir.Schedule(before)
     copy = sch.stage("C", sch.get_loops("C")[1], "B")
     once = sch.mod["main"]
-    sch.lift_alloc(copy, "B_stage", 5)
+    sch.lift_alloc(copy, "B_stage", levels)
     sch.sink_alloc(copy, "B_stage")
     check(sch, before, once)
 

@@ -430,6 +430,8 @@ def test_shifting_repeats_iterations_and_that_must_not_matter():
     short = tir.Schedule(elementwise(3))
     refused(short, NotSupported, "fewer than one tile of 4", "split", short.get_loops("B")[0], [None, 4], tail="shift")
     refused(short, NotSupported, "more than the last tile", "split", short.get_loops("B")[0], [4, 2], tail="shift")
+    long = tir.Schedule(elementwise(10))  # the sixth and seventh tile would only repeat the fifth
+    refused(long, NotSupported, "more than the last tile", "split", long.get_loops("B")[0], [7, 2], tail="shift")
 
 
 def test_padding_grows_what_is_ours():

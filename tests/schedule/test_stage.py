@@ -189,6 +189,22 @@ def test_symbolic_sizes():
         np.testing.assert_array_equal(b, a * 2)
 
 
+def test_a_layout_of_symbolic_sizes():
+    n = te.size_var("n")
+    A = te.placeholder((n, 8), name="A")
+    k = te.reduce_axis((0, n), name="k")
+    sch = tir.Schedule(te.create_prim_func([A, te.compute((8,), lambda j: te.sum(A[k, j], axis=k), name="B")]))
+    outer, _ = sch.split(sch.get_loops("B")[0], [None, 8])
+    staged = sch.stage("B", outer, "A", layout=lambda k, j: (j // 4, k, j % 4))
+    shape = [str(size) for size in sch.get(staged).writes[0].buffer.shape]
+    assert shape == ["2", "n", "4"]
+    for size in (1, 5):
+        a = np.arange(size * 8, dtype=np.float32).reshape(size, 8)
+        b = np.zeros(8, np.float32)
+        lw.build(sch.mod)(a, b)
+        np.testing.assert_array_equal(b, a.sum(0))
+
+
 def test_only_the_block_reads_the_window():
     before = chain()
     sch = tir.Schedule(before)

@@ -82,13 +82,37 @@ def test_names_and_tags():
 
 
 def test_sizes_that_are_not_known():
-    n, m = te.var("n"), te.var("m")
+    n = te.var("n")
     a, b = te.placeholder((n, 3), name="A"), te.placeholder((n, 1), name="B")
     x, y, out = values((5, 3), "float32"), values((5, 1), "float32"), np.empty((5, 3), np.float32)
     loopwright.build(te.create_prim_func([a, b, a + b]))(x, y, out)
     np.testing.assert_array_equal(out, x + y)
-    with pytest.raises(te.ShapesDoNotMatch, match="dimensions n and m are neither equal nor 1"):
-        te.placeholder((n,), name="A") + te.placeholder((m,), name="B")
+
+
+@pytest.mark.parametrize(("one", "other"), [(5, 5), (5, 1), (1, 5), (1, 1), (0, 0)])
+def test_sizes_of_1_are_found_when_the_program_runs(one, other):
+    a, b = te.placeholder((te.var("n"),), name="A"), te.placeholder((te.var("m"),), name="B")
+    x, y = values((one,), "float32"), values((other,), "float32")
+    out = np.empty(max(one, other), np.float32)
+    loopwright.build(te.create_prim_func([a, b, a + b]))(x, y, out)
+    np.testing.assert_array_equal(out, x + y)
+
+
+@pytest.mark.parametrize("size", [1, 5])
+def test_a_known_size_is_that_of_the_result(size):
+    a, b = te.placeholder((te.var("n"),), name="A"), te.placeholder((5,), name="B")
+    assert int((a + b).shape[0]) == 5
+    x, y, out = values((size,), "float32"), values((5,), "float32"), np.empty(5, np.float32)
+    loopwright.build(te.create_prim_func([a, b, a + b]))(x, y, out)
+    np.testing.assert_array_equal(out, x + y)
+
+
+@pytest.mark.parametrize("name", ["exp", "tanh", "floor", "isnan", "abs"])
+def test_functions_of_whole_tensors(name):
+    a, x = te.placeholder((4, 3), name="A"), values((4, 3), "float32")
+    made = getattr(te, name)(a)
+    assert (made.op.name, made.op.tag) == (f"T_{name}", "elemwise")
+    np.testing.assert_allclose(run(made, (a, x)), getattr(np, name)(x), rtol=2e-6)
 
 
 def test_shapes_that_do_not_match():

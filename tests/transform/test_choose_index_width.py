@@ -128,3 +128,14 @@ def test_a_view_whose_size_depends_on_the_loop():
             C[i] = part[2]
 
     same_at_every_stage(func)
+
+
+def test_a_named_vector_keeps_its_lanes():
+    @T.prim_func
+    def func(A: T.Buffer((32,)), N: T.Buffer((8,), "int32"), B: T.Buffer((8,))):
+        for i in range(2):
+            for j in T.vectorized(4):
+                n: T.int32 = N[i * 4 + j] * N[i * 4 + j]
+                B[i * 4 + j] = A[T.max(T.min(n + i, 31), 0)]
+
+    same_at_every_stage(func)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from loopwright import te
+from loopwright.ir import For, PrimFunc, pre_order_visit
 from loopwright.script import tir as T
-from loopwright.transform import PassContext, partition_loops
-from tests.transform.before_after import check, same_at_every_stage, same_results, unchanged
+from loopwright.transform import PassContext, lower, partition_loops
+from tests.transform.before_after import PLAIN, check, same_at_every_stage, same_results, unchanged
 
 
 def test_the_part_that_does_nothing_is_dropped():
@@ -326,3 +328,43 @@ def test_the_quotient_of_a_fused_variable_is_a_guard():
             C[f + 15] = B[23 - (f + 15)]
 
     check(partition_loops, before, after)
+
+
+def test_many_points_leave_the_longest_stretch_without_conditions():
+    @T.prim_func
+    def before(A: T.Buffer((40,)), B: T.Buffer((40,))):
+        for i in range(40):
+            B[i] = (
+                T.if_then_else(3 <= i, A[i - 3], T.float32(0))
+                + T.if_then_else(2 <= i, A[i - 2], T.float32(0))
+                + T.if_then_else(1 <= i, A[i - 1], T.float32(0))
+                + T.if_then_else(i < 39, A[i + 1], T.float32(0))
+                + T.if_then_else(i < 38, A[i + 2], T.float32(0))
+            )
+
+    got = partition_loops(before)
+    loops = _loops(got)
+    assert [(loop.extent, "if_then_else" in str(loop.body)) for loop in loops] == [(3, True), (35, False), (2, True)]
+    same_results(before, got)
+
+
+def test_a_stencil_in_two_dimensions_is_cut_around_its_middle():
+    taps = [(a, b) for a in range(-2, 3) for b in range(-2, 3)]
+    source = te.placeholder((20, 20), name="A")
+
+    def at(i, j):
+        return te.if_then_else(te.all(i >= 0, i < 20, j >= 0, j < 20), source[i, j], 0.0)
+
+    result = te.compute((20, 20), lambda i, j: sum((at(i + a, j + b) for a, b in taps), 0.0 * source[i, j]), name="B")
+    before = te.create_prim_func([source, result])
+    got = lower(before, PLAIN, stop_after="partition_loops")["main"]
+    inner = [loop for loop in _loops(got) if not isinstance(loop.body, For)]
+    assert [int(loop.extent) for loop in inner if "if_then_else" not in str(loop)] == [16]
+    assert str(got).count("B[") <= 9
+    same_results(before, got)
+
+
+def _loops(func: PrimFunc) -> list[For]:
+    found: list[For] = []
+    pre_order_visit(func.body, lambda node: found.append(node) if isinstance(node, For) else None)
+    return found

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from loopwright.ir import (
+    Allocate,
+    AllocateConst,
     Block,
     BlockRealize,
     BufferStore,
@@ -13,12 +16,17 @@ from loopwright.ir import (
     IRModule,
     IterType,
     IterVar,
+    Let,
+    LetStmt,
+    PointerType,
     PrimFunc,
+    PrimType,
     Range,
     SeqStmt,
     Var,
     const,
     decl_buffer,
+    pre_order_visit,
 )
 from loopwright.ir.verifier import NotWellFormed, verify
 from loopwright.script import tir as T
@@ -232,6 +240,97 @@ def test_matched_buffers_are_what_they_name():
     assert "match_buffer" not in got.script() and "B[vi] = A[vi + 2, 3]" in got.script()
     same_results(before, got)
     same_native(before, got)
+
+
+def test_regions_of_matched_buffers_are_what_they_name():
+    @T.prim_func
+    def before(A: T.Buffer((8, 8)), B: T.Buffer((8, 8))):
+        for i in range(4):
+            with T.block("row"):
+                vi = T.axis.spatial(4, i)
+                T.reads(A[vi + 2, 1:7])
+                T.writes(B[vi, 0:6])
+                a = T.match_buffer(A[vi + 2, 1:7], (6,), offset_factor=1)
+                for j in range(3):
+                    with T.block("B"):
+                        vj = T.axis.spatial(3, j)
+                        T.reads(a[vj * 2 : vj * 2 + 2])
+                        T.writes(B[vi, vj])
+                        B[vi, vj] = a[vj * 2] + a[vj * 2 + 1]
+
+    @T.prim_func
+    def after(A: T.Buffer((8, 8)), B: T.Buffer((8, 8))):
+        for i in range(4):
+            with T.block("row"):
+                vi = T.axis.spatial(4, i)
+                T.reads(A[vi + 2, 1:7])
+                T.writes(B[vi, 0:6])
+                for j in range(3):
+                    with T.block("B"):
+                        vj = T.axis.spatial(3, j)
+                        T.reads(A[vi + 2, 1 + vj * 2 : 1 + vj * 2 + 2])
+                        T.writes(B[vi, vj])
+                        B[vi, vj] = A[vi + 2, 1 + vj * 2] + A[vi + 2, 1 + (vj * 2 + 1)]
+
+    check_all(resolve_matches, before, after)
+
+
+def _let_statements(A, var):
+    return [LetStmt(var, const(k), BufferStore(A, 1.0 * k, [var])) for k in (1, 2)]
+
+
+def _lets(A, var):
+    return [BufferStore(A, Let(var, A[k] + 1, var * var), [k]) for k in (1, 2)]
+
+
+def _allocations(A, var):
+    local = decl_buffer((1,), "float32", "X", data=var)
+    return [
+        Allocate(
+            var, "float32", (1,), const(True), SeqStmt((BufferStore(local, 1.0 * k, [0]), A.vstore([k], local[0])))
+        )
+        for k in (1, 2)
+    ]
+
+
+def _constants(A, var):
+    table = decl_buffer((1,), "float32", "X", data=var)
+    return [
+        AllocateConst(var, "float32", (1,), np.array([k], "float32"), BufferStore(A, table[0], [k])) for k in (1, 2)
+    ]
+
+
+def _definitions(func):
+    found = []
+
+    def look(node):
+        if isinstance(node, (Let, LetStmt)):
+            found.append(node.var)
+        elif isinstance(node, (Allocate, AllocateConst)):
+            found.append(node.buffer_var)
+
+    pre_order_visit(func.body, look)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("twice", "kind"),
+    [
+        (_let_statements, "int32"),
+        (_lets, "float32"),
+        (_allocations, PointerType(PrimType("float32"))),
+        (_constants, PointerType(PrimType("float32"))),
+    ],
+)
+def test_whatever_is_defined_twice_gets_a_second_name(twice, kind):
+    A, var = decl_buffer((4,), name="A"), Var("x", kind)
+    func = PrimFunc([A], SeqStmt(tuple(twice(A, var))))
+    assert _definitions(func) == [var, var]
+    got = convert_ssa(func)
+    verify(got)
+    assert len(set(_definitions(got))) == 2
+    assert convert_ssa(got) is got
+    same_results(func, got)
 
 
 def test_a_variable_that_two_loops_share():

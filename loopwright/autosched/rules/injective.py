@@ -30,6 +30,7 @@ from loopwright.autosched.streams import Streams
 from loopwright.ir import Buffer
 from loopwright.ir.annotations import VECTOR_LANES
 from loopwright.schedule import LoopRV, Schedule
+from loopwright.transform.partition_loops import is_small_enough
 
 _FEW: Final = 8  # instructions: what takes no more waits for memory
 _MANY: Final = 45  # instructions: the values between them take so many registers that two vectors at once are enough
@@ -220,14 +221,17 @@ def _vectorized(
         decision.chose("no vectors", f"no axis walks over neighbouring cells of the result ({name} is the innermost)")
         return [row], 1
     if run.is_cut:
+        can_cut = is_small_enough(facts.block.body)
+        why = "its conditions change along it: lowering cuts out the cells that need not ask"
+        if not can_cut:
+            why = "its conditions change along it, and are asked for every cell: there are too many to cut the loop"
+            decision.roofline = None  # the model counts vectors
         if run.extent is None:
-            decision.chose("a row stays one loop", "its conditions change along it: lowering cuts it there first")
+            decision.chose("a row stays one loop", why)
             return [], whole
         sch.vectorize(row)
         sch.annotate(row, VECTOR_LANES, lanes)
-        decision.chose(
-            f"a row is a loop of {lanes} lanes", "its conditions change along it: lowering cuts it there first"
-        )
+        decision.chose(f"a row is a loop of {lanes} lanes" if can_cut else "a row is one loop", why)
         return [], whole
     several = _vectors_at_once(work, run, machine, lanes)
     if run.extent is not None and run.extent <= lanes:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from loopwright.autosched.ahead import ask_along
-from loopwright.autosched.chunks import run_in_pieces
+from loopwright.autosched.chunks import note_one_thread, run_in_pieces
 from loopwright.autosched.columns import CHUNKS, ColumnPlan, column_nest
 from loopwright.autosched.contiguous import size_of, vector_axis
 from loopwright.autosched.decision import Decision
@@ -48,7 +48,7 @@ class Reduction:
         best = vector_axis(facts)
         if best is not None and not best.is_reduce:
             plan = ColumnPlan.of(facts, best, work, machine, may_regroup(taken[0].realize))
-            column_nest(sch, plan, machine, decision)
+            column_nest(sch, plan, work, machine, decision)
         elif best is None:
             _in_order(sch, facts, work, machine, decision, "no axis runs along memory")
         elif not may_regroup(taken[0].realize):
@@ -76,8 +76,7 @@ def _along_memory(sch: Schedule, facts: BlockFacts, work: NestCost, machine: Mac
         rows, extents = rows + 1, (*extents[:-1], chunk)
         decision.chose(
             f"chunks of {chunk}",
-            f"{count} results cannot keep {pieces} cores busy; "
-            "their size is fixed, so that the result does not depend on how many run",
+            f"{_too_few(count, threads)}; their size is fixed, so that the result does not depend on how many run",
         )
     part = lane_part(sch, facts, block, extents, lanes, vectors)
     row = row_nest(sch, [part], rows, [])
@@ -95,6 +94,13 @@ def _along_memory(sch: Schedule, facts: BlockFacts, work: NestCost, machine: Mac
     if row is not None and threads > 1 and (is_divided or count > 1):
         run_in_pieces(sch, row)
         decision.chose("chunks in parallel" if is_divided else "rows in parallel", f"the work is worth {threads} cores")
+    elif threads == 1 and machine.cores > 1:
+        note_one_thread(work, decision)
+
+
+def _too_few(count: int, threads: int) -> str:
+    results = f"{count} result{'s' * (count != 1)}"
+    return f"{results} cannot keep {threads} cores busy" if threads > 1 else f"{results} could not be shared out"
 
 
 def _chunks(work: NestCost) -> int:
@@ -114,3 +120,5 @@ def _in_order(
     if threads > 1 and size_of(facts.spatial) >= threads:
         run_in_pieces(sch, fused(sch, loops))
         decision.chose("results in parallel", f"the work is worth {threads} cores")
+    elif threads == 1 and machine.cores > 1:
+        note_one_thread(work, decision)

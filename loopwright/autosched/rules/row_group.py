@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from loopwright.autosched.ahead import ask_ahead
-from loopwright.autosched.chunks import run_in_pieces
+from loopwright.autosched.chunks import note_one_thread, run_in_pieces
 from loopwright.autosched.contiguous import size_of, vector_axis
 from loopwright.autosched.decision import Decision
 from loopwright.autosched.errors import NotWorthIt
@@ -58,7 +58,8 @@ class RowGroup:
         count = size_of(axes)
         pieces = work.pieces(machine)
         if count * 2 < pieces:
-            raise NotWorthIt(f"{count} rows cannot keep {pieces} cores busy")
+            told = "1 row is" if count == 1 else f"{count} rows are"
+            raise NotWorthIt(f"{told} too few: the work is worth dividing into {pieces} pieces")
         vectors = _vectors(blocks, machine)
         parts = [row_part(sch, facts, rows, machine, vectors) for facts in blocks]
         row = row_nest(sch, parts, rows, kept)
@@ -76,6 +77,8 @@ class RowGroup:
             run_in_pieces(sch, row)
             planned = "rows" if all([axis.extent is not None for axis in axes]) else "rows, as planned for,"
             decision.chose(f"{names} in parallel", f"{count} {planned} are worth {threads} cores")
+        elif threads == 1 and machine.cores > 1:
+            note_one_thread(work, decision)
         work.note(decision, 0.8)
 
 

@@ -200,7 +200,7 @@ class EntryEmitter:
             "DtypeMismatch",
             f"{who} has element type %s%d, expected {buffer.dtype}",
             [f"ptr {bad_name}", f"i32 {wide}"],
-            hint=f"convert it first, for example with .astype({str(buffer.dtype)!r})",
+            hint=self._other_dtype(buffer),
         )
         device = self._field(tensor, 8, "i32")
         here = b.value(f"icmp eq i32 {device}, {ffi.CPU}")
@@ -322,10 +322,21 @@ class EntryEmitter:
             f"expected {self._tuple(buffer.ndim)}",
             [f"i64 {value}" for value in (*actual, *expected)],
             why="the function was built for a compact row-major tensor" if ordinary else "",
-            hint="pass a compact copy, for example numpy.ascontiguousarray(x), or build with symbolic strides"
-            if ordinary
-            else "",
+            hint=self._compact_array(buffer) if ordinary else "",
         )
+
+    def _other_dtype(self, buffer: ir.Buffer) -> str:
+        """How to come by an array of the right type: what is written to a converted copy would be lost."""
+        dtype = str(buffer.dtype)
+        if buffer.data not in self.written:
+            return f"convert it first, for example with .astype({dtype!r})"
+        return f"the function writes it: make it as numpy.empty(x.shape, {dtype!r})"
+
+    def _compact_array(self, buffer: ir.Buffer) -> str:
+        """How to come by a compact array."""
+        if buffer.data not in self.written:
+            return "pass a compact copy, for example numpy.ascontiguousarray(x), or build with symbolic strides"
+        return "the function writes it: pass a compact array and copy it back, or build with symbolic strides"
 
     def _is_empty(self, buffer: ir.Buffer) -> str:
         empty = "false"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from loopwright import ir
 from loopwright.codegen.describe_module import implicit_variables, written_pointers
 from loopwright.codegen.llvm.abi import EntryEmitter, entry_signature
@@ -68,24 +70,38 @@ class ModuleEmitter:
     def _emitter(self, builder: FunctionBuilder) -> FunctionEmitter:
         return FunctionEmitter(self.module, builder, self.cpu, self.math_body)
 
-    def _emit_body(self, function: ir.PrimFunc, implicit: list[ir.Var]) -> None:
+    def emit_kernel(self, function: ir.PrimFunc, symbol: str, overlapping: Collection[int] = ()) -> None:
+        """The body alone, for the code of another object of the same library, which passes what it has checked.
+
+        Parameters at the positions `overlapping` may be the same memory as one another. Equal code has an equal symbol,
+        so of two that meet in one program either will do.
+        """
+        head = f"weak_odr hidden i32 @{quoted(symbol)}"
+        self._emit_body(function, implicit_variables(function), head, overlapping)
+
+    def _emit_body(
+        self, function: ir.PrimFunc, implicit: list[ir.Var], head: str = "", overlapping: Collection[int] = ()
+    ) -> None:
+        head = head or f"internal i32 @{quoted(BODY_PREFIX + function.name)}"
         no_alias = " noalias" if function.attrs.get("tir.noalias", True) else ""
-        values, parameters = {}, []
+        values, parameters, apart, shared = {}, [], set(), set()
         for position, param in enumerate(function.params):
             buffer = function.buffer_map.get(param)
             var = param if buffer is None else buffer.data
-            attributes = no_alias if buffer is not None else ""
+            attributes = no_alias if buffer is not None and position not in overlapping else ""
+            if attributes:
+                apart.add(var)
+            elif no_alias and buffer is not None:
+                shared.add(var)
             values[var] = f"%p{position}"
             parameters.append(f"{register_type(var.dtype)}{attributes} %p{position}")
         for position, var in enumerate(implicit):
             values[var] = f"%s{position}"
             parameters.append(f"{register_type(var.dtype)} %s{position}")
-        signature = f"internal i32 @{quoted(BODY_PREFIX + function.name)}({', '.join([*parameters, 'ptr %result'])})"
-        builder = FunctionBuilder(self.module, signature, "nounwind ")
+        builder = FunctionBuilder(self.module, f"{head}({', '.join([*parameters, 'ptr %result'])})", "nounwind ")
         emitter = self._emitter(builder)
         emitter.values = values
-        if no_alias:
-            emitter.apart = {buffer.data for buffer in function.argument_buffers()}
+        emitter.apart, emitter.overlapping = apart, shared
         emitter.run(function.body)
         if builder.open:
             builder.ret("i32 0")

@@ -45,6 +45,7 @@ class ExpressionEmitter(Visitor):
         self.target = target
         self.values: dict[ir.Var, str] = {}
         self.apart: set[ir.Var] = set()  # pointers to memory that no other pointer reaches
+        self.overlapping: set[ir.Var] = set()  # pointers to memory that only others of these may reach
         self.index_text = f"i{target.pointer_bits}"  # of buffer indices, as choose_index_width leaves them
         self.no_wrap = ""  # " nsw" within index arithmetic, which never overflows
         self._bodies = bodies

@@ -22,45 +22,54 @@ class _LaneOf(Rewriter):
     def __init__(self, lane: int) -> None:
         self.lane = lane
         self.scalars: dict[ir.Var, ir.Var] = {}  # of lets of vectors
+        self.vectors: dict[ir.Var, ir.Expr] = {}  # what the same lets bind: here, only the scalars have a value
 
     def visit(self, expr: ir.Expr) -> ir.Expr:
         if expr.dtype.lanes == 1:
-            return expr
+            return self._whole(expr)
         lane: ir.Expr = super().visit(expr)
         return lane
 
+    def _whole(self, expr: ir.Expr) -> ir.Expr:
+        return ir.substitute(expr, self.vectors) if self.vectors else expr
+
     def visit_Expr(self, expr: ir.Expr) -> ir.Expr:
         # What has no rule here is computed whole.
-        return ir.Shuffle((expr,), (ir.const(self.lane),))
+        return ir.Shuffle((self._whole(expr),), (ir.const(self.lane),))
 
     def visit_Var(self, var: ir.Var) -> ir.Expr:
         return self.scalars[var] if var in self.scalars else self.visit_Expr(var)
 
     def visit_Ramp(self, node: ir.Ramp) -> ir.Expr:
-        return node.base + node.stride * ir.const(self.lane, node.stride.dtype)
+        return self._whole(node.base + node.stride * ir.const(self.lane, node.stride.dtype))
 
     def visit_Broadcast(self, node: ir.Broadcast) -> ir.Expr:
-        return node.value
+        return self._whole(node.value)
 
     def visit_Shuffle(self, node: ir.Shuffle) -> ir.Expr:
-        return ir.Shuffle(node.vectors, (node.indices[self.lane],))
+        return self._whole(ir.Shuffle(node.vectors, (node.indices[self.lane],)))
 
     def visit_BufferLoad(self, load: ir.BufferLoad) -> ir.Expr:
         index, each = load.indices[-1], load.buffer.dtype.lanes
         if index.dtype.lanes == 1:  # a vector is the element
             return self.visit_Expr(load)
-        one = ir.BufferLoad(load.buffer, (*load.indices[:-1], lane_of(index, self.lane // each)))
+        place = self.visit(index) if each == 1 else lane_of(self._whole(index), self.lane // each)
+        one = ir.BufferLoad(load.buffer, (*[self._whole(other) for other in load.indices[:-1]], place))
         return one if each == 1 else ir.Shuffle((one,), (ir.const(self.lane % each),))
 
     def visit_Cast(self, node: ir.Cast) -> ir.Expr:
         return ir.Cast(node.dtype.element, self.visit(node.value))
 
     def visit_Let(self, node: ir.Let) -> ir.Expr:
-        var, value = node.var, node.value
-        if value.dtype.lanes > 1:
-            value = self.visit(value)
-            var = self.scalars[var] = ir.Var(var.name, value.dtype)
-        return ir.Let(var, value, self.visit(node.body))
+        lanes = node.value.dtype.lanes
+        if lanes == 1:
+            return ir.Let(node.var, self._whole(node.value), self.visit(node.body))
+        value = self.visit(node.value) if lanes == node.dtype.lanes else None
+        self.vectors[node.var] = self._whole(node.value)
+        if value is None:  # a vector of another length has no lane of this number
+            return self.visit(node.body)
+        scalar = self.scalars[node.var] = ir.Var(node.var.name, value.dtype)
+        return ir.Let(scalar, value, self.visit(node.body))
 
     def visit_Call(self, call: ir.Call) -> ir.Expr:
         lanes = call.dtype.lanes

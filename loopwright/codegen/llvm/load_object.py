@@ -13,7 +13,7 @@ import ctypes
 import functools
 import itertools
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from loopwright.codegen.llvm.engine import Compiled, target_machine
@@ -134,21 +134,31 @@ def load(compiled: Compiled, symbols: Mapping[str, int] | None = None) -> Loaded
 
 def load_object(object_bytes: bytes, symbols: Mapping[str, int] | None = None) -> Loaded:
     """Link an object made for this machine (by `compile_text`, perhaps in another process) into this process."""
+    return load_objects([object_bytes], symbols)
+
+
+def load_objects(objects: Sequence[bytes], symbols: Mapping[str, int] | None = None) -> Loaded:
+    """Link objects that call one another into this process."""
     import llvmlite.binding as llvm
 
-    found = read_symbols(object_bytes)
     builder = llvm.JITLibraryBuilder()
-    builder.add_object_img(object_bytes)
-    for name in found.defined:
+    tables = [read_symbols(object_bytes) for object_bytes in objects]
+    defined = frozenset[str]().union(*[table.defined for table in tables])
+    needed = frozenset[str]().union(*[table.needed for table in tables]) - defined
+    weakly = frozenset[str]().union(*[table.needed_weakly for table in tables]) - defined
+    for object_bytes in objects:
+        builder.add_object_img(object_bytes)
+    for name in defined:
         builder.export_symbol(name)
-    for name, address in _resolve(found, symbols or {}).items():
+    for name, address in _resolve(Symbols(defined, needed, weakly), symbols or {}).items():
         builder.import_symbol(name, address)
     try:
         tracker = builder.link(_jit(), f"loopwright_{next(_library_numbers)}")
     except RuntimeError as error:
         raise InternalError(f"LLVM cannot link the object: {str(error).strip()}") from None
-    loaded = Loaded(tracker, found.defined)
-    show_frames(object_bytes, loaded.address, loaded)
+    loaded = Loaded(tracker, defined)
+    for object_bytes in objects:
+        show_frames(object_bytes, loaded.address, loaded)
     return loaded
 
 

@@ -125,14 +125,16 @@ def _captured(body: ir.Stmt, emitter: FunctionEmitter) -> list[ir.Var]:
 def _emit_chunk(emitter: FunctionEmitter, loop: ir.For, captured: list[ir.Var], name: str) -> None:
     parameters = ["i64 %begin, i64 %end"]
     # One pointer of unknown origin may reach the memory of any other.
-    apart = all([var in emitter.apart for var in captured if var.dtype.kind == "handle"])
+    known = emitter.apart | emitter.overlapping
+    is_known = all([var in known for var in captured if var.dtype.kind == "handle"])
     for position, var in enumerate(captured):
-        attributes = " noalias" if apart and var.dtype.kind == "handle" else ""
+        attributes = " noalias" if is_known and var in emitter.apart and var.dtype.kind == "handle" else ""
         parameters.append(f"{register_type(var.dtype)}{attributes} %c{position}")
     builder = FunctionBuilder(emitter.module, f"internal i32 @{name}({', '.join(parameters)})", "noinline nounwind ")
     inner = type(emitter)(emitter.module, builder, emitter.target, emitter._bodies)
     inner.in_parallel = True
     inner.apart = set(emitter.apart)
+    inner.overlapping = set(emitter.overlapping)
     inner.values = {var: f"%c{position}" for position, var in enumerate(captured)}
     low, high = (inner.cast(bound, INT64, loop.loop_var.dtype) for bound in ("%begin", "%end"))
     inner.counted_loop(loop.loop_var, low, high, lambda: inner.run(loop.body))

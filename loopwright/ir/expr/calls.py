@@ -36,7 +36,11 @@ class GlobalVar(Callee):
         return self.name
 
     def __call__(self, *args: object) -> Expr:
-        """A call of the function."""
+        """A call of the function; given values of a graph, it is a value of that graph."""
+        for arg in args:
+            if hasattr(arg, "call_with"):
+                called: Expr = arg.call_with(self, args)
+                return called
         return Call(VOID, self, as_exprs(args))
 
 

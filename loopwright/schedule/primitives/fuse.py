@@ -50,9 +50,9 @@ def fuse(view: View, loops: Sequence[For], preserve_unit_iters: bool = True) -> 
     values: dict[Var, Expr] = {}
     rest: Expr = fused
     for loop in reversed(loops[1:]):
-        values[loop.loop_var] = rest % loop.extent
+        values[loop.loop_var] = _of_type(rest % loop.extent, loop.loop_var)
         rest = rest // loop.extent
-    values[loops[0].loop_var] = rest
+    values[loops[0].loop_var] = _of_type(rest, loops[0].loop_var)
     new = For(fused, const(0, fused.dtype), total, ForKind.SERIAL, loops[-1].body)
     path = view.loop_path(loops[0].loop_var)
     body = rebind(loops[-1].body, values, [*view.all_loops_above(path[:-1]), new], preserve_unit_iters)
@@ -60,6 +60,11 @@ def fuse(view: View, loops: Sequence[For], preserve_unit_iters: bool = True) -> 
     buffers = met_by_inits(loops[0])
     proof = Proof.VALUES if buffers else Proof.ORDER_KEPT
     return Step(after, proof, results=[LoopResult(fused)], at=loops[0], buffers=buffers)
+
+
+def _of_type(value: Expr, var: Var) -> Expr:
+    """The value in the type of the loop that it stands for: of loops of two widths, the fused one has the wider."""
+    return value if value.dtype == var.dtype else value.astype(var.dtype)
 
 
 def _why_apart(view: View, outer: For, inner: For) -> str:

@@ -137,7 +137,7 @@ def _nest_of(view: View, loop: For) -> _Nest:
     for item, inner in zip(loops, [*loops[1:], realize], strict=True):
         if item.body is not inner:
             problem = f"loop {item.loop_var.name} holds more than the nest of block {block.name_hint!r}"
-            raise NotFactorable(loop, problem, "part it with fission first")
+            raise NotFactorable(loop, problem, "call rfactor before merge or compute_at; or part it with fission first")
     if not is_leaf(block):
         raise NotFactorable(loop, f"block {block.name_hint!r} has blocks inside")
 

@@ -35,8 +35,10 @@ def render_node(obj: Any) -> str:
     """A node in an error message: its first lines, the first one marked."""
     if not isinstance(obj, (Node, IRModule)):
         return str(obj)
-    options = Options(max_lines=_EXCERPT_LINES)
-    lines = _print(obj, options, declarations=False).splitlines()
+    if type(obj).__repr__ not in (Node.__repr__, IRModule.__repr__) or getattr(obj, "_form", lambda: None)():
+        lines = repr(obj).splitlines()[:_EXCERPT_LINES]  # of a layer above, with a text of its own
+    else:
+        lines = _print(obj, Options(max_lines=_EXCERPT_LINES), declarations=False).splitlines()
     return "\n".join([f"  > {lines[0]}", *lines[1:]]) if lines else ""
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 
-from loopwright.ir import PointerType, PrimType, TupleType, Type
+from loopwright.ir import Node, PointerType, PrimType, TupleType, Type
 from loopwright.ir.expr import round_to
 from loopwright.runtime.dtype import FLOAT64, HANDLE, DataType
 
@@ -49,6 +49,13 @@ def float_text(value: float, dtype: DataType, prefix: str, bare: bool) -> str:
     return f"{prefix}.{dtype}({short})"
 
 
+def _has_own_text(annotation: Type) -> bool:
+    """Whether it is a type of a layer above, or a tuple with one: scripts have no words for those."""
+    if isinstance(annotation, TupleType):
+        return any(_has_own_text(field) for field in annotation.fields)
+    return type(annotation).__repr__ is not Node.__repr__
+
+
 def type_text(annotation: Type, prefix: str, is_size_var: bool = False) -> str:
     """A type as it is written in an annotation, e.g. `T.int32` or `T.handle("float32", "shared")`."""
     size = "is_size_var=True" if is_size_var else ""
@@ -60,8 +67,12 @@ def type_text(annotation: Type, prefix: str, is_size_var: bool = False) -> str:
         scope = annotation.storage_scope
         parts = [inner, *([quote(scope)] if scope != "global" else []), *([size] if size else [])]
         return f"{prefix}.{HANDLE}({', '.join(parts)})"
+    if _has_own_text(annotation) and not isinstance(annotation, TupleType):
+        return repr(annotation)
     if isinstance(annotation, TupleType):
         fields = [type_text(field, prefix) for field in annotation.fields]
+        if _has_own_text(annotation):
+            return f"({', '.join(fields)}{',' * (len(fields) == 1)})"
         return f"{prefix}.Tuple({', '.join(fields)})" if fields else "None"
     raise TypeError(f"no text for the type {type(annotation).__name__}")
 

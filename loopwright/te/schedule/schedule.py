@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from loopwright.ir import Buffer, IterVar, Var
+from loopwright.ir import Buffer, IRModule, IterVar, Var
 from loopwright.ir.pass_context import PassContext
 from loopwright.te.operation import Operation
 from loopwright.te.scan import ScanOp
@@ -163,6 +163,10 @@ class Schedule:
         from loopwright.te.schedule.replay import replay
 
         return replay(self, args, binds).schedule
+
+    def finish(self, module: IRModule) -> IRModule:
+        """What lowering goes on with, once all wishes are done: here, nothing is added to them."""
+        return module
 
     # --- records --------------------------------------------------------------------------------------------------
 

@@ -21,7 +21,7 @@ def schedule_to_module(
 ) -> IRModule:
     """The program of a te schedule, before any pass."""
     function = named_function(replay(sch, args, binds))
-    return IRModule({name: function.with_attr("global_symbol", name)})
+    return sch.finish(IRModule({name: function.with_attr("global_symbol", name)}))
 
 
 def named_function(done: Replayed) -> PrimFunc:

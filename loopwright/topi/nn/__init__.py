@@ -1,11 +1,25 @@
 """topi.nn: the operators of neural networks.
 
-`convolution.py` holds the general convolution and its names for each layout, `depthwise.py`, `blocked.py` and
-`transposed.py` its kin, `pooling.py` the windows without weights. `padding.py` and `window.py` are what they share: the
-cells around data, and how a window moves over it.
+`convolution.py` holds the general convolution and its names for each layout; `depthwise.py`, `blocked.py`,
+`transposed.py`, `deformable.py` and `winograd.py` are its kin. `pooling.py` and `adaptive_pool.py` are windows without
+weights, `matmul.py` has products, `softmax.py` and `normalization.py` what runs along rows, `lstm.py` a recurrence.
+`padding.py` and `window.py` are shared: the cells around data, and how a window moves over it. `hooks.py` is what a
+target may change about operators before they are computed.
 """
 
+from loopwright.topi.nn.activation import leaky_relu, prelu, relu
+from loopwright.topi.nn.adaptive_pool import adaptive_pool, adaptive_pool1d, adaptive_pool3d
+from loopwright.topi.nn.batch_norm import batch_norm
+from loopwright.topi.nn.bitserial import (
+    binarize_pack,
+    binary_dense,
+    bitpack,
+    bitserial_conv2d_nchw,
+    bitserial_conv2d_nhwc,
+    bitserial_dense,
+)
 from loopwright.topi.nn.blocked import conv2d_NCHWc, conv2d_NCHWc_int8, unpack_NCHWc_to_nchw
+from loopwright.topi.nn.conv2d_backward_weight import conv2d_backward_weight_nchw
 from loopwright.topi.nn.convolution import (
     conv,
     conv1d,
@@ -22,17 +36,58 @@ from loopwright.topi.nn.convolution import (
     group_conv2d_nchw,
     group_conv2d_nhwc,
 )
+from loopwright.topi.nn.correlation import correlation_nchw
+from loopwright.topi.nn.deformable import deformable_conv2d_nchw, deformable_conv2d_nhwc
+from loopwright.topi.nn.depth_to_space import depth_to_space, space_to_depth
 from loopwright.topi.nn.depthwise import depthwise_conv2d_nchw, depthwise_conv2d_NCHWc, depthwise_conv2d_nhwc
-from loopwright.topi.nn.dilate import dilate
-from loopwright.topi.nn.padding import (
-    get_pad_tuple,
-    get_pad_tuple1d,
-    get_pad_tuple3d,
-    get_pad_tuple_generic,
-    mirror_pad,
-    pad,
+from loopwright.topi.nn.depthwise_backward import (
+    depthwise_conv2d_backward_input_nhwc,
+    depthwise_conv2d_backward_weight_nhwc,
 )
+from loopwright.topi.nn.dilate import dilate
+from loopwright.topi.nn.fifo_buffer import fifo_buffer
+from loopwright.topi.nn.hooks import (
+    NoLayoutKnown,
+    add_alter_layout,
+    batch_matmul_legalize,
+    bias_add_legalize,
+    conv2d_alter_layout,
+    conv2d_infer_layout,
+    conv2d_legalize,
+    conv2d_transpose_legalize,
+    conv3d_alter_layout,
+    dense_alter_layout,
+    dense_legalize,
+    depthwise_conv2d_infer_layout,
+    erf_legalize,
+    matmul_legalize,
+    qnn_add_alter_layout,
+    qnn_conv2d_alter_layout,
+    qnn_dense_alter_layout,
+    qnn_requantize_alter_layout,
+    sparse_dense_alter_layout,
+    take_legalize,
+)
+from loopwright.topi.nn.local_response_norm import lrn
+from loopwright.topi.nn.lstm import lstm
+from loopwright.topi.nn.matmul import batch_matmul, dense, dense_pack, matmul
+from loopwright.topi.nn.nll_loss import nll_loss
+from loopwright.topi.nn.normalization import group_norm, instance_norm, layer_norm, rms_norm
+from loopwright.topi.nn.padding import mirror_pad, pad
+from loopwright.topi.nn.pool_grad import pool_grad
 from loopwright.topi.nn.pooling import global_pool, pool1d, pool2d, pool3d
+from loopwright.topi.nn.scale_shift import bias_add, scale_shift_nchw, scale_shift_nchwc, scale_shift_nhwc
+from loopwright.topi.nn.simulated_quantization import simulated_dequantize, simulated_quantize
+from loopwright.topi.nn.softmax import fast_softmax, log_softmax, softmax
+from loopwright.topi.nn.space_to_batch import batch_to_space_nd, space_to_batch_nd
+from loopwright.topi.nn.sparse import (
+    sparse_add,
+    sparse_conv2d,
+    sparse_dense,
+    sparse_dense_sp_lhs,
+    sparse_dense_sp_rhs,
+    sparse_transpose,
+)
 from loopwright.topi.nn.transposed import (
     conv1d_transpose_ncw,
     conv2d_transpose_nchw,
@@ -41,8 +96,41 @@ from loopwright.topi.nn.transposed import (
     group_conv2d_transpose_nchw,
     group_conv3d_transpose_ncdhw,
 )
+from loopwright.topi.nn.upsampling import upsampling, upsampling3d
+from loopwright.topi.nn.winograd import (
+    conv2d_winograd_nchw,
+    conv2d_winograd_nchw_without_weight_transform,
+    conv2d_winograd_nhwc,
+    conv2d_winograd_nhwc_without_weight_transform,
+)
+from loopwright.topi.nn.winograd_weights import (
+    NoWinograd,
+    conv2d_gemm_weight_transform,
+    conv2d_winograd_weight_transform,
+    conv3d_winograd_weight_transform,
+)
+from loopwright.topi.pad_amounts import get_pad_tuple, get_pad_tuple1d, get_pad_tuple3d, get_pad_tuple_generic
+from loopwright.topi.reshape import flatten
 
 __all__ = [
+    "NoLayoutKnown",
+    "NoWinograd",
+    "adaptive_pool",
+    "adaptive_pool1d",
+    "adaptive_pool3d",
+    "add_alter_layout",
+    "batch_matmul",
+    "batch_matmul_legalize",
+    "batch_norm",
+    "batch_to_space_nd",
+    "bias_add",
+    "bias_add_legalize",
+    "binarize_pack",
+    "binary_dense",
+    "bitpack",
+    "bitserial_conv2d_nchw",
+    "bitserial_conv2d_nhwc",
+    "bitserial_dense",
     "conv",
     "conv1d",
     "conv1d_ncw",
@@ -51,17 +139,45 @@ __all__ = [
     "conv2d",
     "conv2d_NCHWc",
     "conv2d_NCHWc_int8",
+    "conv2d_alter_layout",
+    "conv2d_backward_weight_nchw",
+    "conv2d_gemm_weight_transform",
     "conv2d_hwcn",
+    "conv2d_infer_layout",
+    "conv2d_legalize",
     "conv2d_nchw",
     "conv2d_nhwc",
+    "conv2d_transpose_legalize",
     "conv2d_transpose_nchw",
+    "conv2d_winograd_nchw",
+    "conv2d_winograd_nchw_without_weight_transform",
+    "conv2d_winograd_nhwc",
+    "conv2d_winograd_nhwc_without_weight_transform",
+    "conv2d_winograd_weight_transform",
+    "conv3d_alter_layout",
     "conv3d_ncdhw",
     "conv3d_ndhwc",
     "conv3d_transpose_ncdhw",
+    "conv3d_winograd_weight_transform",
+    "correlation_nchw",
+    "deformable_conv2d_nchw",
+    "deformable_conv2d_nhwc",
+    "dense",
+    "dense_alter_layout",
+    "dense_legalize",
+    "dense_pack",
+    "depth_to_space",
     "depthwise_conv2d_NCHWc",
+    "depthwise_conv2d_backward_input_nhwc",
+    "depthwise_conv2d_backward_weight_nhwc",
+    "depthwise_conv2d_infer_layout",
     "depthwise_conv2d_nchw",
     "depthwise_conv2d_nhwc",
     "dilate",
+    "erf_legalize",
+    "fast_softmax",
+    "fifo_buffer",
+    "flatten",
     "get_pad_tuple",
     "get_pad_tuple1d",
     "get_pad_tuple3d",
@@ -74,10 +190,46 @@ __all__ = [
     "group_conv2d_nhwc",
     "group_conv2d_transpose_nchw",
     "group_conv3d_transpose_ncdhw",
+    "group_norm",
+    "instance_norm",
+    "layer_norm",
+    "leaky_relu",
+    "log_softmax",
+    "lrn",
+    "lstm",
+    "matmul",
+    "matmul_legalize",
     "mirror_pad",
+    "nll_loss",
     "pad",
     "pool1d",
     "pool2d",
     "pool3d",
+    "pool_grad",
+    "prelu",
+    "qnn_add_alter_layout",
+    "qnn_conv2d_alter_layout",
+    "qnn_dense_alter_layout",
+    "qnn_requantize_alter_layout",
+    "relu",
+    "rms_norm",
+    "scale_shift_nchw",
+    "scale_shift_nchwc",
+    "scale_shift_nhwc",
+    "simulated_dequantize",
+    "simulated_quantize",
+    "softmax",
+    "space_to_batch_nd",
+    "space_to_depth",
+    "sparse_add",
+    "sparse_conv2d",
+    "sparse_dense",
+    "sparse_dense_alter_layout",
+    "sparse_dense_sp_lhs",
+    "sparse_dense_sp_rhs",
+    "sparse_transpose",
+    "take_legalize",
     "unpack_NCHWc_to_nchw",
+    "upsampling",
+    "upsampling3d",
 ]

@@ -5,18 +5,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from loopwright import te
 from loopwright.ir import Expr, IterVar
 from loopwright.te.tags import default_tag
 from loopwright.topi.errors import InvalidShapeError
+from loopwright.topi.nn.convolution_samples import products_sample
 from loopwright.topi.nn.padding import pad_unless_zero
 from loopwright.topi.nn.window import window_over
+from loopwright.topi.registry import Sample, operator
+from loopwright.topi.samples import real_numbers, whole_numbers
 from loopwright.topi.sizes import check_rank, check_same, known, simplify, tap_places
+from loopwright.topi.testing.convolution import conv_python
 
 
+def _conv2d_blocked(
+    x: np.ndarray,
+    w: np.ndarray,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    layout: str = "NCHWc",
+    out_layout: str = "NCHWc",
+    out_dtype: Any = None,
+    n_elems: int = 4,
+) -> np.ndarray:
+    if w.ndim == 7:  # o, c, rows, columns, part, block, elem: the parts and their elements are one axis
+        w = w.transpose(0, 1, 2, 3, 4, 6, 5).reshape(*w.shape[:4], -1, w.shape[5])
+    x, w = (one if one.dtype.kind == "f" else one.astype(np.int64) for one in (x, w))
+    plain = x.transpose(0, 1, 4, 2, 3).reshape(x.shape[0], -1, *x.shape[2:4])
+    weight = w.transpose(0, 5, 1, 4, 2, 3).reshape(w.shape[0] * w.shape[5], -1, *w.shape[2:4])
+    groups = plain.shape[1] // weight.shape[1]
+    out = conv_python(plain, weight, stride, padding, dilation, groups, "NCHW")
+    return out.reshape(out.shape[0], -1, w.shape[5], *out.shape[2:]).transpose(0, 1, 3, 4, 2)
+
+
+def _blocked_samples() -> Iterator[Sample]:
+    for dtype in ("float32", "int32"):
+        yield Sample((whole_numbers((2, 2, 5, 5, 3), dtype), whole_numbers((2, 2, 3, 3, 3, 4), dtype), 1, 1, 1))
+    yield Sample((whole_numbers((1, 2, 5, 5, 3)), whole_numbers((2, 1, 3, 2, 3, 4)), 2, 0, 1))  # two groups
+    yield Sample((whole_numbers((1, 1, 6, 5, 1)), whole_numbers((1, 1, 1, 1, 1, 1)), (1, 2), (0, 1, 2, 3), 1))
+    yield products_sample(
+        _conv2d_blocked, real_numbers((1, 2, 4, 4, 4)), real_numbers((1, 2, 3, 3, 4, 8)), 72, 1, 1, 1
+    )
+
+
+@operator(reference=_conv2d_blocked, samples=_blocked_samples, name="nn.conv2d_NCHWc")
 def conv2d_NCHWc(
     data: te.Tensor,
     kernel: te.Tensor,
@@ -48,6 +86,15 @@ def conv2d_NCHWc(
     return out
 
 
+def _int8_samples() -> Iterator[Sample]:
+    weight = whole_numbers((2, 1, 3, 3, 2, 4, 4), "int8", -128, 127)
+    yield Sample((whole_numbers((1, 1, 5, 5, 8), "uint8", 0, 255), weight, 1, 1, 1))
+    yield Sample((whole_numbers((2, 1, 5, 4, 8), "int8", -128, 127), weight, 2, 0, 1))
+    small = whole_numbers((1, 1, 1, 1, 2, 8, 2), "int8")
+    yield Sample((whole_numbers((1, 1, 3, 3, 4), "int8"), small, 1, 0, 1, "NCHWc", "NCHWc", "int32", 2))
+
+
+@operator(reference=_conv2d_blocked, samples=_int8_samples, name="nn.conv2d_NCHWc_int8")
 def conv2d_NCHWc_int8(
     data: te.Tensor,
     kernel: te.Tensor,
@@ -87,6 +134,19 @@ def conv2d_NCHWc_int8(
     return out
 
 
+def _unpack(x: np.ndarray, out_dtype: str) -> np.ndarray:
+    batch, chunks, height, width, block = x.shape
+    return x.transpose(0, 1, 4, 2, 3).reshape(batch, chunks * block, height, width).astype(out_dtype)
+
+
+def _unpack_samples() -> Iterator[Sample]:
+    for dtype in ("float32", "int8", "float16"):
+        yield Sample((whole_numbers((2, 3, 2, 5, 4), dtype), dtype))
+    yield Sample((whole_numbers((1, 2, 3, 3, 1), "int8"), "int32"))
+    yield Sample((whole_numbers((0, 2, 3, 3, 4)), "float32"))
+
+
+@operator(reference=_unpack, samples=_unpack_samples, name="nn.unpack_NCHWc_to_nchw")
 def unpack_NCHWc_to_nchw(packed_out: te.Tensor, out_dtype: Any) -> te.Tensor:
     """Blocked data in NCHW."""
     check_rank("unpack_NCHWc_to_nchw", "data", packed_out, "NCHWc", 5)

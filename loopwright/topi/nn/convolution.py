@@ -9,16 +9,22 @@ are those of one group.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Final
+
+import numpy as np
 
 from loopwright import te
 from loopwright.ir import Expr
 from loopwright.te.tags import default_tag
 from loopwright.topi.errors import BadWindow, InvalidShapeError, UnsupportedLayout
+from loopwright.topi.nn.convolution_samples import convolution, products_sample
 from loopwright.topi.nn.padding import pad_unless_zero
 from loopwright.topi.nn.window import window_over
+from loopwright.topi.registry import Sample, operator
+from loopwright.topi.samples import real_numbers, whole_numbers
 from loopwright.topi.sizes import check_rank, check_same, known, simplify, tap_place
+from loopwright.topi.testing.convolution import conv_python
 
 _SPATIAL: Final = ("DHW", "HW", "W")
 # The names of a stage's axes: batch, feature, depth, row, column; and those of the window.
@@ -26,6 +32,27 @@ _AXES: Final = {"N": "nn", "C": "ff", "D": "zz", "H": "yy", "W": "xx"}
 _WINDOW: Final = {"D": "rz", "H": "ry", "W": "rx"}
 
 
+def _conv(
+    x: np.ndarray,
+    w: np.ndarray,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    groups: int,
+    layout: str,
+    kernel_layout: str = "",
+) -> np.ndarray:
+    return conv_python(x, w, stride, padding, dilation, groups, layout, kernel_layout)
+
+
+def _conv_samples() -> Iterator[Sample]:
+    yield Sample((whole_numbers((5, 2, 4, 6)), whole_numbers((3, 3, 6, 4)), 1, 1, 1, 1, "HNWC"))
+    yield Sample((whole_numbers((1, 4, 7)), whole_numbers((6, 2, 3)), 2, 1, 1, 2, "NCW"))
+    yield Sample((whole_numbers((1, 4, 3, 5, 2)), whole_numbers((3, 2, 2, 2, 2)), 1, 0, (1, 2, 1), 1, "NDHWC", "OIDHW"))
+    yield products_sample(_conv, real_numbers((1, 5, 4, 4)), real_numbers((3, 5, 3, 3)), 45, 1, 1, 1, 1, "NCHW")
+
+
+@operator(reference=_conv, samples=_conv_samples, name="nn.conv")
 def conv(
     inp: te.Tensor,
     filt: te.Tensor,
@@ -111,6 +138,25 @@ def _check_groups(op: str, groups: Any, channels: Expr, kernel: dict[str, Expr])
     return simplify(kernel["O"] // groups)
 
 
+def _conv2d(
+    x: np.ndarray,
+    w: np.ndarray,
+    strides: Any,
+    padding: Any,
+    dilation: Any,
+    data_layout: str = "NCHW",
+    kernel_layout: str = "",
+) -> np.ndarray:
+    return conv_python(x, w, strides, padding, dilation, 1, data_layout, kernel_layout)
+
+
+def _conv2d_samples() -> Iterator[Sample]:
+    yield Sample((whole_numbers((1, 3, 5, 5)), whole_numbers((4, 3, 3, 3)), 1, 1, 1))
+    yield Sample((whole_numbers((1, 5, 5, 3)), whole_numbers((4, 3, 3, 3)), 2, "SAME", 1, "NHWC", "OIHW"))
+    yield Sample((whole_numbers((5, 6, 3, 2), "int32"), whole_numbers((3, 3, 3, 4), "int32"), 1, 0, 2, "HWCN"))
+
+
+@operator(reference=_conv2d, samples=_conv2d_samples, name="nn.conv2d")
 def conv2d(
     input: te.Tensor,
     filter: te.Tensor,
@@ -126,6 +172,26 @@ def conv2d(
     return conv(input, filter, strides, padding, dilation, 1, data_layout, kernel_layout, out_dtype)
 
 
+def _conv1d(
+    x: np.ndarray,
+    w: np.ndarray,
+    strides: Any = 1,
+    padding: Any = "VALID",
+    dilation: Any = 1,
+    groups: int = 1,
+    data_layout: str = "NCW",
+    kernel_layout: str = "",
+) -> np.ndarray:
+    return conv_python(x, w, strides, padding, dilation, groups, data_layout, kernel_layout)
+
+
+def _conv1d_samples() -> Iterator[Sample]:
+    yield Sample((whole_numbers((2, 3, 7)), whole_numbers((4, 3, 3))))
+    yield Sample((whole_numbers((2, 7, 4)), whole_numbers((3, 2, 6)), 2, 1, 1, 2, "NWC"))
+    yield Sample((whole_numbers((1, 2, 5), "float64"), whole_numbers((1, 2, 2), "float64"), 1, "SAME", 3))
+
+
+@operator(reference=_conv1d, samples=_conv1d_samples, name="nn.conv1d")
 def conv1d(
     data: te.Tensor,
     kernel: te.Tensor,
@@ -218,7 +284,9 @@ def _named_3d(layout: str, kernel_layout: str) -> Callable[..., te.Tensor]:
 def _called(function: Callable[..., te.Tensor], name: str, layout: str, kernel_layout: str) -> Callable[..., te.Tensor]:
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"`conv` of data in {layout} by a weight in {kernel_layout}."
-    return function
+    takes_groups = name.startswith("group_") or len(layout) == 5
+    reference, samples = convolution(layout, kernel_layout, takes_groups)
+    return operator(reference=reference, samples=samples, name=f"nn.{name}")(function)
 
 
 conv1d_ncw, conv1d_nwc = _named_1d("NCW"), _named_1d("NWC")

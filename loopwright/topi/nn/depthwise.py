@@ -7,17 +7,41 @@ The multiplier m says how many output channels come from each input channel.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
+
+import numpy as np
 
 from loopwright import te
 from loopwright.ir import Expr
 from loopwright.te.tags import default_tag
 from loopwright.topi.errors import InvalidShapeError, UnsupportedLayout
+from loopwright.topi.nn.convolution_samples import products_sample
 from loopwright.topi.nn.padding import pad_unless_zero
 from loopwright.topi.nn.window import window_over
+from loopwright.topi.registry import Sample, operator
+from loopwright.topi.samples import real_numbers, whole_numbers
 from loopwright.topi.sizes import check_rank, check_same, known, simplify, tap_places
+from loopwright.topi.testing.convolution import depthwise_conv2d_python_nchw, depthwise_conv2d_python_nhwc
 
 
+def _depthwise_nchw(
+    x: np.ndarray, w: np.ndarray, stride: Any, padding: Any, dilation: Any, out_dtype: Any = None
+) -> np.ndarray:
+    return depthwise_conv2d_python_nchw(x.astype(out_dtype or x.dtype), w.astype(out_dtype or w.dtype),
+                                        stride, padding, dilation)  # fmt: skip
+
+
+def _nchw_samples() -> Iterator[Sample]:
+    for dtype in ("float32", "float64", "int32"):
+        yield Sample((whole_numbers((2, 3, 5, 6), dtype), whole_numbers((3, 1, 3, 3), dtype), 1, 1, 1))
+    yield Sample((whole_numbers((1, 3, 7, 6)), whole_numbers((3, 2, 3, 2)), (2, 1), (0, 1, 2, 1), (1, 2)))
+    yield Sample((whole_numbers((1, 3, 4, 4), "int8"), whole_numbers((3, 1, 3, 3), "int8"), 1, "SAME", 1, "int32"))
+    yield Sample((whole_numbers((0, 3, 4, 4)), whole_numbers((3, 1, 3, 3)), 1, 1, 1))
+    yield products_sample(_depthwise_nchw, real_numbers((1, 3, 5, 5)), real_numbers((3, 1, 3, 3)), 9, 1, 1, 1)
+
+
+@operator(reference=_depthwise_nchw, samples=_nchw_samples, name="nn.depthwise_conv2d_nchw")
 def depthwise_conv2d_nchw(
     Input: te.Tensor, Filter: te.Tensor, stride: Any, padding: Any, dilation: Any, out_dtype: Any = None
 ) -> te.Tensor:
@@ -46,6 +70,22 @@ def depthwise_conv2d_nchw(
     return out
 
 
+def _depthwise_nhwc(
+    x: np.ndarray, w: np.ndarray, stride: Any, padding: Any, dilation: Any, kernel_layout: str = "HWOI"
+) -> np.ndarray:
+    weight = w.transpose(0, 1, 3, 2) if kernel_layout == "HWIO" else w
+    return depthwise_conv2d_python_nhwc(x, weight, stride, padding, dilation)
+
+
+def _nhwc_samples() -> Iterator[Sample]:
+    for dtype in ("float32", "int32"):
+        yield Sample((whole_numbers((2, 5, 6, 3), dtype), whole_numbers((3, 3, 3, 1), dtype), 1, 1, 1))
+    yield Sample((whole_numbers((1, 7, 6, 3)), whole_numbers((3, 2, 3, 2)), (2, 1), (0, 1, 2, 1), (1, 2)))
+    yield Sample((whole_numbers((1, 5, 5, 3)), whole_numbers((3, 3, 2, 3)), 1, 0, 1, "HWIO"))
+    yield products_sample(_depthwise_nhwc, real_numbers((1, 5, 5, 3)), real_numbers((3, 3, 3, 1)), 9, 1, 1, 1)
+
+
+@operator(reference=_depthwise_nhwc, samples=_nhwc_samples, name="nn.depthwise_conv2d_nhwc")
 def depthwise_conv2d_nhwc(
     Input: te.Tensor,
     Filter: te.Tensor,
@@ -84,6 +124,23 @@ def depthwise_conv2d_nhwc(
     return out
 
 
+def _depthwise_blocked(x: np.ndarray, w: np.ndarray, stride: Any, padding: Any, dilation: Any) -> np.ndarray:
+    plain = x.transpose(0, 1, 4, 2, 3).reshape(x.shape[0], -1, *x.shape[2:4])
+    weight = w.transpose(0, 5, 1, 4, 2, 3).reshape(plain.shape[1], -1, *w.shape[2:4])
+    out = depthwise_conv2d_python_nchw(plain, weight, stride, padding, dilation)
+    block = w.shape[5]
+    return out.reshape(out.shape[0], -1, block, *out.shape[2:]).transpose(0, 1, 3, 4, 2)
+
+
+def _blocked_samples() -> Iterator[Sample]:
+    yield Sample((whole_numbers((2, 2, 5, 5, 4)), whole_numbers((2, 1, 3, 3, 1, 4)), 1, 1, 1))
+    yield Sample((whole_numbers((1, 3, 5, 6, 2)), whole_numbers((3, 1, 3, 2, 1, 4)), 2, 1, 1))
+    yield products_sample(
+        _depthwise_blocked, real_numbers((1, 1, 4, 4, 8)), real_numbers((1, 1, 3, 3, 1, 8)), 9, 1, 1, 1
+    )
+
+
+@operator(reference=_depthwise_blocked, samples=_blocked_samples, name="nn.depthwise_conv2d_NCHWc")
 def depthwise_conv2d_NCHWc(
     Input: te.Tensor,
     Filter: te.Tensor,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
+
+import numpy as np
 
 from loopwright import te
 from loopwright.ir import Expr, as_expr, const
@@ -11,9 +13,24 @@ from loopwright.ir.intrinsics import all as all_of
 from loopwright.ir.intrinsics import if_then_else
 from loopwright.te.tags import default_tag
 from loopwright.topi import tag
+from loopwright.topi.registry import Sample, operator
+from loopwright.topi.samples import numbers, of_each_type
 from loopwright.topi.sizes import each, is_zero, simplify
+from loopwright.topi.testing.convolution import dilate_python
 
 
+def _dilate(data: np.ndarray, strides: Sequence[int], dilation_value: Any = 0.0) -> np.ndarray:
+    return dilate_python(data, strides, dilation_value)
+
+
+def _samples() -> Iterator[Sample]:
+    yield from of_each_type((2, 3), (2, 1))
+    yield Sample((numbers((2, 3, 4)), (1, 3, 2), -1.5))
+    yield Sample((numbers((0, 3)), (2, 2)))
+    yield Sample((numbers((3, 1)), (1, 1)))
+
+
+@operator(reference=_dilate, samples=_samples, name="nn.dilate")
 def dilate(
     data: te.Tensor, strides: Sequence[Any], dilation_value: Any = 0.0, name: str = "DilatedInput"
 ) -> te.Tensor:

@@ -1,14 +1,11 @@
-"""Padding: cells around a tensor, and the ways in which operators say how many.
-
-    get_pad_tuple(1, (3, 3))                →  (1, 1, 1, 1)     top, left, bottom, right
-    get_pad_tuple((1, 2, 3, 4), (3, 3))     →  (1, 2, 3, 4)
-    get_pad_tuple("SAME", (4, 3))           →  (2, 1, 1, 1)     the larger half first; strides do not count
-"""
+"""Padding: cells around a tensor, of one value or mirrored. `pad_amounts.py` has the ways to say how many."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
+
+import numpy as np
 
 from loopwright import te
 from loopwright.ir import Expr, as_expr, const
@@ -17,70 +14,26 @@ from loopwright.ir.intrinsics import if_then_else
 from loopwright.te.tags import default_tag
 from loopwright.topi import tag
 from loopwright.topi.errors import BadPadding
-from loopwright.topi.sizes import is_zero, known, simplify
+from loopwright.topi.pad_amounts import check_amount
+from loopwright.topi.registry import Sample, operator
+from loopwright.topi.samples import numbers, of_each_type
+from loopwright.topi.sizes import is_zero, simplify
 
 
-def get_pad_tuple(padding: Any, kernel: Sequence[Any]) -> tuple[Any, Any, Any, Any]:
-    """The padding of two dimensions: top, left, bottom, right. `kernel` is its size with the dilation counted in."""
-    top, left, bottom, right = _flat(padding, kernel, 2)
-    return top, left, bottom, right
+def _pad(data: np.ndarray, before: Any, after: Any = None, value: Any = 0.0) -> np.ndarray:
+    return np.pad(data, list(zip(before, after or before, strict=True)), constant_values=value)
 
 
-def get_pad_tuple1d(padding: Any, kernel: Sequence[Any]) -> tuple[Any, Any]:
-    """The padding of one dimension: left, right."""
-    left, right = _flat(padding, kernel, 1)
-    return left, right
+def _pad_samples() -> Iterator[Sample]:
+    yield from of_each_type((2, 3), (1, 0), (2, 3))
+    yield Sample((numbers((2, 3, 4)), (1, 2, 0)))
+    yield Sample((numbers((2, 3)), (0, 0), (0, 4), -1.5))
+    yield Sample((numbers((3, 2), "uint8"), (0, 1), (1, 0), 255))
+    yield Sample((numbers((0, 2)), (1, 0), (1, 1), 2.0))
+    yield Sample((numbers((2, 2)), (0, 0)))
 
 
-def get_pad_tuple3d(padding: Any, kernel: Sequence[Any]) -> tuple[Any, Any, Any, Any, Any, Any]:
-    """The padding of three dimensions: front, top, left, back, bottom, right."""
-    front, top, left, back, bottom, right = _flat(padding, kernel, 3)
-    return front, top, left, back, bottom, right
-
-
-def get_pad_tuple_generic(padding: Any, kernel: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-    """The padding of as many dimensions as the kernel has: the beginnings, and the ends."""
-    flat = _flat(padding, kernel, len(kernel))
-    return flat[: len(kernel)], flat[len(kernel) :]
-
-
-def _flat(padding: Any, kernel: Sequence[Any], count: int) -> list[Any]:
-    if isinstance(kernel, Expr) or not isinstance(kernel, Sequence):
-        kernel = (kernel,)
-    forms = f'give one number, {count} or {2 * count} of them, "VALID" or "SAME"'
-    if isinstance(padding, str):
-        if padding == "VALID":
-            return [0] * (2 * count)
-        if padding != "SAME":
-            raise BadPadding("padding", f"{padding!r} is not known", forms)
-        totals = [simplify(as_expr(size) - 1) for size in kernel]
-        first = [_plain(simplify((total + 1) // 2)) for total in totals]
-        return [*first, *[_plain(simplify(total - half)) for total, half in zip(totals, first, strict=True)]]
-    given = list(padding) if isinstance(padding, Sequence) else [padding]
-    for amount in given:
-        _check_amount("padding", amount, forms)
-    if len(given) == 1:
-        return given * (2 * count)
-    if len(given) == count:
-        return given * 2
-    if len(given) == 2 * count:
-        return given
-    raise BadPadding("padding", f"{padding!r} has {len(given)} entries for a window of {count} dimensions", forms)
-
-
-def _plain(value: Expr) -> Any:
-    number = known(value)
-    return value if number is None else number
-
-
-def _check_amount(op: str, amount: Any, hint: str) -> None:
-    if isinstance(amount, (bool, float, str)) or amount is None:
-        raise BadPadding(op, f"{type(amount).__name__} {amount!r} is not a number of cells", hint)
-    number = known(amount)
-    if number is not None and number < 0:
-        raise BadPadding(op, f"{number} is less than 0", "padding adds cells; take a slice to remove some")
-
-
+@operator(reference=_pad, samples=_pad_samples, name="nn.pad")
 def pad(
     data: te.Tensor,
     pad_before: Sequence[Any],
@@ -124,6 +77,18 @@ def pad_unless_zero(
     return pad(data, pad_before, pad_after, pad_value, name=name)
 
 
+def _mirror_pad(data: np.ndarray, before: Any, after: Any = None, mode: str = "SYMMETRIC") -> np.ndarray:
+    return np.pad(data, list(zip(before, after or before, strict=True)), mode=mode.lower())  # type: ignore[call-overload]
+
+
+def _mirror_pad_samples() -> Iterator[Sample]:
+    yield from of_each_type((3, 2), (1, 0), (2, 2))
+    yield Sample((numbers((3, 4, 5)), (2, 1, 0), (0, 3, 4), "REFLECT"))
+    yield Sample((numbers((4, 5)), (4, 5)))
+    yield Sample((numbers((2, 1)), (0, 1), (0, 0)))
+
+
+@operator(reference=_mirror_pad, samples=_mirror_pad_samples, name="nn.mirror_pad")
 def mirror_pad(
     data: te.Tensor,
     pad_before: Sequence[Any],
@@ -165,5 +130,5 @@ def _both(
             problem = f"{which} has {len(amounts)} entries, and {data.name} {data.ndim} dimensions"
             raise BadPadding(name, problem, hint)
         for amount in amounts:
-            _check_amount(name, amount, hint)
+            check_amount(name, amount, hint)
     return before, after

@@ -16,8 +16,11 @@ from loopwright.ir import Expr
 from loopwright.te.tags import default_tag
 from loopwright.topi.errors import BadWindow
 from loopwright.topi.nn.convolution import conv
+from loopwright.topi.nn.convolution_samples import transposed
 from loopwright.topi.nn.dilate import dilate
-from loopwright.topi.nn.padding import get_pad_tuple_generic, pad
+from loopwright.topi.nn.padding import pad
+from loopwright.topi.pad_amounts import get_pad_tuple_generic
+from loopwright.topi.registry import operator
 from loopwright.topi.sizes import check_rank, check_same, each, known, simplify
 
 
@@ -92,7 +95,8 @@ def _named(spatial: str, grouped: bool) -> Callable[..., te.Tensor]:
     function = in_groups if grouped else plain
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"The transposed convolution of data in NC{spatial} by a weight in IO{spatial}."
-    return function
+    reference, samples = transposed(spatial, grouped)
+    return operator(reference=reference, samples=samples, name=f"nn.{name}")(function)
 
 
 conv1d_transpose_ncw, group_conv1d_transpose_ncw = _named("W", False), _named("W", True)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from loopwright.ir import Expr
-from loopwright.topi.nn.padding import get_pad_tuple_generic
+from loopwright.topi.pad_amounts import get_pad_tuple_generic
 from loopwright.topi.sizes import each, places, simplify
 
 

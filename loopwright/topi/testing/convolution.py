@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from loopwright.topi.nn.padding import get_pad_tuple_generic
+from loopwright.topi.pad_amounts import get_pad_tuple_generic
 from loopwright.topi.testing.windows import numbers, windows_of
 
 

@@ -6,6 +6,7 @@ behaviour.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import random
 import shutil
@@ -133,6 +134,29 @@ def test_fixed_point_products(tmp_path):
         case(f"q {q} s {s}", lambda a, b, q=q, s=s: machine_intrinsics.q_multiply_shift(a, b, q, s), x, y)
         for q, s in shifts
     ]
+    x, y, left, right = (np.resize(values, len(x)) for values in (x, y, np.arange(6, dtype="int32"), y % 8))
+    for shifts_left, shifts_right in itertools.product([False, True], repeat=2):
+        apart = functools.partial(_per_axis, shifts_left=shifts_left, shifts_right=shifts_right)
+        cases.append(case(f"per axis {shifts_left} {shifts_right}", apart, x, y, left, right))
+    agree(cases, tmp_path)
+
+
+def _per_axis(x: ir.Expr, y: ir.Expr, left: ir.Expr, right: ir.Expr, shifts_left: bool, shifts_right: bool) -> ir.Expr:
+    return machine_intrinsics.q_multiply_shift_per_axis(
+        x, y, left, right, 15, ir.const(shifts_left), ir.const(shifts_right)
+    )
+
+
+def test_truth_values_and_small_integers(tmp_path):
+    def bits(dtype: str, name: str) -> Callable[..., ir.Expr]:
+        return lambda *args: intrinsics.call_intrin(dtype, f"tir.{name}", *args)
+
+    a, b = pairs("bool", False)
+    cases = [case(name, bits("bool", name), a, b) for name in ("bitwise_and", "bitwise_or", "bitwise_xor")]
+    cases.append(case("bitwise_not", bits("bool", "bitwise_not"), a))
+    cases.append(case("abs of what has no sign", bits("uint8", "abs"), edges("uint8")))
+    for source, target in (("int4", "uint4"), ("uint4", "int4")):
+        cases.append(case(f"{source} as {target}", lambda x, t=target: intrinsics.reinterpret(t, x), edges(source)))
     agree(cases, tmp_path)
 
 

@@ -12,6 +12,7 @@ from loopwright import ir
 from loopwright.codegen.source import emit_c
 from loopwright.codegen.source.c.errors import ResultsDiffer
 from loopwright.ir import intrinsics
+from loopwright.runtime.errors import NotBuilt
 from loopwright.script import tir as T
 from loopwright.target import Target
 from loopwright.transform import lower
@@ -222,6 +223,61 @@ def test_calls_of_c_functions():
     assert code.index("mine((void *)A") < code.index("other()")
     assert r'"text \303\251"' in code
     assert "float cosf" not in code
+
+
+def test_functions_without_a_body_are_the_c_librarys():
+    A, n, B = ir.decl_buffer((1,), "float64", "A"), ir.Var("n", "int64"), ir.decl_buffer((5,), "float64", "B")
+    H, C = ir.decl_buffer((1,), "float16", "H"), ir.decl_buffer((1,), "float16", "C")
+    values = [intrinsics.sin(A[0]), intrinsics.exp10(A[0]), intrinsics.pow(A[0], A[0]), intrinsics.ldexp(A[0], n)]
+    stores = [ir.BufferStore(B, value, [k]) for k, value in enumerate(values)]
+    stores.append(ir.BufferStore(C, intrinsics.hypot(H[0], H[0]), [0]))
+    code = source_of(ir.PrimFunc([A, n, B, H, C], ir.seq(stores)).with_attr("global_symbol", "f")).code
+    assert "double exp10(double x);" in code  # C99 has no such function
+    body = body_of(code, "f")
+    assert "B[0] = sin(A[0]);" in body and "B[1] = exp10(A[0]);" in body
+    assert "B[3] = ldexp(A[0], (int32_t)n);" in body
+    assert "hypot((double)" in body
+
+
+def test_addresses_and_hints():
+    @T.prim_func
+    def f(A: T.Buffer((8,)), B: T.Buffer((8,)), n: T.int32):
+        T.evaluate(T.start_profile_intrinsic(1))
+        T.evaluate(T.call_extern("int32", "mine", T.address_of(A[n + 1])))
+        if T.isnullptr(B.data):
+            A[0] = T.float32(1)
+        T.evaluate(T.call_extern("int32", "other", T.reinterpret("handle", T.uint64(4096))))
+        B[0] = T.undef(dtype="float32")
+        T.evaluate(T.end_profile_intrinsic(1))
+
+    code = source_of(f).code
+    assert "&A[" in code and "mine((void *)" in code
+    assert "if (B == NULL) {" in code and "#include <stddef.h>" in code
+    assert re.search(r"other\(.*\(void \*\).*4096", code)
+    assert "profile" not in code
+
+
+def test_what_c_has_no_words_for():
+    X, B = ir.decl_buffer((4,), "int16", "X"), ir.decl_buffer((1,), "int16", "B")
+    product = intrinsics.call_intrin("int16", "tir.q_multiply_shift", X[0], X[1], ir.const(7), ir.const(0))
+    narrow = ir.PrimFunc([X, B], ir.BufferStore(B, product, [0])).with_attr("global_symbol", "f")
+    with pytest.raises(NotBuilt, match=r"tir\.q_multiply_shift on int16 in C is not built yet"):
+        emit_c(lower(narrow, PLAIN))
+
+    @T.prim_func
+    def packed(n: T.int32):
+        T.evaluate(T.call_packed("my.function", n))
+
+    with pytest.raises(NotBuilt, match="calling a packed function from generated code") as caught:
+        emit_c(lower(packed, PLAIN))
+    assert caught.value.hint == "call_extern a C function instead"
+
+    @T.prim_func
+    def warps(A: T.Buffer((4,), "uint32")):
+        A[0] = T.call_intrin("uint32", "tir.tvm_warp_activemask")
+
+    with pytest.raises(NotBuilt, match=r"the intrinsic tir\.tvm_warp_activemask on the c target is not built yet"):
+        emit_c(lower(warps, PLAIN))
 
 
 def test_functions_call_each_other():

@@ -344,10 +344,11 @@ def test_vectorize_a_reduction():
 @says(WouldRace)
 def test_parallel_over_a_part_of_a_reduction():
     """parallel: loop k_0: iterations that run at the same time would touch the same cell [LW0207]
-    asked: s[C].parallel(outer) at line +12
+    asked: s[C].parallel(outer) at line +13
     why: iterations k_0 = 0 and k_0 = 1 of the parallel loop k_0 both touch C[0, 0]: block "C" reads it at i = 0, \
     j = 0, k_0 = 0, k_1 = 0, and block "C" writes it at i = 0, j = 0, k_0 = 1, k_1 = 0; a parallel loop runs them \
     in any order
+    hint: k_0 runs over a reduction: split it, rfactor the outer part, then parallel that loop of the new block
     names: k_0 is k.outer of C, k_1 is k.inner of C
     steps so far: split(k, [None, 8])
     """

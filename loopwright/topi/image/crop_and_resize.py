@@ -1,0 +1,82 @@
+"""crop_and_resize: boxes cut out of pictures, each resized to one size."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from loopwright import te
+from loopwright.ir import Expr, cast, const
+from loopwright.ir.intrinsics import all as all_of
+from loopwright.ir.intrinsics import if_then_else, maximum, minimum
+from loopwright.runtime.dtype import DataType
+from loopwright.te.tags import default_tag
+from loopwright.topi import tag
+from loopwright.topi.choices import choose
+from loopwright.topi.errors import InvalidShapeError, UnsupportedLayout
+from loopwright.topi.image.coordinates import cropped
+from loopwright.topi.image.sampling import interpolated, linear_weights
+from loopwright.topi.registry import operator
+from loopwright.topi.sizes import check_rank
+from loopwright.topi.testing import image as meaning
+
+
+@operator(reference=meaning.crop_and_resize, samples=meaning.crop_and_resize_samples, name="image.crop_and_resize")
+def crop_and_resize(
+    data: te.Tensor,
+    boxes: te.Tensor,
+    box_indices: te.Tensor,
+    crop_size: Any,
+    layout: str = "NCHW",
+    method: str = "bilinear",
+    extrapolation_value: float | None = None,
+    out_dtype: str | None = None,
+) -> te.Tensor:
+    """One picture of `crop_size` (height, width) for each of `boxes`: (y1, x1, y2, x2) as parts of the picture.
+
+    `box_indices` says of which picture a box is. The corners of a box are the middles of the corner pixels; what lies
+    outside the picture is `extrapolation_value`, or 0. `method` is "bilinear" or "nearest_neighbor".
+    """
+    op = "crop_and_resize"
+    if layout not in ("NCHW", "NHWC"):
+        raise UnsupportedLayout(op, layout, "use NCHW or NHWC")
+    choose(op, "method", method, ("bilinear", "nearest_neighbor"))
+    check_rank(op, "data", data, layout, 4)
+    check_rank(op, "boxes", boxes, "(boxes, 4)", 2)
+    check_rank(op, "box_indices", box_indices, "(boxes)", 1)
+    if not isinstance(crop_size, Sequence) or len(crop_size) != 2:
+        raise InvalidShapeError(op, f"crop_size is {crop_size!r}", "give (height, width)")
+    axes = [layout.index("H"), layout.index("W")]
+    shape: list[Any] = [boxes.shape[0], *data.shape[1:]]
+    for axis, extent in zip(axes, crop_size, strict=True):
+        shape[axis] = extent
+    kind = DataType(out_dtype or data.dtype)
+    real = DataType("float64" if data.dtype == "float64" else "float32")
+    outside = const(extrapolation_value or 0.0, kind)
+
+    def body(*at: Expr) -> Expr:
+        box = at[0]
+        sources = [
+            cropped(at[axis], data.shape[axis], te.const(int(shape[axis])), boxes(box, k), boxes(box, k + 2))
+            for k, axis in enumerate(axes)
+        ]
+
+        def read(places: Sequence[Expr]) -> Expr:
+            last = data.shape[0] - 1
+            picture = maximum(minimum(cast(box_indices(box), last.dtype), last), 0)
+            indices: list[Any] = [picture, *at[1:]]
+            for axis, place in zip(axes, places, strict=True):
+                indices[axis] = cast(maximum(minimum(place, cast(data.shape[axis] - 1, place.dtype)), 0), last.dtype)
+            return data(*indices)
+
+        if method == "nearest_neighbor":
+            value = cast(read([source.rounded("round") for source in sources]), kind)
+        else:
+            weights = [linear_weights(source.rest(real)) for source in sources]
+            base = [source.floor() for source in sources]
+            value = cast(interpolated(lambda places: cast(read(places), real), base, (0, 1), weights), kind)
+        inside = [source.is_inside(data.shape[axis]) for source, axis in zip(sources, axes, strict=True)]
+        return if_then_else(all_of(*inside), value, outside)
+
+    result: te.Tensor = te.compute(shape, body, name=op, tag=default_tag(tag.INJECTIVE))
+    return result

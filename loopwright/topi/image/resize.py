@@ -1,0 +1,219 @@
+"""resize: a picture with more or fewer pixels.
+
+    topi.image.resize2d(data, None, (224, 224), "NCHW", method="linear")
+
+The layout says which axes are spatial; channels may be split (NCHW4c). Interpolation is computed in float32 (float64
+for such data), and converted to the type of the output at the end; the nearest pixel is only moved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from loopwright import te
+from loopwright.arith.layout import layout as parse_layout
+from loopwright.ir import Expr, as_expr, cast, const
+from loopwright.ir.intrinsics import all as all_of
+from loopwright.ir.intrinsics import if_then_else, maximum, minimum, select
+from loopwright.runtime.dtype import DataType
+from loopwright.te.tags import default_tag
+from loopwright.topi import tag
+from loopwright.topi.choices import choose
+from loopwright.topi.errors import InvalidShapeError, UnsupportedLayout
+from loopwright.topi.image.coordinates import MODES, Fraction, Real, rounding_of, source_of
+from loopwright.topi.image.sampling import cubic_weights, interpolated, linear_weights
+from loopwright.topi.registry import operator
+from loopwright.topi.sizes import check_rank, known
+from loopwright.topi.testing import image as meaning
+
+METHODS: Final = ("nearest_neighbor", "linear", "cubic")
+
+
+@operator(reference=meaning.resize, samples=meaning.resize1d_samples, name="image.resize1d")
+def resize1d(
+    data: te.Tensor,
+    roi: Any,
+    size: Any,
+    layout: str,
+    method: str = "linear",
+    coordinate_transformation_mode: str = "half_pixel",
+    rounding_method: str = "",
+    bicubic_alpha: float = -0.5,
+    bicubic_exclude: int = 0,
+    extrapolation_value: float = 0.0,
+    out_dtype: str | None = None,
+    output_shape: Any = None,
+) -> te.Tensor:
+    """`data` with `size[0]` elements along W; options as for `resize2d`."""
+    mode, rounding = coordinate_transformation_mode, rounding_method
+    options = (roi, size, layout, method, mode, rounding, bicubic_alpha, bicubic_exclude, extrapolation_value)
+    return _resize("resize1d", "W", data, *options, out_dtype, output_shape)
+
+
+@operator(reference=meaning.resize, samples=meaning.resize2d_samples, name="image.resize2d")
+def resize2d(
+    data: te.Tensor,
+    roi: Any,
+    size: Any,
+    layout: str,
+    method: str = "linear",
+    coordinate_transformation_mode: str = "half_pixel",
+    rounding_method: str = "",
+    bicubic_alpha: float = -0.5,
+    bicubic_exclude: int = 0,
+    extrapolation_value: float = 0.0,
+    out_dtype: str | None = None,
+    output_shape: Any = None,
+) -> te.Tensor:
+    """`data` with `size` (height, width).
+
+    `method` is "nearest_neighbor", "linear" or "cubic"; `coordinates.py` has the modes. `rounding_method` says which
+    pixel is the nearest one. With `bicubic_exclude`, pixels outside the picture have no weight, otherwise they are
+    those at its edge. `roi` (all starts, then all ends, as parts of the picture) is used by "tf_crop_and_resize"
+    alone, and `extrapolation_value` is what stands outside it there.
+    """
+    mode, rounding = coordinate_transformation_mode, rounding_method
+    options = (roi, size, layout, method, mode, rounding, bicubic_alpha, bicubic_exclude, extrapolation_value)
+    return _resize("resize2d", "HW", data, *options, out_dtype, output_shape)
+
+
+@operator(reference=meaning.resize, samples=meaning.resize3d_samples, name="image.resize3d")
+def resize3d(
+    data: te.Tensor,
+    roi: Any,
+    size: Any,
+    layout: str,
+    method: str = "linear",
+    coordinate_transformation_mode: str = "half_pixel",
+    rounding_method: str = "",
+    bicubic_alpha: float = -0.5,
+    bicubic_exclude: int = 0,
+    extrapolation_value: float = 0.0,
+    out_dtype: str | None = None,
+    output_shape: Any = None,
+) -> te.Tensor:
+    """`data` with `size` (depth, height, width); options as for `resize2d`."""
+    mode, rounding = coordinate_transformation_mode, rounding_method
+    options = (roi, size, layout, method, mode, rounding, bicubic_alpha, bicubic_exclude, extrapolation_value)
+    return _resize("resize3d", "DHW", data, *options, out_dtype, output_shape)
+
+
+def _resize(
+    op: str,
+    spatial: str,
+    data: te.Tensor,
+    roi: Any,
+    size: Any,
+    layout: str,
+    method: str,
+    mode: str,
+    rounding: str,
+    alpha: float,
+    exclude: int,
+    extrapolation: float,
+    out_dtype: str | None,
+    output_shape: Any,
+) -> te.Tensor:
+    axes = spatial_axes(op, layout, spatial, data)
+    choose(op, "method", method, METHODS)
+    choose(op, "coordinate_transformation_mode", mode, MODES)
+    rounding = rounding_of(op, mode, rounding)
+    shape = _shape(op, data, axes, size, output_shape)
+    region = _region(op, roi, len(axes)) if mode == "tf_crop_and_resize" else None
+    kind = DataType(out_dtype or data.dtype)
+    real = DataType("float64" if data.dtype == "float64" else "float32")
+
+    def body(*at: Expr) -> Expr:
+        sources = [
+            source_of(op, mode, at[axis], data.shape[axis], shape[axis], region[number] if region else None)
+            for number, axis in enumerate(axes)
+        ]
+
+        def read(places: Sequence[Expr]) -> Expr:
+            indices: list[Any] = list(at)
+            there: list[Expr] = []
+            for axis, place in zip(axes, places, strict=True):
+                indices[axis] = _clamped(place, data.shape[axis])
+                if known(indices[axis]) is not None and known(data.shape[axis]) is None:
+                    there.append(data.shape[axis] > 0)  # a picture without pixels has not even the first one
+            return if_then_else(all_of(*there), data(*indices), const(0, data.dtype)) if there else data(*indices)
+
+        if method == "nearest_neighbor":
+            value = cast(read([source.rounded(rounding) for source in sources]), kind)
+        else:
+            wide = lambda places: cast(read(places), real)  # noqa: E731
+            value = cast(_between(wide, sources, method, alpha, bool(exclude), data, axes, real), kind)
+        outside = [source.is_inside(data.shape[axis]) for source, axis in zip(sources, axes, strict=True)]
+        checks = [check for check in outside if check is not None]
+        return if_then_else(all_of(*checks), value, const(extrapolation, kind)) if checks else value
+
+    result: te.Tensor = te.compute(shape, body, name="resize", tag=default_tag(tag.INJECTIVE))
+    return result
+
+
+def _between(
+    read: Any,
+    sources: Sequence[Fraction | Real],
+    method: str,
+    alpha: float,
+    exclude: bool,
+    data: te.Tensor,
+    axes: Sequence[int],
+    real: DataType,
+) -> Expr:
+    """The interpolated value; `read` takes pixels outside for those at the edge."""
+    base = [source.floor() for source in sources]
+    rests = [source.rest(real) for source in sources]
+    if method == "linear":
+        return interpolated(read, base, (0, 1), [linear_weights(rest) for rest in rests])
+    offsets = (-1, 0, 1, 2)
+    weights = [cubic_weights(rest, alpha) for rest in rests]
+    if exclude:
+        for number, axis in enumerate(axes):
+            last = cast(data.shape[axis] - 1, base[number].dtype)
+            kept = [
+                select(all_of(base[number] + offset >= 0, base[number] + offset <= last), weight, 0.0)
+                for offset, weight in zip(offsets, weights[number], strict=True)
+            ]
+            total = kept[0] + kept[1] + kept[2] + kept[3]
+            weights[number] = [weight / total for weight in kept]
+    return interpolated(read, base, offsets, weights)
+
+
+def spatial_axes(op: str, layout: str, spatial: str, data: te.Tensor) -> list[int]:
+    """Where the spatial axes are; refuses layouts that lack one, or split one into parts."""
+    hint = f"the layout has {' and '.join(spatial)} whole, as in NCHW, NHWC or NCHW4c"
+    if not isinstance(layout, str):
+        raise UnsupportedLayout(op, layout, hint)
+    parsed = parse_layout(layout)
+    if any(letter not in parsed or parsed.factor_of(letter) != -1 for letter in spatial):
+        raise UnsupportedLayout(op, layout, hint)
+    check_rank(op, "data", data, layout, len(parsed))
+    return [parsed.index_of(letter) for letter in spatial]
+
+
+def _shape(op: str, data: te.Tensor, axes: Sequence[int], size: Any, output_shape: Any) -> list[Expr]:
+    if output_shape is not None:
+        return [as_expr(extent) for extent in output_shape]
+    sizes = list(size) if isinstance(size, (Sequence, te.Tensor)) and not isinstance(size, str) else [size] * len(axes)
+    if len(sizes) != len(axes):
+        raise InvalidShapeError(op, f"size {size!r} has {len(sizes)} entries", f"give {len(axes)}, one a spatial axis")
+    shape = list(data.shape)
+    for axis, extent in zip(axes, sizes, strict=True):
+        shape[axis] = cast(as_expr(extent), data.shape[axis].dtype)
+    return shape
+
+
+def _region(op: str, roi: Any, count: int) -> list[tuple[Any, Any]]:
+    if isinstance(roi, te.Tensor):
+        return [(roi(k), roi(k + count)) for k in range(count)]
+    if not isinstance(roi, Sequence) or len(roi) != 2 * count:
+        raise InvalidShapeError(op, f"roi {roi!r} does not have {2 * count} entries", "give all starts, then all ends")
+    return [(const(float(roi[k]), "float32"), const(float(roi[k + count]), "float32")) for k in range(count)]
+
+
+def _clamped(place: Expr, size: Expr) -> Expr:
+    """A pixel outside the picture is the one at its edge."""
+    last = cast(size - 1, place.dtype)
+    return cast(maximum(minimum(place, last), 0), size.dtype)

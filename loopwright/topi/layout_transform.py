@@ -1,0 +1,71 @@
+"""layout_transform: the axes of a tensor in another order, split into blocks or joined again, as their letters say.
+
+    layout_transform(data, "NCHW", "NHWC")       out[n, h, w, c] = data[n, c, h, w]
+    layout_transform(data, "NCHW", "NCHW8c")     out[n, C, h, w, c] = data[n, C * 8 + c, h, w]
+
+Where a block does not divide its axis, the last block ends in zeros.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from loopwright import te
+from loopwright.arith.layout import BijectiveLayout, bijective_layout
+from loopwright.ir import Expr, const
+from loopwright.ir.intrinsics import all as all_of
+from loopwright.ir.intrinsics import if_then_else
+from loopwright.topi.moving import moved
+from loopwright.topi.registry import Sample, operator
+from loopwright.topi.samples import numbers, of_each_type
+from loopwright.topi.sizes import check_rank, known, simplify
+
+
+def _reference(array: np.ndarray, src_layout: str, dst_layout: str, schedule_rule: str = "None") -> np.ndarray:
+    way = bijective_layout(src_layout, dst_layout)
+    result = np.zeros([int(size) for size in way.forward_shape(array.shape)], array.dtype)  # type: ignore[call-overload]
+    for at in np.ndindex(*array.shape):
+        place = tuple(int(simplify(index)) for index in way.forward_index(at))  # type: ignore[call-overload]
+        result[place] = array[at]
+    return result
+
+
+def _samples() -> Iterator[Sample]:
+    yield Sample((numbers((1, 3, 2, 4)), "NCHW", "NHWC"))
+    yield Sample((numbers((1, 4, 2, 3)), "NCHW", "NCHW2c"))
+    yield Sample((numbers((1, 5, 2, 3)), "NCHW", "NCHW4c"))
+    yield Sample((numbers((1, 2, 2, 3, 4)), "NCHW4c", "NCHW"))
+    yield Sample((numbers((1, 2, 2, 1, 4)), "NCHW4c", "NHWC8c"))
+    yield Sample((numbers((5, 6, 1, 2)), "OIHW", "OIHW4i2o"))
+    yield Sample((numbers((2, 3)), "NC", "NC"))
+    yield Sample((numbers((0, 3)), "NC", "CN"))
+    yield from of_each_type((2, 3), "NC", "CN2c")
+
+
+@operator(reference=_reference, samples=_samples)
+def layout_transform(
+    array: te.Tensor, src_layout: str, dst_layout: str, schedule_rule: str = "None"
+) -> te.Tensor:
+    """`array`, which lies in `src_layout`, laid out as `dst_layout` says; the rule is kept for schedules to read."""
+    if src_layout == dst_layout:
+        return array
+    way: BijectiveLayout = bijective_layout(src_layout, dst_layout)
+    check_rank("layout_transform", "array", array, src_layout, len(way.src_layout))
+    shape = way.forward_shape(array.shape)
+    padded = [
+        k for k, (size, whole) in enumerate(zip(array.shape, way.backward_shape(shape), strict=True))
+        if known(whole - size) != 0
+    ]
+
+    def cell(*indices: Expr) -> Expr:
+        at = way.backward_index(indices)
+        if not padded:
+            return array(*at)
+        inside = all_of(*[at[k] < array.shape[k] for k in padded])
+        return if_then_else(inside, array(*at), const(0, array.dtype))
+
+    attrs: dict[str, Any] = {"src_layout": src_layout, "dst_layout": dst_layout, "schedule_rule": schedule_rule}
+    return moved(shape, cell, "T_layout_trans", attrs=attrs)

@@ -1,0 +1,116 @@
+"""merge_sort: the statements that sort one row of values, stable and in O(n log n), as part of a larger program.
+
+    row = sort_row(ib, n, capacity, lambda i: data[r, i], "float32", is_ascend=True)
+    with ib.for_range(0, n, "i") as i:
+        out[r, i] = row.key(i)
+
+Keys and the places they come from move together between the two halves of a workspace, runs of 1, 2, 4, … being merged
+from one half into the other. Equal keys keep their order, ascending and descending alike. NaN counts as greater than
+every number: it comes last ascending, first descending.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from loopwright.ir import Expr, as_expr
+from loopwright.ir.intrinsics import all as all_of
+from loopwright.ir.intrinsics import any as any_of
+from loopwright.ir.intrinsics import isnan, minimum, select
+from loopwright.ir.ir_builder import BufferVar, IRBuilder
+from loopwright.ir.operators import logical_not
+from loopwright.runtime.dtype import DataType
+
+Before = Callable[[Expr, Expr], Expr]
+
+
+def before(dtype: DataType, is_ascend: bool) -> Before:
+    """Whether one key comes strictly before another."""
+
+    def less(a: Expr, b: Expr) -> Expr:
+        if dtype.is_float:
+            return any_of(a < b, all_of(isnan(b), logical_not(isnan(a))))
+        if dtype.kind == "bool":
+            return all_of(logical_not(a), b)
+        return a < b
+
+    return less if is_ascend else lambda a, b: less(b, a)
+
+
+@dataclass(frozen=True)
+class SortedRow:
+    """A row that has been sorted: its keys, and where in the row each of them was."""
+
+    keys: BufferVar
+    places: BufferVar | None
+    half: BufferVar
+
+    def key(self, at: Any) -> Expr:
+        return self.keys[self.half[0], at]
+
+    def place(self, at: Any) -> Expr:
+        assert self.places is not None, "the row was sorted without places"
+        return self.places[self.half[0], at]
+
+
+def sort_row(
+    ib: IRBuilder,
+    count: Any,
+    capacity: Any,
+    load: Callable[[Expr], Expr],
+    dtype: DataType | str,
+    is_ascend: bool,
+    with_places: bool = True,
+) -> SortedRow:
+    """Sort the `count` keys that `load` gives, of which there are at most `capacity`."""
+    kind, comes_before = DataType(dtype), before(DataType(dtype), is_ascend)
+    count, capacity = as_expr(count), as_expr(capacity)
+    index = str(count.dtype)
+    keys = ib.allocate(kind, (2, capacity), name="keys")
+    places = ib.allocate(index, (2, capacity), name="places") if with_places else None
+    half = ib.allocate("int32", (1,), name="half", scope="local")
+    width = ib.allocate(index, (1,), name="width", scope="local")
+    with ib.for_range(0, count, "i") as i:
+        keys[0, i] = load(i)
+        if places is not None:
+            places[0, i] = i
+    half[0] = 0
+    width[0] = 1
+    with ib.while_loop(width[0] < count):
+        source = ib.let("source", half[0])
+        with ib.for_range(0, (count + 2 * width[0] - 1) // (2 * width[0]), "run") as run:
+            low = ib.let("low", run * 2 * width[0])
+            middle = ib.let("middle", minimum(low + width[0], count))
+            high = ib.let("high", minimum(low + 2 * width[0], count))
+            _merge(ib, keys, places, source, (low, middle, high), comes_before)
+        half[0] = 1 - half[0]
+        width[0] = width[0] * 2
+    return SortedRow(keys, places, half)
+
+
+def _merge(
+    ib: IRBuilder,
+    keys: BufferVar,
+    places: BufferVar | None,
+    source: Expr,
+    run: tuple[Expr, Expr, Expr],
+    comes_before: Before,
+) -> None:
+    """Merge the sorted runs [low, middle) and [middle, high) of one half into the other."""
+    low, middle, high = run
+    heads = ib.allocate(low.dtype, (2,), name="heads", scope="local")
+    heads[0] = low
+    heads[1] = middle
+    with ib.for_range(low, high, "out") as out:
+        left, right = ib.let("left", heads[0]), ib.let("right", heads[1])
+        # A run that is used up is read once more at its last place: no branch hangs on what the keys are.
+        a = ib.let("a", keys[source, minimum(left, middle - 1)])
+        b = ib.let("b", keys[source, minimum(right, high - 1)])
+        second = ib.let("second", all_of(right < high, any_of(left >= middle, comes_before(b, a))))
+        keys[1 - source, out] = select(second, b, a)
+        if places is not None:
+            places[1 - source, out] = places[source, select(second, right, left)]
+        heads[0] = left + select(second, 0, 1)
+        heads[1] = right + select(second, 1, 0)

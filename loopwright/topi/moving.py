@@ -1,0 +1,23 @@
+"""Moving elements: a stage whose every element is read from single elements of its inputs, as fusion likes it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from loopwright import te
+from loopwright.ir import Expr
+from loopwright.te.tags import default_tag
+from loopwright.topi import tag
+
+
+def moved(
+    shape: Sequence[Any],
+    cell: Callable[..., Expr],
+    name: str,
+    kind: str = tag.INJECTIVE,
+    attrs: Mapping[str, object] | None = None,
+) -> te.Tensor:
+    """The tensor of `shape` whose element at its indices is `cell(*indices)`, tagged as `kind`."""
+    made: te.Tensor = te.compute(tuple(shape), cell, name=name, tag=default_tag(kind), attrs=attrs)
+    return made

@@ -1,0 +1,77 @@
+"""pad_amounts: the ways in which operators say how many cells are added around a tensor.
+
+get_pad_tuple(1, (3, 3))                →  (1, 1, 1, 1)     top, left, bottom, right
+get_pad_tuple((1, 2, 3, 4), (3, 3))     →  (1, 2, 3, 4)
+get_pad_tuple("SAME", (4, 3))           →  (2, 1, 1, 1)     the larger half first; strides do not count
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from loopwright.ir import Expr, as_expr
+from loopwright.topi.errors import BadPadding
+from loopwright.topi.sizes import known, simplify
+
+
+def get_pad_tuple(padding: Any, kernel: Sequence[Any]) -> tuple[Any, Any, Any, Any]:
+    """The padding of two dimensions: top, left, bottom, right. `kernel` is its size with the dilation counted in."""
+    top, left, bottom, right = _flat(padding, kernel, 2)
+    return top, left, bottom, right
+
+
+def get_pad_tuple1d(padding: Any, kernel: Sequence[Any]) -> tuple[Any, Any]:
+    """The padding of one dimension: left, right."""
+    left, right = _flat(padding, kernel, 1)
+    return left, right
+
+
+def get_pad_tuple3d(padding: Any, kernel: Sequence[Any]) -> tuple[Any, Any, Any, Any, Any, Any]:
+    """The padding of three dimensions: front, top, left, back, bottom, right."""
+    front, top, left, back, bottom, right = _flat(padding, kernel, 3)
+    return front, top, left, back, bottom, right
+
+
+def get_pad_tuple_generic(padding: Any, kernel: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+    """The padding of as many dimensions as the kernel has: the beginnings, and the ends."""
+    flat = _flat(padding, kernel, len(kernel))
+    return flat[: len(kernel)], flat[len(kernel) :]
+
+
+def _flat(padding: Any, kernel: Sequence[Any], count: int) -> list[Any]:
+    if isinstance(kernel, Expr) or not isinstance(kernel, Sequence):
+        kernel = (kernel,)
+    forms = f'give one number, {count} or {2 * count} of them, "VALID" or "SAME"'
+    if isinstance(padding, str):
+        if padding == "VALID":
+            return [0] * (2 * count)
+        if padding != "SAME":
+            raise BadPadding("padding", f"{padding!r} is not known", forms)
+        totals = [simplify(as_expr(size) - 1) for size in kernel]
+        first = [_plain(simplify((total + 1) // 2)) for total in totals]
+        return [*first, *[_plain(simplify(total - half)) for total, half in zip(totals, first, strict=True)]]
+    given = list(padding) if isinstance(padding, Sequence) else [padding]
+    for amount in given:
+        check_amount("padding", amount, forms)
+    if len(given) == 1:
+        return given * (2 * count)
+    if len(given) == count:
+        return given * 2
+    if len(given) == 2 * count:
+        return given
+    raise BadPadding("padding", f"{padding!r} has {len(given)} entries for a window of {count} dimensions", forms)
+
+
+def _plain(value: Expr) -> Any:
+    number = known(value)
+    return value if number is None else number
+
+
+def check_amount(op: str, amount: Any, hint: str) -> None:
+    """Refuse what is no number of cells."""
+    if isinstance(amount, (bool, float, str)) or amount is None:
+        raise BadPadding(op, f"{type(amount).__name__} {amount!r} is not a number of cells", hint)
+    number = known(amount)
+    if number is not None and number < 0:
+        raise BadPadding(op, f"{number} is less than 0", "padding adds cells; take a slice to remove some")

@@ -1,0 +1,68 @@
+"""The registry of operators: each function of topi beside its meaning in numpy and the samples it is tried on.
+
+    @operator(reference=_softmax, samples=_softmax_samples)
+    def softmax(x, axis=-1): ...
+
+One test walks `OPERATORS` and holds every operator against its reference, so an operator is tested the day it appears.
+A reference gets arrays where the operator gets tensors, floating ones widened to float64; it returns an array, or a
+list of them. How far a result may be off is the sample's to say: not at all, unless it names a bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeVar
+
+import numpy as np
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+# From the arguments of the reference and its result (float64): how far each element may be off, besides the rounding
+# of the exact result to the type of the output, which is always granted.
+Bound = Callable[[Sequence[Any], np.ndarray], Any]
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One call of an operator: arrays become placeholders (also inside lists), all else is passed as it is."""
+
+    args: tuple[Any, ...]
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    bound: Bound | None = None
+
+
+@dataclass(frozen=True)
+class Operator:
+    """A function from tensors to tensors, what it means, and where it is tried."""
+
+    name: str  # as users write it after `topi.`
+    compute: Callable[..., Any]
+    reference: Callable[..., Any]
+    samples: Callable[[], Iterable[Sample]]
+
+
+OPERATORS: Final[dict[str, Operator]] = {}
+
+
+def operator(
+    *, reference: Callable[..., Any], samples: Callable[[], Iterable[Sample]], name: str | None = None
+) -> Callable[[F], F]:
+    """Enter the decorated function as an operator; `name` where it is not reached as `topi.<function>`."""
+
+    def enter(compute: F) -> F:
+        called = name or compute.__name__
+        OPERATORS[called] = Operator(called, compute, reference, samples)
+        return compute
+
+    return enter
+
+
+def ulps(count: float, dtype: str) -> Bound:
+    """`count` units in the last place of the exact result, as `dtype` counts them."""
+    spacing = float(np.finfo(dtype).eps) if dtype != "bfloat16" else 2.0**-7
+
+    def bound(_: Sequence[Any], exact: np.ndarray) -> Any:
+        return count * spacing * np.abs(exact)
+
+    return bound

@@ -1,0 +1,46 @@
+"""rows: the lines of a tensor along one axis, for operators that walk each of them in order and all of them at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from loopwright.ir import Expr, as_expr, const
+from loopwright.te import Tensor
+from loopwright.topi.axes import axis_of
+from loopwright.topi.errors import InvalidShapeError
+from loopwright.topi.row_major import unravel
+from loopwright.topi.sizes import is_zero, simplify
+
+
+def check_axis(op: str, data: Tensor, axis: Any) -> int:
+    """`axis` counted from the front; refuses what is no axis of `data`, or no tensor."""
+    if not isinstance(data, Tensor):
+        raise InvalidShapeError(op, f"the data is {type(data).__name__} {data!r}, not a tensor", None)
+    return axis_of(op, axis, data.ndim)
+
+
+def product(sizes: Sequence[Any]) -> Expr:
+    """How many elements a tensor of these sizes has, in the type of the sizes."""
+    result: Expr = const(1, as_expr(sizes[0]).dtype if sizes else "int32")
+    for size in sizes:
+        result = result * size
+    return simplify(result)
+
+
+def unravelled(flat: Expr, sizes: Sequence[Expr]) -> list[Expr]:
+    """The indices of element number `flat` of a tensor of these sizes."""
+    if any(is_zero(size) for size in sizes):
+        return [const(0, flat.dtype)] * len(sizes)  # of no elements, none is ever asked for
+    return unravel(flat, sizes)
+
+
+def rows_along(shape: Sequence[Expr], axis: int) -> tuple[Expr, Callable[[Expr, Any], tuple[Any, ...]]]:
+    """How many rows run along `axis`, and the indices of element `at` of row number `row`."""
+    others = [size for k, size in enumerate(shape) if k != axis]
+
+    def indices(row: Expr, at: Any) -> tuple[Any, ...]:
+        around = unravelled(row, others)
+        return (*around[:axis], at, *around[axis:])
+
+    return product(others), indices

@@ -1,0 +1,75 @@
+"""products: of a matrix in CSR form with a vector (csrmv), a matrix (csrmm), and as a layer of a network (dense)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from loopwright import te
+from loopwright.ir import Buffer, Stmt, cast, const
+from loopwright.ir.ir_builder import create
+from loopwright.te.tags import default_tag
+from loopwright.topi import tag
+from loopwright.topi.errors import InvalidShapeError
+from loopwright.topi.nn.sparse import sparse_dense_sp_lhs, sparse_dense_sp_rhs
+from loopwright.topi.registry import operator
+from loopwright.topi.sizes import check_rank, simplify
+from loopwright.topi.sparse.csr import is_sparse, parts
+from loopwright.topi.testing import sparse as meaning
+
+
+@operator(reference=meaning.csrmm, samples=meaning.csrmm_samples, name="sparse.csrmm")
+def csrmm(a: Any, b: te.Tensor, c: te.Tensor | None = None) -> te.Tensor:
+    """a · b + c for the sparse `a` (m, k), `b` (k, n) and `c` (n), which may be left out."""
+    return _product("csrmm", a, b, c)
+
+
+@operator(reference=meaning.csrmm, samples=meaning.csrmv_samples, name="sparse.csrmv")
+def csrmv(a: Any, x: te.Tensor, y: te.Tensor | None = None) -> te.Tensor:
+    """a · x + y for the sparse `a` (m, k), `x` (k, 1) and `y` (1), which may be left out."""
+    return _product("csrmv", a, x, y)
+
+
+def _product(op: str, a: Any, b: te.Tensor, c: te.Tensor | None) -> te.Tensor:
+    data, indices, indptr = parts(a)
+    check_rank(op, "dense matrix", b, "(k, n)", 2)
+    rows, columns = simplify(indptr.shape[0] - 1), b.shape[1]
+    inputs = [data, indices, indptr, b]
+    if c is not None:
+        check_rank(op, "bias", c, "(n)", 1)
+        inputs.append(c)
+
+    def body(ins: list[Buffer], outs: list[Buffer]) -> Stmt:
+        ib = create()
+        value, column, start, dense = [ib.buffer_ptr(buffer) for buffer in ins[:4]]
+        out = ib.buffer_ptr(outs[0])
+        with ib.for_range(0, rows, "row", kind="parallel") as row:
+            with ib.for_range(0, columns, "j") as j:
+                out[row, j] = const(0, b.dtype) if c is None else cast(ib.buffer_ptr(ins[4])[j], b.dtype)
+            first, last = cast(start[row], rows.dtype), cast(start[row + 1], rows.dtype)
+            # A whole row of the result at a time: memory is read as it lies.
+            places = ib.for_range(ib.let("first", first), ib.let("last", last), "place")
+            with places as place, ib.for_range(0, columns, "j") as j:
+                term = value[place] * dense[cast(column[place], rows.dtype), j]
+                out[row, j] = out[row, j] + cast(term, b.dtype)
+        return ib.get()
+
+    result: te.Tensor = te.extern([(rows, columns)], inputs, body, name=op, dtype=[str(b.dtype)], tag=default_tag(op))
+    return result
+
+
+@operator(reference=meaning.dense, samples=meaning.dense_samples, name="sparse.dense")
+def dense(data: Any, weight: Any, bias: te.Tensor | None = None) -> te.Tensor:
+    """data · weightᵀ + bias; one of `data` (m, k) and `weight` (n, k) is sparse."""
+    if is_sparse(data) == is_sparse(weight):
+        raise InvalidShapeError("sparse.dense", "one of data and weight is sparse, the other one is not", None)
+    if is_sparse(data):
+        made = sparse_dense_sp_lhs(*parts(data), weight)
+    else:
+        made = sparse_dense_sp_rhs(data, *parts(weight))
+    if bias is None:
+        return made
+    check_rank("sparse.dense", "bias", bias, "(n)", 1)
+    result: te.Tensor = te.compute(
+        made.shape, lambda i, j: made(i, j) + bias(j), name="T_add", tag=default_tag(tag.BROADCAST)
+    )
+    return result

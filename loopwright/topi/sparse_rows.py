@@ -1,0 +1,129 @@
+"""sparse_fill_empty_rows and sparse_reshape: matrices given as lists of indices and values, as TensorFlow has them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from loopwright import te
+from loopwright.ir import Buffer, Expr, Stmt, cast, const
+from loopwright.ir.intrinsics import minimum, select
+from loopwright.ir.ir_builder import create
+from loopwright.runtime.dtype import DataType
+from loopwright.te.tags import default_tag
+from loopwright.topi.registry import operator
+from loopwright.topi.sizes import check_rank
+from loopwright.topi.testing import sparse as meaning
+
+_LONG = DataType("int64")
+
+
+@operator(reference=meaning.sparse_fill_empty_rows, samples=meaning.sparse_fill_empty_rows_samples)
+def sparse_fill_empty_rows(
+    sparse_indices: te.Tensor,
+    sparse_values: te.Tensor,
+    dense_shape: te.Tensor,
+    default_value: te.Tensor,
+    new_sparse_indices_shape: Any,
+    new_sparse_values_shape: Any,
+    empty_row_indicator_shape: Any,
+) -> list[te.Tensor]:
+    """[indices, values, is_empty]: the same matrix with `default_value` at column 0 of every row that has no value.
+
+    `sparse_indices` (values, rank) are ordered by row. The shapes are those of the results, with room for all values
+    and one more a row; rows behind the last one are -1, values 0. `is_empty` says which rows had none.
+    """
+    op = "sparse_fill_empty_rows"
+    check_rank(op, "sparse_indices", sparse_indices, "(values, rank)", 2)
+    check_rank(op, "sparse_values", sparse_values, "(values)", 1)
+    count, rank = sparse_indices.shape
+    kind = sparse_indices.dtype
+
+    def body(ins: list[Buffer], outs: list[Buffer]) -> Stmt:
+        ib = create()
+        index, value, _, default, new_index, new_value, is_empty = [ib.buffer_ptr(buffer) for buffer in (*ins, *outs)]
+        room, rows = outs[0].shape[0], outs[2].shape[0]
+        taken = ib.allocate(str(count.dtype), (2,), name="taken", scope="local")  # of the old list, of the new one
+        taken[0] = 0
+        taken[1] = 0
+        with ib.for_range(0, rows, "row") as row:
+            before = ib.let("before", taken[0])
+            with ib.while_loop(te.all(taken[0] < count, index[minimum(taken[0], count - 1), 0] <= cast(row, kind))):
+                with ib.if_scope(taken[1] < room):
+                    with ib.for_range(0, rank, "k") as k:
+                        new_index[taken[1], k] = index[taken[0], k]
+                    new_value[taken[1]] = value[taken[0]]
+                taken[0] = taken[0] + 1
+                taken[1] = taken[1] + 1
+            is_empty[row] = before.equal(taken[0])
+            with ib.if_scope(te.all(before.equal(taken[0]), taken[1] < room)):
+                with ib.for_range(0, rank, "k") as k:
+                    new_index[taken[1], k] = select(k.equal(0), cast(row, kind), const(0, kind))
+                new_value[taken[1]] = default[(0,) * default_value.ndim]
+                taken[1] = taken[1] + 1
+        with ib.for_range(minimum(taken[1], room), room, "i") as i:
+            with ib.for_range(0, rank, "k") as k:
+                new_index[i, k] = const(-1, kind)
+            new_value[i] = const(0, sparse_values.dtype)
+        return ib.get()
+
+    shapes = [tuple(new_sparse_indices_shape), tuple(new_sparse_values_shape), tuple(empty_row_indicator_shape)]
+    types = [str(kind), str(sparse_values.dtype), "bool"]
+    inputs = [sparse_indices, sparse_values, dense_shape, default_value]
+    result: list[te.Tensor] = te.extern(shapes, inputs, body, name=op, dtype=types, tag=default_tag(op))
+    return result
+
+
+@operator(reference=meaning.sparse_reshape, samples=meaning.sparse_reshape_samples)
+def sparse_reshape(
+    sparse_indices: te.Tensor,
+    prev_shape: te.Tensor,
+    new_shape: te.Tensor,
+    new_sparse_indices_shape: Any,
+    new_shape_shape: Any,
+) -> list[te.Tensor]:
+    """[indices, shape]: the places of the values when a tensor of `prev_shape` is taken for one of `new_shape`.
+
+    One size of `new_shape` may be -1: what is left for it.
+    """
+    op = "sparse_reshape"
+    check_rank(op, "sparse_indices", sparse_indices, "(values, rank)", 2)
+    check_rank(op, "prev_shape", prev_shape, "(rank)", 1)
+    check_rank(op, "new_shape", new_shape, "(rank)", 1)
+    count, rank = sparse_indices.shape
+    kind = sparse_indices.dtype
+
+    def body(ins: list[Buffer], outs: list[Buffer]) -> Stmt:
+        ib = create()
+        index, old, wanted, new_index, shape = [ib.buffer_ptr(buffer) for buffer in (*ins, *outs)]
+        new_rank: Expr = outs[1].shape[0]
+        sizes = ib.allocate(
+            "int64", (2,), name="sizes", scope="local"
+        )  # of the old tensor, of what is known of the new
+        sizes[0] = 1
+        sizes[1] = 1
+        with ib.for_range(0, rank, "k") as k:
+            sizes[0] = sizes[0] * cast(old[k], _LONG)
+        with ib.for_range(0, new_rank, "k") as k, ib.if_scope(cast(wanted[k], _LONG) >= const(0, _LONG)):
+            sizes[1] = sizes[1] * cast(wanted[k], _LONG)
+        with ib.for_range(0, new_rank, "k") as k:
+            left = sizes[0] // select(sizes[1] > const(0, _LONG), sizes[1], const(1, _LONG))
+            size = select(cast(wanted[k], _LONG) < const(0, _LONG), left, cast(wanted[k], _LONG))
+            shape[k] = cast(size, new_shape.dtype)
+        with ib.for_range(0, count, "i", kind="parallel") as i:
+            place = ib.allocate("int64", (1,), name="place", scope="local")
+            place[0] = 0
+            with ib.for_range(0, rank, "k") as k:
+                place[0] = place[0] * cast(old[k], _LONG) + cast(index[i, k], _LONG)
+            with ib.for_range(0, new_rank, "k") as k:
+                last = new_rank - 1 - k
+                size = ib.let("size", cast(shape[last], _LONG))
+                divisor = ib.let("divisor", select(size > const(0, _LONG), size, const(1, _LONG)))
+                new_index[i, last] = cast(place[0] % divisor, kind)
+                place[0] = place[0] // divisor
+        return ib.get()
+
+    shapes = [tuple(new_sparse_indices_shape), tuple(new_shape_shape)]
+    inputs = [sparse_indices, prev_shape, new_shape]
+    types = [str(kind), str(new_shape.dtype)]
+    result: list[te.Tensor] = te.extern(shapes, inputs, body, name=op, dtype=types, tag=default_tag(op))
+    return result

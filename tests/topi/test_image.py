@@ -1,0 +1,88 @@
+"""Pictures: sizes that are variables, coordinates that are exact, mistakes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import loopwright as lw
+from loopwright import te, topi
+from loopwright.topi.choices import UnknownChoice
+from loopwright.topi.errors import InvalidShapeError, UnsupportedLayout
+from loopwright.topi.registry import OPERATORS
+from loopwright.topi.testing import image as meaning
+
+X = np.random.default_rng(0).uniform(-1, 1, (1, 2, 6, 7)).astype("float32")
+
+
+@pytest.mark.parametrize("mode", ["half_pixel", "align_corners", "pytorch_half_pixel"])
+def test_sizes_that_are_variables(mode):
+    h, w, wanted = te.size_var("h"), te.size_var("w"), te.size_var("wanted")
+    data = te.placeholder((1, 2, h, w), name="data")
+    out = topi.image.resize2d(data, None, (wanted, 1), "NCHW", "linear", mode)
+    result = np.zeros((1, 2, 9, 1), "float32")
+    lw.build([data, out], target="llvm")(X, result)
+    exact = meaning.resize(X, None, (9, 1), "NCHW", "linear", mode)
+    assert (np.abs(result - exact) <= meaning.linear_bound(2)([X], exact)).all()
+
+
+def test_grids_of_any_size():
+    n, h = te.size_var("n"), te.size_var("h")
+    data, grid = te.placeholder((n, 2, h, 7), name="data"), te.placeholder((n, 2, h, 3), name="grid")
+    out = topi.image.grid_sample(data, grid, "nearest", padding_mode="reflection")
+    places = np.random.default_rng(1).uniform(-2, 2, (1, 2, 6, 3)).astype("float32")
+    result = np.zeros((1, 2, 6, 3), "float32")
+    lw.build([data, grid, out], target="llvm", autosched=True)(X, places, result)
+    assert np.array_equal(result, meaning.grid_sample(X, places, "nearest", padding_mode="reflection"))
+
+
+def test_the_nearest_pixel_has_no_rounding_errors():
+    # 7 · (i / 7) is i exactly; in float32, i · (5 / 7) falls below whole numbers.
+    data = te.placeholder((1, 1, 1, 250), name="data")
+    out = topi.image.resize2d(data, None, (1, 350), "NCHW", "nearest_neighbor", "asymmetric", "floor")
+    x = np.arange(250, dtype="float32").reshape(1, 1, 1, 250)
+    result = np.zeros((1, 1, 1, 350), "float32")
+    lw.build([data, out], target="llvm")(x, result)
+    assert result.reshape(-1).tolist() == [i * 250 // 350 for i in range(350)]
+
+
+@pytest.mark.parametrize("name", [name for name in sorted(OPERATORS) if name.startswith("image.")])
+def test_they_are_scheduled_by_rule(name):
+    sample = next(iter(OPERATORS[name].samples()))
+    tensors = [te.placeholder(a.shape, str(a.dtype)) for a in sample.args if isinstance(a, np.ndarray)]
+    given = iter(tensors)
+    out = OPERATORS[name].compute(*[next(given) if isinstance(a, np.ndarray) else a for a in sample.args])
+    arrays = [a for a in sample.args if isinstance(a, np.ndarray)]
+    results = [np.zeros([int(size) for size in out.shape], str(out.dtype)) for _ in range(2)]
+    for result, autosched in zip(results, (False, True), strict=True):
+        lw.build([*tensors, out], target="llvm", autosched=autosched)(*arrays, result)
+    assert np.array_equal(*results)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (lambda x: topi.image.resize2d(x, None, (4, 4), "CHWN4h"), UnsupportedLayout, "Unsupported layout 'CHWN4h'"),
+        (lambda x: topi.image.resize2d(x, None, (4, 4), "NCHW", "best"), UnknownChoice, "method is 'best'"),
+        (lambda x: topi.image.resize2d(x, None, 4, "NCHW", "linear", "none"), UnknownChoice, "mode is 'none'"),
+        (
+            lambda x: topi.image.resize2d(x, None, 4, "NCHW", rounding_method="up"),
+            UnknownChoice,
+            "rounding_method is 'up'",
+        ),
+        (lambda x: topi.image.resize2d(x, None, (4,), "NCHW"), InvalidShapeError, "has 1 entries"),
+        (
+            lambda x: topi.image.resize2d(x, (0, 1), 4, "NCHW", "linear", "tf_crop_and_resize"),
+            InvalidShapeError,
+            "does not have 4 entries",
+        ),
+        (lambda x: topi.image.grid_sample(x, x, "best"), UnknownChoice, "method is 'best'"),
+        (lambda x: topi.image.grid_sample(x, x, layout="NHWC"), UnsupportedLayout, "NHWC"),
+        (lambda x: topi.image.crop_and_resize(x, x, x, (2, 2)), InvalidShapeError, "boxes x has shape"),
+        (lambda x: topi.image.affine_grid(x, (2, 2)), InvalidShapeError, "of 4 dimensions"),
+        (lambda x: topi.image.dilation2d_nchw(x, x, 1, 0, 1), InvalidShapeError, "of 4 dimensions"),
+    ],
+)
+def test_mistakes(call, error, words):
+    with pytest.raises(error, match=words):
+        call(te.placeholder((1, 2, 6, 7), name="x"))
