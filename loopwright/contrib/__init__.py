@@ -2,7 +2,8 @@
 
 Each file is one of them, and imports nothing of the compiler: `utils.py` (`tempdir`), `cc.py` (compile and link),
 `tar.py`, `clang.py`, `nvcc.py`, `dlpack.py`, `popen_pool.py` (`popen_worker.py` is its other end), `graph_executor.py`
-(not built yet). `compilers.py` runs the compilers of the others. They load when first used.
+(compiled models), `debugger/` (the same with a clock in it). `compilers.py` runs the compilers of the others. They
+load when first used.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-_MODULES = ("cc", "clang", "dlpack", "graph_executor", "nvcc", "popen_pool", "tar", "utils")
+_MODULES = ("cc", "clang", "debugger", "dlpack", "graph_executor", "nvcc", "popen_pool", "tar", "utils")
 
 __all__ = list(_MODULES)
 

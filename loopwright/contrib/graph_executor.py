@@ -1,21 +1,183 @@
-"""graph_executor: running a compiled model by its graph. Models are not here yet; the names are, and say so."""
+"""graph_executor: a compiled model with its inputs set one by one.
+
+    model = GraphModule(lib["default"](lw.cpu()))
+    model.set_input("data", x)
+    model.run()
+    y = model.get_output(0)
+
+`set_input` copies; an output is overwritten by the next run. Where neither is wanted, call the model itself: `lib(x)`.
+"""
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import Any
 
-from loopwright.runtime.errors import NotBuilt
+import numpy as np
 
-_INSTEAD = "models are not here yet: build a function, and call it"
+from loopwright.runtime.params import load_param_dict
+from loopwright.runtime.tensor import array as tensor
+from loopwright.runtime.timing import BenchmarkResult, time_evaluator
 
 
-def create(graph_json_str: str, libmod: Any, device: Any) -> NoReturn:
-    """An executor for the graph of a model. Not built yet."""
-    raise NotBuilt("contrib.graph_executor.create", _INSTEAD)
+def create(graph_json_str: Any, libmod: Any, device: Any) -> GraphModule:
+    """A model by its parts, as `relay.build` handed them out: graph, library, device. A built model needs no graph."""
+    built = libmod if hasattr(libmod, "program") else graph_json_str
+    return GraphModule(built)
 
 
 class GraphModule:
-    """A model that is loaded, its inputs and its outputs. Not built yet."""
+    """A model, the inputs that it will run with, and the outputs of its last run."""
 
     def __init__(self, module: Any) -> None:
-        raise NotBuilt("contrib.graph_executor.GraphModule", _INSTEAD)
+        built = getattr(module, "built", module)
+        if not hasattr(built, "program"):
+            raise TypeError(
+                f'GraphModule takes lib["default"](device) of a model that relay.build made, not {module!r:.60}'
+            )
+        self.module = built
+        self._inputs: dict[str, np.ndarray | None] = dict.fromkeys(built.input_names)
+        self._outputs: list[np.ndarray] = []
+        self._given: dict[int, np.ndarray] = {}
+
+    def set_input(self, key: str | int | None = None, value: Any = None, **params: Any) -> None:
+        """Set inputs by name or position; names among `params` that the model does not have are passed over."""
+        if key is not None:
+            name = self._name(key)
+            self._inputs[name] = _array(value).copy()
+        for name, one in params.items():
+            if name in self._inputs:
+                self._inputs[name] = _array(one).copy()
+
+    def set_input_zero_copy(self, key: str | int, value: Any = None, **params: Any) -> None:
+        """The same without a copy: what stands in the array when the model runs is the input."""
+        every: list[tuple[str | int, Any]] = [(key, value), *params.items()]
+        for name, one in every:
+            self._inputs[self._name(name)] = _array(one)
+
+    def set_output_zero_copy(self, key: int, value: Any) -> None:
+        """Have the next runs write output `key` into this array."""
+        self._given[int(key)] = _array(value)
+
+    def run(self, **inputs: Any) -> None:
+        """Run the model with the inputs that are set, and those given here."""
+        if inputs:
+            self.set_input(**inputs)
+        self._require_inputs()
+        values = self.module._arguments((), self._inputs)
+        outputs = self.module(*values)
+        self._outputs = list(outputs) if isinstance(outputs, list) else [outputs]
+        for place, into in self._given.items():
+            np.copyto(into, self._outputs[place])
+            self._outputs[place] = into
+
+    def _require_inputs(self) -> None:
+        missing = [name for name, value in self._inputs.items() if value is None]
+        if missing:
+            raise RuntimeError(f"input {missing[0]!r} is not set; set_input({missing[0]!r}, array) sets it")
+
+    def get_num_outputs(self) -> int:
+        return len(self.module.program.outputs)
+
+    def get_num_inputs(self) -> int:
+        return len(self._inputs)
+
+    def get_input(self, index: int | str, out: Any = None) -> Any:
+        """An input as it is set."""
+        value = self._inputs[self._name(index)]
+        if out is not None and value is not None:
+            np.copyto(_array(out), value)
+            return out
+        return tensor(value) if value is not None else None
+
+    def get_input_index(self, name: str) -> int:
+        """The position of an input; -1 where there is none of that name."""
+        names = list(self._inputs)
+        return names.index(name) if name in names else -1
+
+    def get_input_info(self) -> tuple[dict[str, tuple[Any, ...]], dict[str, str]]:
+        """Shapes and element types of the inputs by name."""
+        values = self.module.program.inputs
+        return {value.name: value.shape for value in values}, {value.name: str(value.dtype) for value in values}
+
+    def get_output(self, index: int, out: Any = None) -> Any:
+        """Output `index` of the last run; copied into `out` if that is given."""
+        if not self._outputs:
+            raise RuntimeError("there are no outputs yet: run() makes them")
+        value = self._outputs[index]
+        if out is not None:
+            np.copyto(_array(out), value)
+            return out
+        return tensor(value)
+
+    def debug_get_output(self, node: str | int, out: Any = None) -> Any:
+        """The value that a launch made, in a run with these inputs; by the name of the launch or its position."""
+        self._require_inputs()
+        profile = self.module.compiled.profile(*self.module._arguments((), self._inputs))
+        names = [row.name for row in profile.rows]
+        if node not in names and not (isinstance(node, int) and -len(names) <= node < len(names)):
+            raise KeyError(f"no launch is called {node!r}; the model runs {', '.join(names)}")
+        made = profile.rows[node if isinstance(node, int) else names.index(node)].launch.written[0]
+        outputs = dict(zip(self.module.program.outputs, profile.outputs, strict=True))
+        value = profile.by_value[made] if made in profile.by_value else outputs[made]
+        if out is not None:
+            np.copyto(_array(out), value)
+            return out
+        return tensor(value)
+
+    def load_params(self, params_bytes: bytes | bytearray) -> None:
+        """Set inputs from what `relay.save_param_dict` wrote."""
+        self.set_input(None, None, **load_param_dict(params_bytes))
+
+    def share_params(self, other: GraphModule, params_bytes: bytes | bytearray) -> None:
+        """Use the arrays that `other` has for these names."""
+        for name in load_param_dict(params_bytes):
+            if name in self._inputs:
+                self._inputs[name] = other._inputs[name]
+
+    def benchmark(
+        self,
+        device: Any = None,
+        func_name: str = "run",
+        repeat: int = 5,
+        number: int = 5,
+        min_repeat_ms: int | None = None,
+        limit_zero_time_iterations: int = 100,
+        end_to_end: bool = False,
+        cooldown_interval_ms: int = 0,
+        repeats_to_cooldown: int = 1,
+        **inputs: Any,
+    ) -> BenchmarkResult:
+        """How long a run takes; with `end_to_end`, setting inputs and taking outputs included."""
+        self.run(**inputs)
+        arrays = list(self._inputs.values())
+        compiled = self.module.compiled
+        outputs = [np.empty_like(value) for value in self._outputs]
+        timed = time_evaluator(
+            compiled,
+            number=number,
+            repeat=repeat,
+            min_repeat_ms=min_repeat_ms or 0,
+            cooldown_interval_ms=cooldown_interval_ms,
+            repeats_to_cooldown=repeats_to_cooldown,
+        )
+        return timed(*arrays, *outputs)
+
+    def __getitem__(self, name: str) -> Any:
+        return getattr(self, name)
+
+    def _name(self, key: str | int) -> str:
+        names = list(self._inputs)
+        if isinstance(key, int) and -len(names) <= key < len(names):
+            return names[key]
+        if key not in self._inputs:
+            has = ", ".join(names) or "none"
+            raise RuntimeError(f"could not find {key!r} in the inputs of the model; it has {has}")
+        return str(key)
+
+
+def _array(value: Any) -> np.ndarray:
+    """An array that shares its memory: what is written into it is written into the tensor."""
+    return value if isinstance(value, np.ndarray) else np.asarray(value)
+
+
+__all__ = ["GraphModule", "create"]

@@ -1,0 +1,1 @@
+"""debugger: compiled models with a clock around every kernel, and with the values in between (`debug_executor.py`)."""

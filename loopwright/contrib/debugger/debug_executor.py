@@ -1,0 +1,77 @@
+"""debug_executor: a compiled model that shows what each of its kernels took, and what it computed.
+
+    model = GraphModuleDebug(lib["debug_create"]("default", lw.cpu()), [lw.cpu()], lib.get_graph_json(), None)
+    model.set_input("data", x)
+    print(model.profile())                  launches, the slowest first
+    model.debug_get_output("dense")         the value that a launch made, by its name or position
+
+A run here is the same kernels under another main function, where values share no memory: see `relay/native/profile.py`.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from loopwright.contrib.graph_executor import GraphModule
+
+
+def create(graph_json_str: Any, libmod: Any, device: Any, dump_root: Any = None) -> GraphModuleDebug:
+    """A model by its parts, as `relay.build` handed them out: graph, library, device. A built model needs no graph."""
+    return GraphModuleDebug(libmod if hasattr(libmod, "program") else graph_json_str, [device], None, dump_root)
+
+
+class GraphModuleDebug(GraphModule):
+    """A model run kernel by kernel. With `dump_root`, every run writes its times and its graph into that folder."""
+
+    def __init__(self, module: Any, device: Any = None, graph_json_str: Any = None, dump_root: Any = None) -> None:
+        super().__init__(module)
+        self.dump_root = None if dump_root is None else Path(dump_root)
+        self._profile: Any = None
+
+    def run(self, **inputs: Any) -> None:
+        """Run with a clock around every kernel; the outputs, and the values in between, are those of this run."""
+        if inputs:
+            self.set_input(**inputs)
+        self._profile = self._timed(1)
+        self._outputs = list(self.module._as_found(list(self._profile.outputs), self._profile_arguments()))
+        if self.dump_root is not None:
+            self._dump(self.dump_root)
+
+    def profile(self, collectors: Any = None, repeat: int = 1, **inputs: Any) -> Any:
+        """What each kernel took: printed, a table with the slowest first; `.rows` and `.values` have it all."""
+        if inputs:
+            self.set_input(**inputs)
+        self._profile = self._timed(repeat)
+        return self._profile
+
+    def run_individual(
+        self, number: int = 1, repeat: int = 1, min_repeat_ms: int = 0, *_: Any, **__: Any
+    ) -> list[list[float]]:
+        """Seconds of each kernel in the order of the program, `repeat` figures each."""
+        runs = [self._timed(number) for _ in range(repeat)]
+        return [[run.rows[place].seconds for run in runs] for place in range(len(runs[0].rows))]
+
+    def run_individual_node(self, index: int, number: int = 10, repeat: int = 1, *_: Any, **__: Any) -> list[float]:
+        """The same of one kernel."""
+        return self.run_individual(number, repeat)[index]
+
+    def exit(self) -> None:
+        """Nothing is held that would have to be given back."""
+
+    def _profile_arguments(self) -> list[Any]:
+        return self.module._arguments((), self._inputs)
+
+    def _timed(self, repeat: int) -> Any:
+        self._require_inputs()
+        return self.module.compiled.profile(*self._profile_arguments(), repeat=max(1, repeat))
+
+    def _dump(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "graph.json").write_text(self.module.get_graph_json(), encoding="utf-8")
+        rows = [{"name": row.name, "seconds": row.seconds, "calls": row.calls} for row in self._profile.rows]
+        (folder / "times.json").write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")
+
+
+__all__ = ["GraphModuleDebug", "create"]

@@ -1,0 +1,91 @@
+"""detect_feature: which parts of the language of graphs an expression uses."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Any
+
+from loopwright.ir.expr import GlobalVar
+from loopwright.ir.function import IRModule
+from loopwright.relay.blocks import is_leaf
+from loopwright.relay.expr import (
+    Call,
+    Constant,
+    Function,
+    If,
+    Let,
+    RefCreate,
+    RefRead,
+    RefWrite,
+    Tuple,
+    TupleGetItem,
+    Var,
+)
+from loopwright.relay.op.registry import Op
+from loopwright.relay.visitor import parts, post_order
+
+
+class Feature(IntEnum):
+    """A part of the language of graphs."""
+
+    fVar = 0
+    fGlobalVar = 1
+    fConstant = 2
+    fTuple = 3
+    fTupleGetItem = 4
+    fFunction = 5
+    fOp = 6
+    fCall = 7
+    fLet = 8
+    fIf = 9
+    fRefCreate = 10
+    fRefRead = 11
+    fRefWrite = 12
+    fConstructor = 13
+    fMatch = 14
+    fGraph = 15  # a value is used twice
+    fLetRec = 16  # a function calls itself
+
+
+_OF_CLASS = {
+    Var: Feature.fVar,
+    GlobalVar: Feature.fGlobalVar,
+    Constant: Feature.fConstant,
+    Tuple: Feature.fTuple,
+    TupleGetItem: Feature.fTupleGetItem,
+    Function: Feature.fFunction,
+    Call: Feature.fCall,
+    Let: Feature.fLet,
+    If: Feature.fIf,
+    RefCreate: Feature.fRefCreate,
+    RefRead: Feature.fRefRead,
+    RefWrite: Feature.fRefWrite,
+}
+
+
+def detect_feature(a: Any, b: Any = None) -> set[Feature]:
+    """The features of an expression, or of all graph functions of a module; the other argument may add some."""
+    if isinstance(a, IRModule):
+        a, b = b, a
+    found = set() if a is None else _features(a)
+    if isinstance(b, IRModule):
+        for function in b.values():
+            found |= _features(function) if isinstance(function, Function) else set()
+    return found
+
+
+def _features(root: Any) -> set[Feature]:
+    found: set[Feature] = set()
+    used: set[int] = set()
+    for expression in post_order(root):
+        found.add(_OF_CLASS[type(expression)])
+        if isinstance(expression, Call) and isinstance(expression.op, Op):
+            found.add(Feature.fOp)
+        if isinstance(expression, Let) and isinstance(expression.value, Function):
+            if any(inner is expression.var for inner in post_order(expression.value)):
+                found.add(Feature.fLetRec)
+        for part in parts(expression):
+            if id(part) in used and not is_leaf(part):
+                found.add(Feature.fGraph)
+            used.add(id(part))
+    return found

@@ -1,0 +1,21 @@
+"""extract_fused_functions: the kernels of a graph that FuseOps has been run on, each once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from loopwright.ir import structural_hash
+from loopwright.ir.function import IRModule
+from loopwright.relay.expr import Function
+from loopwright.relay.visitor import post_order
+
+
+def extract_fused_functions(mod: IRModule) -> dict[int, Function]:
+    """The functions marked Primitive, by their structural hash: those that are equal are one."""
+    found: dict[int, Function] = {}
+    roots: list[Any] = [function for function in mod.values() if isinstance(function, Function)]
+    for root in roots:
+        for expression in post_order(root):
+            if isinstance(expression, Function) and expression.attrs.get("Primitive"):
+                found.setdefault(structural_hash(expression), expression)
+    return found

@@ -1,0 +1,101 @@
+"""Which operators and element types a graph has, and how many."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from loopwright.ir.function import IRModule
+from loopwright.ir.types import TupleType, Type
+from loopwright.relay.expr import Call, Function, Var
+from loopwright.relay.op.registry import Op
+from loopwright.relay.types import FuncType, RefType, TensorType
+from loopwright.relay.visitor import parts, post_order
+
+
+def list_op_freqs(mod: Any) -> dict[str, int]:
+    """How often each operator is called, in a module or an expression."""
+    return dict(Counter(call.op.name for call in operator_calls(mod)))
+
+
+def operator_calls(root: Any) -> Iterator[Call]:
+    """Every call of an operator, in a module or an expression."""
+    roots: list[Any] = list(root.values()) if isinstance(root, IRModule) else [root]
+    for one in roots:
+        if isinstance(one, Function) or not isinstance(root, IRModule):
+            for found in post_order(one):
+                if isinstance(found, Call) and isinstance(found.op, Op):
+                    yield found
+
+
+def all_dtypes(expr: Any) -> set[str]:
+    """The element types of all tensors in a typed expression."""
+    found: set[str] = set()
+
+    def meet(of: Type | None) -> None:
+        if isinstance(of, TensorType):
+            found.add(str(of.dtype))
+        elif isinstance(of, TupleType):
+            for field in of.fields:
+                meet(field)
+        elif isinstance(of, FuncType):
+            for part in (*of.arg_types, of.ret_type):
+                meet(part)
+        elif isinstance(of, RefType):
+            meet(of.value)
+
+    for part in post_order(expr):
+        meet(getattr(part, "checked_type_", None) or getattr(part, "type_annotation", None))
+    return found
+
+
+def count_layers(expr: Any, valid_ops: Sequence[str] = ("nn.conv2d", "nn.dense")) -> int:
+    """How many of these operators lie one behind the other, on the longest way through the graph."""
+    root = expr["main"] if isinstance(expr, IRModule) else expr
+    depths: dict[int, int] = {}
+    for part in post_order(root):
+        below = max((depths[id(inner)] for inner in parts(part)), default=0)
+        is_layer = isinstance(part, Call) and isinstance(part.op, Op) and part.op.name in valid_ops
+        depths[id(part)] = below + is_layer
+    return depths[id(root)]
+
+
+def list_fake_quantized_op_freqs(mod: IRModule) -> dict[str, int]:
+    """How often each operator stands between qnn.dequantize and qnn.quantize: what could compute on integers.
+
+    An operator counts when all its tensors come from qnn.dequantize, or are constants, and its result goes, through
+    others like it, to qnn.quantize.
+    """
+    counted: Counter[str] = Counter()
+    seen: set[int] = set()
+    for call in operator_calls(mod):
+        if call.op.name != "qnn.quantize":
+            continue
+        island = _island(call)
+        for inner in island or ():
+            if id(inner) not in seen:
+                seen.add(id(inner))
+                counted[inner.op.name] += 1
+    return dict(counted)
+
+
+def _island(quantize: Call) -> list[Call] | None:
+    """The calls between a quantize and the dequantizes it depends on; None where another value flows in."""
+    found: list[Call] = []
+    waiting: list[Any] = [quantize.args[0]]
+    seen: set[int] = set()
+    for expression in waiting:
+        if id(expression) in seen:
+            continue
+        seen.add(id(expression))
+        if isinstance(expression, Call):
+            if not isinstance(expression.op, Op):
+                return None
+            if expression.op.name == "qnn.dequantize":
+                continue
+            found.append(expression)
+        elif isinstance(expression, Var):
+            return None
+        waiting.extend(parts(expression))
+    return found

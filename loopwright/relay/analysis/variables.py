@@ -1,0 +1,93 @@
+"""The variables of a graph: those it binds and those it does not.
+
+    free_vars(x + y)                 [x, y]
+    free_vars(Function([x], x + y))  [y]
+
+Each is listed once, in the order in which they are met: what is computed first comes first.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from loopwright.ir.types import TupleType, Type
+from loopwright.relay.expr import Call, Function, Let, Var
+from loopwright.relay.types import FuncType, RefType, TypeVar
+from loopwright.relay.visitor import post_order
+
+
+def all_vars(expression: Any) -> list[Var]:
+    """Every variable, bound or free."""
+    return [found for found in post_order(expression) if isinstance(found, Var)]
+
+
+def bound_vars(expression: Any) -> list[Var]:
+    """The variables that are parameters of functions, or named by a let."""
+    bound = _bound(expression)
+    return [var for var in all_vars(expression) if id(var) in bound]
+
+
+def free_vars(expression: Any) -> list[Var]:
+    """The variables that nothing in the expression binds."""
+    bound = _bound(expression)
+    return [var for var in all_vars(expression) if id(var) not in bound]
+
+
+def _bound(expression: Any) -> set[int]:
+    found: set[int] = set()
+    for part in post_order(expression):
+        if isinstance(part, Function):
+            found.update(id(param) for param in part.params)
+        elif isinstance(part, Let):
+            found.add(id(part.var))
+    return found
+
+
+def all_type_vars(expression: Any, mod: object = None) -> list[TypeVar]:
+    """Every type variable that stands in the expression, or in a type."""
+    return _type_vars(expression)[0]
+
+
+def bound_type_vars(expression: Any, mod: object = None) -> list[TypeVar]:
+    """The type variables that functions, or function types, bind."""
+    found, bound = _type_vars(expression)
+    return [var for var in found if id(var) in bound]
+
+
+def free_type_vars(expression: Any, mod: object = None) -> list[TypeVar]:
+    """The type variables that nothing in the expression, or in the type, binds."""
+    found, bound = _type_vars(expression)
+    return [var for var in found if id(var) not in bound]
+
+
+def _type_vars(root: Any) -> tuple[list[TypeVar], set[int]]:
+    found: dict[int, TypeVar] = {}
+    bound: set[int] = set()
+
+    def meet(of: Type | None) -> None:
+        if isinstance(of, TypeVar):
+            found.setdefault(id(of), of)
+        elif isinstance(of, TupleType):
+            for field in of.fields:
+                meet(field)
+        elif isinstance(of, RefType):
+            meet(of.value)
+        elif isinstance(of, FuncType):
+            bound.update(id(param) for param in of.type_params)
+            for part in (*of.type_params, *of.arg_types, of.ret_type):
+                meet(part)
+
+    if isinstance(root, Type):
+        meet(root)
+        return list(found.values()), bound
+    for expression in post_order(root):
+        if isinstance(expression, Var):
+            meet(expression.type_annotation)
+        elif isinstance(expression, Call):
+            for argument in expression.type_args:
+                meet(argument)
+        elif isinstance(expression, Function):
+            bound.update(id(param) for param in expression.type_params)
+            for part in (*expression.type_params, expression.ret_type):
+                meet(part)
+    return list(found.values()), bound

@@ -1,0 +1,136 @@
+"""Where each value of a graph stands: in the innermost block that holds all its uses.
+
+    if (%c) { f(%0) } else { g(%0) }        %0 is written before the if
+
+Blocks are function bodies, branches and what follows a `let`. A graph binding (`%0 = …;`) only gives a value a name, so
+writing it further out changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from loopwright.ir.expr import GlobalVar
+from loopwright.relay.expr import Call, Constant, Function, If, Let, Var
+from loopwright.relay.op.registry import Op
+from loopwright.relay.visitor import parts
+
+
+class Block:
+    """Values written one after the other, and last `tail`, the value of the block.
+
+    Where the tail is a `let` that belongs to this block alone, `next` is the block that sees its variable.
+    """
+
+    __slots__ = ("depth", "next", "nodes", "parent", "tail")
+
+    def __init__(self, parent: Block | None, tail: Any) -> None:
+        self.parent = parent
+        self.depth: int = 0 if parent is None else parent.depth + 1
+        self.tail = tail
+        self.nodes: list[Any] = []
+        self.next: Block | None = None
+
+
+class Layout:
+    """The blocks of a graph."""
+
+    def __init__(self, root: Any) -> None:
+        self.top = Block(None, root)
+        self.inside: dict[int, list[Block]] = {}  # an if, a function or a let in the midst → its blocks
+        self.in_place: set[int] = set()  # values written where they are used, as they are the end of a block
+        self._homes: dict[int, Block] = {}
+        self._uses: dict[int, int] = {}
+        self.order = list(_in_order(root))
+        self._lay_out(root)
+
+    def _lay_out(self, root: Any) -> None:
+        self._use(root, self.top)
+        for expression in reversed(self.order):  # users before what they use
+            if not is_leaf(expression):
+                self._enter(expression, self._homes[id(expression)])
+        for expression in self.order:
+            if not is_leaf(expression) and id(expression) not in self.in_place:
+                self._homes[id(expression)].nodes.append(expression)
+
+    def _enter(self, expression: Any, home: Block) -> None:
+        """All uses of `expression` are known: say where the parts of it are used."""
+        at_end = home.tail is expression and self._uses[id(expression)] == 1
+        if at_end:
+            self.in_place.add(id(expression))
+        if isinstance(expression, If):
+            self._use(expression.cond, home)
+            self.inside[id(expression)] = [
+                self._open(home, expression.true_branch),
+                self._open(home, expression.false_branch),
+            ]
+        elif isinstance(expression, Function):
+            self.inside[id(expression)] = [self._open(home, expression.body)]
+        elif isinstance(expression, Let):
+            if not at_end:
+                inner = Block(home, expression)
+                self.inside[id(expression)] = [inner]
+                home = inner
+            self._use(expression.value, home)
+            home.next = self._open(home, expression.body)
+        else:
+            for part in parts(expression):
+                self._use(part, home)
+
+    def _open(self, parent: Block, tail: Any) -> Block:
+        made = Block(parent, tail)
+        self._use(tail, made)
+        return made
+
+    def _use(self, expression: Any, block: Block) -> None:
+        if is_leaf(expression):
+            return
+        key = id(expression)
+        self._uses[key] = self._uses.get(key, 0) + 1
+        known = self._homes.get(key)
+        self._homes[key] = block if known is None else _common(known, block)
+
+    def home(self, expression: Any) -> Block:
+        """The block that a value stands in; of a name or a constant, nothing is said."""
+        return self._homes[id(expression)]
+
+    def used_once(self, expression: Any) -> bool:
+        return self._uses.get(id(expression)) == 1
+
+
+def _in_order(root: Any) -> Iterator[Any]:
+    """Every expression once, after what it is made of; a function that is called comes right before its call."""
+    entered = {id(root)}
+    stack: list[tuple[Any, Iterator[Any]]] = [(root, iter(_callee_last(root)))]
+    while stack:
+        expression, rest = stack[-1]
+        for part in rest:
+            if id(part) not in entered:
+                entered.add(id(part))
+                stack.append((part, iter(_callee_last(part))))
+                break
+        else:
+            stack.pop()
+            yield expression
+
+
+def _callee_last(expression: Any) -> tuple[Any, ...]:
+    if isinstance(expression, Call) and not isinstance(expression.op, Op):
+        return (*expression.args, expression.op)
+    return parts(expression)
+
+
+def is_leaf(expression: Any) -> bool:
+    """Whether an expression is written at every use: names and constants."""
+    return isinstance(expression, (Var, Constant, GlobalVar))
+
+
+def _common(one: Block, other: Block) -> Block:
+    """The innermost block that holds both."""
+    while one is not other:
+        if one.depth < other.depth:
+            one, other = other, one
+        assert one.parent is not None  # all blocks lie in the top one
+        one = one.parent
+    return one

@@ -1,0 +1,147 @@
+"""build: from a graph to one native function.
+
+    lib = relay.build(mod, target="llvm", params=params)
+    out = lib(x)                                        the outputs, as tensors
+    lib.export_library("model.so")                      and graph_executor.GraphModule(lib["default"](lw.cpu()))
+
+Parameters given by `params` become constants of the model. Sizes of inputs that are not known (`relay.Any()`) become
+size variables: the function reads them from the tensors it is called with. Passes run as `transform/pipeline.py` lists
+them, kernels are scheduled by rule and compiled once each, memory is planned (`native/`).
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from loopwright.ir.function import IRModule
+from loopwright.ir.types import TupleType, Type
+from loopwright.relay.built import BuiltModule
+from loopwright.relay.errors import NotAGraph
+from loopwright.relay.expr import Constant, Function, Var
+from loopwright.relay.native import compile_program
+from loopwright.relay.program_of import program_of
+from loopwright.relay.transform.infer_type import InferType
+from loopwright.relay.transform.pipeline import optimize as run_passes
+from loopwright.relay.types import TensorType, is_any
+from loopwright.relay.visitor import bind
+from loopwright.target import Target
+from loopwright.te import size_var
+
+
+def build(
+    ir_mod: Any,
+    target: Any = None,
+    target_host: Any = None,
+    executor: Any = None,
+    runtime: Any = None,
+    workspace_memory_pools: Any = None,
+    constant_memory_pools: Any = None,
+    params: Mapping[str, Any] | None = None,
+    mod_name: str = "default",
+    winograd: bool | int = False,
+) -> BuiltModule:
+    """One native function that computes what `main` of the module does; `params` are bound by name as constants.
+
+    Without `target`, for the current one or else this machine. `winograd=True` allows convolutions to be rounded
+    otherwise (docs/winograd.md).
+    """
+    if target_host is not None:
+        warnings.warn("target_host is deprecated: use Target(target, host=...)", DeprecationWarning, stacklevel=2)
+    if isinstance(ir_mod, Function):
+        warnings.warn(
+            "relay.build of a Function is deprecated: give IRModule.from_expr(f)", DeprecationWarning, stacklevel=2
+        )
+        ir_mod = IRModule.from_expr(ir_mod)
+    require_graph(ir_mod)
+    chosen = _one_target(target)
+    with chosen:
+        fused, left = optimize(ir_mod, chosen, params)
+        main: Any = fused["main"]
+        program = program_of(main, mod_name, fused)
+        compiled = compile_program(program, chosen, winograd=winograd)
+    names = [param.name_hint for param in main.params]
+    return BuiltModule(fused, program, compiled, names, mod_name, executor, left)
+
+
+def optimize(
+    mod: IRModule, target: Any = None, params: Mapping[str, Any] | None = None
+) -> tuple[IRModule, dict[str, Any]]:
+    """The module after the passes of `build`, and those of `params` that no parameter has the name of."""
+    require_graph(mod)
+    used = {param.name_hint for param in mod["main"].params}
+    left = {name: value for name, value in (params or {}).items() if name not in used}
+    bound = mod.copy()
+    main = bind_params_by_name(bound["main"], params or {})
+    bound["main"] = name_sizes(main)  # type: ignore[assignment]
+    return run_passes(InferType()(bound)), left
+
+
+def bind_params_by_name(function: Any, params: Mapping[str, Any]) -> Function:
+    """The function with the parameters of these names replaced by constants."""
+    values = {param: as_constant(params[param.name_hint]) for param in function.params if param.name_hint in params}
+    return bind(function, values) if values else function
+
+
+def as_constant(value: Any) -> Constant:
+    """A tensor or an array as a constant; its memory is not copied where numpy can share it."""
+    if isinstance(value, Constant):
+        return value
+    return Constant(
+        value if isinstance(value, np.ndarray) else np.asarray(value.numpy() if hasattr(value, "numpy") else value)
+    )
+
+
+def name_sizes(function: Function) -> Function:
+    """The function with a size variable for each size of its parameters that is not known."""
+    count = 0
+
+    def named(of: Type | None, hint: str) -> Type | None:
+        nonlocal count
+        if isinstance(of, TupleType):
+            return TupleType(tuple(named(field, hint) or field for field in of.fields))
+        if not isinstance(of, TensorType) or not any(is_any(size) for size in of.shape):
+            return of
+        sizes = []
+        for place, size in enumerate(of.shape):
+            if is_any(size):
+                count += 1
+                size = size_var(f"{_word(hint)}_{place}")
+            sizes.append(size)
+        return TensorType(sizes, str(of.dtype))
+
+    values: dict[Var, Any] = {}
+    params = []
+    for param in function.params:
+        of = named(param.type_annotation, param.name_hint)
+        fresh = param if of is param.type_annotation else Var(param.name_hint, of, param.span)
+        if fresh is not param:
+            values[param] = fresh
+        params.append(fresh)
+    if not values:
+        return function
+    body = bind(function.body, values)
+    return Function(params, body, None, function.type_params, function.attrs, function.span)
+
+
+def _word(name: str) -> str:
+    return "".join(letter if letter.isalnum() else "_" for letter in name) or "size"
+
+
+def require_graph(mod: Any) -> None:
+    """Refuse what is no module with a graph function `main`."""
+    if not isinstance(mod, IRModule) or "main" not in mod or not isinstance(mod["main"], Function):
+        raise NotAGraph(mod)
+
+
+def _one_target(target: Any) -> Target:
+    if isinstance(target, Mapping):
+        if len(target) != 1:
+            raise ValueError(f"a model is built for one target, and {len(target)} are given")
+        target = next(iter(target.values()))
+    if isinstance(target, (list, tuple)) and len(target) == 1:
+        target = target[0]
+    return Target(target) if target is not None else Target.current(allow_none=True) or Target("llvm")

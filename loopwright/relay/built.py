@@ -1,0 +1,230 @@
+"""BuiltModule: what `relay.build` returns: a model that runs, is saved, and shows what it is made of.
+
+lib(x, y)                        run it: the output, or a list of them
+lib["default"](lw.cpu())         what graph_executor.GraphModule takes
+lib.export_library("model.so")   a library, an archive, an object
+print(lib.plan)                  the memory it needs, beside the least that any plan would
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from loopwright.ir.function import IRModule
+from loopwright.relay.errors import BadModelInput
+from loopwright.relay.native.program import Launch, Program, Value, View, walk
+from loopwright.relay.native.sizes import bound_sizes, number
+
+
+class BuiltModule:
+    """A compiled model and everything about it."""
+
+    def __init__(
+        self,
+        ir_mod: IRModule,
+        program: Program,
+        compiled: Any,
+        parameter_names: Sequence[str],
+        mod_name: str,
+        executor: Any,
+        params: Mapping[str, Any],
+    ) -> None:
+        self.ir_mod = ir_mod
+        self.program = program
+        self.compiled = compiled
+        self.libmod_name = mod_name
+        self.executor = executor
+        self.input_names = [value.name for value in program.inputs]
+        self.parameter_names = list(parameter_names)
+        self._params = dict(params)
+
+    # Running it.
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        """The output for these inputs, by position or by name; a list where there are several."""
+        arrays = [
+            as_array(value, spec) for value, spec in zip(self._arguments(args, named), self.program.inputs, strict=True)
+        ]
+        outputs = self.run(arrays)
+        return outputs[0] if len(outputs) == 1 else outputs
+
+    def _arguments(self, args: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
+        names = self.input_names
+        if len(args) > len(names):
+            raise BadModelInput(f"{len(args)} inputs are given, and the model has {len(names)}: {', '.join(names)}")
+        unknown = [name for name in named if name not in names]
+        if unknown:
+            raise BadModelInput(
+                f"the model has no input {unknown[0]!r}", f"its inputs are {', '.join(names) or 'none'}"
+            )
+        given = {**dict(zip(names, args, strict=False)), **named}
+        missing = [name for name in names if name not in given]
+        if missing:
+            raise BadModelInput(f"input {missing[0]!r} is not given", f"its inputs are {', '.join(names)}")
+        return [given[name] for name in names]
+
+    def run(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """The outputs, in new arrays."""
+        return self._as_found(self.compiled.run(*arrays), arrays)
+
+    def _as_found(self, outputs: list[np.ndarray], arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """Outputs whose sizes the run decided, cut to those (`program_of.py` gives them room for the most)."""
+        shapes: Any = self.program.attrs.get("shapes")
+        if not shapes:
+            return outputs
+        places: Any = self.program.attrs["sizes"]
+        sizes = bound_sizes(self.program, arrays) | {var: int(outputs[place]) for var, place in places.items()}
+        found = []
+        for place, array in enumerate(outputs[: len(outputs) - len(places)]):
+            if place in shapes:
+                shape = tuple(number(size, sizes, "an output") for size in shapes[place])
+                array = array[: prod(shape)].reshape(shape).copy()
+            found.append(array)
+        return found
+
+    # What it is made of.
+
+    @property
+    def plan(self) -> Any:
+        """Where values are while the model runs; printed, the memory it needs beside the least possible."""
+        return self.compiled.plan
+
+    @property
+    def kernels(self) -> Any:
+        """What is known of each kernel."""
+        return self.compiled.kernels
+
+    @property
+    def timings(self) -> Mapping[str, float]:
+        """How long each stage of compiling took, in seconds."""
+        return self.compiled.timings
+
+    @property
+    def module(self) -> Any:
+        return self.compiled
+
+    def get_lib(self) -> Any:
+        return self.compiled
+
+    @property
+    def lib(self) -> Any:
+        return self.compiled
+
+    @property
+    def function_metadata(self) -> dict[str, Any]:
+        """The launches of the model by the names of their kernels."""
+        return {launch.func.name: launch for launch in self.program.launches()}
+
+    def get_params(self) -> dict[str, Any]:
+        """The constants of the model, as `p0`, `p1`, …"""
+        return {f"p{k}": np.asarray(array) for k, array in enumerate(self.program.constants.values())}
+
+    @property
+    def params(self) -> dict[str, Any]:
+        return self.get_params()
+
+    def get_graph_json(self) -> str:
+        """The launches as a graph in JSON: nodes, what they read, shapes, types."""
+        return json.dumps(graph_json(self.program), indent=2)
+
+    graph_json = property(get_graph_json)
+
+    def export_library(self, path: str, fcompile: Any = None, addons: Any = None, **options: Any) -> Any:
+        """Write a library (.so), an archive (.tar), an object (.o) or a C header, by the ending of the name."""
+        return self.compiled.export_library(path, **options)
+
+    def save(self, path: str) -> Any:
+        return self.export_library(path)
+
+    # What `graph_executor` asks for.
+
+    def __getitem__(self, name: str) -> Callable[..., Any]:
+        if name == self.libmod_name:
+            return lambda *devices: self
+        if name == "debug_create":
+            return lambda name, *devices: self
+        if name == "get_graph_json":
+            return self.get_graph_json
+        raise KeyError(f"a built model has {self.libmod_name!r} and 'debug_create', not {name!r}")
+
+    def __iter__(self) -> Iterator[Any]:
+        warnings.warn(
+            "a built model is one object now: use it instead of (graph, lib, params)", DeprecationWarning, stacklevel=2
+        )
+        return iter((self.get_graph_json(), self.compiled, self.get_params()))
+
+
+def as_array(value: Any, wanted: Value) -> np.ndarray:
+    """An input as the array the model takes: its type must be right; a layout that is not row-major is copied."""
+    array = value if isinstance(value, np.ndarray) else np.asarray(value.numpy() if hasattr(value, "numpy") else value)
+    kind = wanted.dtype.numpy()
+    if array.dtype != kind:
+        python_number = not isinstance(value, np.ndarray) and not hasattr(value, "numpy")
+        if not python_number:
+            raise BadModelInput(
+                f"input {wanted.name!r} has elements of type {array.dtype}, and the model takes {wanted.dtype}",
+                f"convert it: x.astype({str(kind)!r})",
+            )
+        array = array.astype(kind)
+    if array.ndim != len(wanted.shape):
+        raise BadModelInput(
+            f"input {wanted.name!r} has {array.ndim} dimensions {array.shape}, and the model takes "
+            f"{len(wanted.shape)}: ({', '.join(map(str, wanted.shape))})"
+        )
+    for place, (given, size) in enumerate(zip(array.shape, wanted.shape, strict=True)):
+        if isinstance(size, int) and given != size:
+            raise BadModelInput(
+                f"input {wanted.name!r} has shape {array.shape}, and the model takes "
+                f"({', '.join(map(str, wanted.shape))}): dimension {place} is {given}, not {size}"
+            )
+    return np.ascontiguousarray(array).reshape(array.shape)
+
+
+def graph_json(program: Program) -> dict[str, Any]:
+    """The program as nodes: inputs and constants first, then launches; views share the storage of what they view."""
+    nodes: list[dict[str, Any]] = []
+    entry: dict[Value, tuple[int, int]] = {}
+    shapes: list[Any] = []
+    kinds: list[str] = []
+
+    def add(node: dict[str, Any], values: Sequence[Value]) -> None:
+        nodes.append(node)
+        for place, value in enumerate(values):
+            entry[value] = (len(nodes) - 1, place)
+            shapes.append([size if isinstance(size, int) else str(size) for size in value.shape])
+            kinds.append(str(value.dtype))
+
+    constants = {value: f"p{k}" for k, value in enumerate(program.constants)}
+    for value in (*program.inputs, *program.constants):
+        add({"op": "null", "name": constants.get(value, value.name), "inputs": []}, [value])
+    first = len(nodes)
+    row = list(range(first + 1))
+    for step in walk(program.body):
+        if isinstance(step, Launch):
+            attrs = {
+                "func_name": step.func.name,
+                "num_inputs": str(len(step.inputs)),
+                "num_outputs": str(step.outputs),
+                "flatten_data": "0",
+            }
+            inputs = [[*entry[value], 0] for value in step.inputs if value in entry]
+            add({"op": "tvm_op", "name": step.name or step.func.name, "attrs": attrs, "inputs": inputs}, step.written)
+        elif isinstance(step, View) and step.of in entry:
+            attrs = {"func_name": "__nop", "num_inputs": "1", "num_outputs": "1", "flatten_data": "0"}
+            add({"op": "tvm_op", "name": "reshape", "attrs": attrs, "inputs": [[*entry[step.of], 0]]}, [step.value])
+        else:
+            continue
+        row.append(len(shapes))
+    return {
+        "nodes": nodes,
+        "arg_nodes": list(range(first)),
+        "heads": [[*entry[value], 0] for value in program.outputs if value in entry],
+        "attrs": {"shape": ["list_shape", shapes], "dltype": ["list_str", kinds]},
+        "node_row_ptr": row,
+    }

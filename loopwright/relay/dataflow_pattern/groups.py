@@ -1,0 +1,76 @@
+"""The places of a graph where a pattern matches, no two of them overlapping.
+
+A place is a root and, inside it, what the pattern's parts matched. What is used outside of it cannot lie inside: it
+would be computed twice, or be gone. Places near the end of the graph are taken first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from loopwright.ir.expr import GlobalVar
+from loopwright.relay.dataflow_pattern.matcher import REORDERED, Found, Matcher
+from loopwright.relay.dataflow_pattern.patterns import (
+    ConstantPattern,
+    DFPattern,
+    DominatorPattern,
+    ExprPattern,
+    all_patterns,
+)
+from loopwright.relay.expr import Constant, Function, Var
+from loopwright.relay.op.registry import Op
+from loopwright.relay.visitor import post_order
+
+
+@dataclass
+class Group:
+    """One place: the matched expression, what each pattern matched, and the values that it holds."""
+
+    root: Any
+    found: Found
+    inside: set[int]  # ids of the values that belong to the place, its root among them
+    embedded: set[int]  # ids of the constants that the pattern itself asks for
+
+
+def find_groups(pattern: DFPattern, root: Any, check: Callable[[Any], bool] = lambda found: True) -> list[Group]:
+    """Every place that matches and passes `check`, outermost first."""
+    matcher = Matcher(root)
+    patterns = list(all_patterns(pattern))
+    paths = [part.path for part in patterns if isinstance(part, DominatorPattern)]
+    groups: list[Group] = []
+    taken: set[int] = set()
+    for expression in reversed(list(post_order(root))):
+        if id(expression) in taken:
+            continue
+        found = matcher.first(pattern, expression)
+        if found is None or not check(expression):
+            continue
+        group = _group(expression, found, paths)
+        if group.inside & taken or not _closed(group, matcher):
+            continue
+        taken |= group.inside
+        groups.append(group)
+    return groups
+
+
+def _group(expression: Any, found: Found, paths: Sequence[DFPattern]) -> Group:
+    inside = {id(expression)}
+    embedded: set[int] = set()
+    for pattern, matched in found.items():
+        is_inner = bool(pattern.parts()) or pattern is REORDERED or pattern in paths
+        for value in matched:
+            if isinstance(pattern, (ConstantPattern, ExprPattern)) and isinstance(value, Constant):
+                embedded.add(id(value))
+            if is_inner and not isinstance(value, (Var, Constant, Op, GlobalVar, Function)):
+                inside.add(id(value))
+    return Group(expression, found, inside, embedded)
+
+
+def _closed(group: Group, matcher: Matcher) -> bool:
+    """Whether what lies inside, but for the root, is used nowhere else."""
+    values = {id(value): value for matched in group.found.values() for value in matched}
+    return all(
+        id(user) in group.inside for key in group.inside if key != id(group.root) for user in matcher.users(values[key])
+    )

@@ -1,0 +1,188 @@
+"""create_executor: a module as something that evaluates.
+
+    relay.create_executor("graph", mod=mod).evaluate()(x)
+    relay.create_executor("debug", mod=mod).evaluate()(x)        in numpy, operator by operator
+
+"graph" and "aot" compile the model; "debug" interprets it with the references of the operators, which are the oracle;
+"vm" takes any module: it compiles it for the shapes it is called with, and interprets what cannot be compiled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from loopwright.ir.expr import GlobalVar
+from loopwright.ir.function import IRModule
+from loopwright.ir.types import TupleType, Type
+from loopwright.relay.build_module import as_constant, bind_params_by_name, build, require_graph
+from loopwright.relay.errors import CannotCompile
+from loopwright.relay.expr import Expr, Function, Var
+from loopwright.relay.infer_type import infer, infer_module
+from loopwright.relay.interpreter import evaluate
+from loopwright.relay.types import FuncType, TensorType, is_dynamic
+from loopwright.relay.visitor import bind
+
+KINDS = ("debug", "graph", "vm", "aot")
+
+
+class ExecutorOfModule:
+    """Evaluates expressions and the functions of one module."""
+
+    def __init__(self, kind: str, mod: IRModule, device: Any, target: Any, params: Mapping[str, Any] | None) -> None:
+        self.kind = kind
+        self.mod = mod
+        self.device = device
+        self.target = target
+        self.params = dict(params or {})
+        self._compiled: dict[tuple[object, ...], Any] = {}
+
+    def evaluate(self, expr: Any = None, binds: Mapping[Var, Any] | None = None) -> Any:
+        """A function of arrays for a Function, a GlobalVar or nothing (main); the value for any other expression."""
+        if expr is None:
+            expr = self.mod["main"]
+        if isinstance(expr, GlobalVar):
+            expr = self.mod[expr]
+        if binds:
+            expr = bind(expr, {var: as_constant(value) for var, value in binds.items()})
+        if not isinstance(expr, Function):
+            return self._run(Function([], expr), [])
+        function = bind_params_by_name(expr, self.params) if self.params else expr
+        return self._callable(function)
+
+    def _callable(self, function: Function) -> Callable[..., Any]:
+        names = [param.name_hint for param in function.params]
+
+        def call(*args: Any, **named: Any) -> Any:
+            given = {**dict(zip(names, args, strict=False)), **named}
+            missing = [name for name in names if name not in given]
+            if missing or len(args) > len(names) or set(named) - set(names):
+                raise ValueError(
+                    f"this function takes {', '.join(names) or 'nothing'}; {len(given)} arguments are given"
+                )
+            values = [_argument(given[param.name_hint], param.type_annotation) for param in function.params]
+            return self._run(function, values)
+
+        return call
+
+    def _run(self, function: Function, values: Sequence[Any]) -> Any:
+        if self.kind == "debug":
+            return self._interpreted(function, values)
+        if self.kind == "vm":
+            return self._adaptive(function, values)
+        module = self._with_main(function)
+        infer_module(module)
+        result = function.checked_type
+        if isinstance(result, FuncType) and _unknown_result(result.ret_type):
+            raise ValueError(
+                f"the graph executor needs static shapes, and the result is {result.ret_type}: "
+                "kind='vm' takes dynamic ones"
+            )
+        return self._compiled_for(function, ())(*_flat(values))
+
+    def _with_main(self, function: Function) -> IRModule:
+        module = self.mod.copy()
+        module["main"] = function  # type: ignore[assignment]
+        return module
+
+    def _interpreted(self, function: Function, values: Sequence[Any]) -> Any:
+        module = self._with_main(function)
+        infer_module(module)
+        return evaluate(function, values, module)
+
+    def _compiled_for(self, function: Function, key: tuple[object, ...]) -> Any:
+        full = (id(function), *key)
+        if full not in self._compiled:
+            built = build(self._with_main(function), self.target)
+            self._compiled[full] = (function, _Structured(built, function))  # the function stays alive with its id
+        return self._compiled[full][1]
+
+    def _adaptive(self, function: Function, values: Sequence[Any]) -> Any:
+        """Compiled for the shapes at hand; what depends on values in a way that cannot be compiled is interpreted."""
+        shapes = tuple(np.shape(value) for value in _flat(values))
+        full = (id(function), shapes)
+        if full not in self._compiled:
+            static = with_shapes(function, values)
+            try:
+                infer(static)
+                built: Any = _Structured(build(self._with_main(static), self.target), static)
+            except CannotCompile:
+                built = None
+            self._compiled[full] = (function, built)
+        found = self._compiled[full][1]
+        return self._interpreted(function, values) if found is None else found(*_flat(values))
+
+
+class _Structured:
+    """A built model whose flat results become the tuples that the function returns."""
+
+    def __init__(self, built: Any, function: Function) -> None:
+        self.built = built
+        self.of = function.checked_type.ret_type  # type: ignore[attr-defined]
+
+    def __call__(self, *arrays: Any) -> Any:
+        outputs = self.built(*arrays)
+        flat = outputs if isinstance(outputs, list) else [outputs]
+        return _shaped(self.of, iter(flat))
+
+
+def _shaped(of: Type, flat: Any) -> Any:
+    if isinstance(of, TupleType):
+        return [_shaped(field, flat) for field in of.fields]
+    return next(flat)
+
+
+def with_shapes(function: Function, values: Sequence[Any]) -> Function:
+    """The function for arguments of exactly these shapes."""
+    if not any(is_dynamic(param.type_annotation) for param in function.params if param.type_annotation is not None):
+        return function
+    params = [
+        Var(param.name_hint, _type_of(value), param.span) for param, value in zip(function.params, values, strict=True)
+    ]
+    body = bind(function.body, dict(zip(function.params, params, strict=True)))
+    return Function(params, body, None, function.type_params, function.attrs, function.span)
+
+
+def _type_of(value: Any) -> Type:
+    if isinstance(value, list):
+        return TupleType(tuple(_type_of(one) for one in value))
+    return TensorType(np.shape(value), value.dtype.name)
+
+
+def _argument(value: Any, annotated: Any) -> Any:
+    if isinstance(value, (list, tuple)) and isinstance(annotated, TupleType):
+        return [_argument(one, field) for one, field in zip(value, annotated.fields, strict=True)]
+    array = value if isinstance(value, np.ndarray) else np.asarray(value.numpy() if hasattr(value, "numpy") else value)
+    if isinstance(annotated, TensorType) and not isinstance(value, np.ndarray) and not hasattr(value, "numpy"):
+        return array.astype(annotated.dtype.numpy())  # a Python number or list has the type that is wanted
+    return array
+
+
+def _flat(values: Sequence[Any]) -> list[Any]:
+    return [one for value in values for one in (_flat(value) if isinstance(value, list) else [value])]
+
+
+def _unknown_result(of: Type) -> bool:
+    if isinstance(of, TupleType):
+        return any(_unknown_result(field) for field in of.fields)
+    return not isinstance(of, TensorType)
+
+
+def create_executor(
+    kind: str = "debug",
+    mod: Any = None,
+    device: Any = None,
+    target: Any = "llvm",
+    params: Mapping[str, Any] | None = None,
+) -> ExecutorOfModule:
+    """What evaluates the functions of `mod`, and expressions that call them."""
+    if kind not in KINDS:
+        raise RuntimeError(f"unknown execution strategy: {kind!r}; there are {', '.join(KINDS)}")
+    module = IRModule() if mod is None else mod
+    if isinstance(module, Expr):
+        module = IRModule({"main": module if isinstance(module, Function) else Function([], module)})  # type: ignore[dict-item]
+    if len(module):
+        require_graph(module)
+    return ExecutorOfModule(kind, module, device, target, params)

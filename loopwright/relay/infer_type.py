@@ -1,0 +1,315 @@
+"""Type inference: from the types of the parameters to the type of everything.
+
+    mod = InferType()(mod);  mod["main"].body.checked_type
+
+Types flow from inputs to results: each operator says what it returns for what it is given (`Operator.infer`).
+Two things flow back. A parameter without a type (a weight) gets it from the operator that uses it
+(`Operator.infer_inputs`). And a function that calls itself (a loop) gets the type of its result from the branch that
+does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any as Anything
+
+from loopwright.ir.expr import GlobalVar
+from loopwright.ir.function import IRModule, PrimFunc
+from loopwright.ir.types import TupleType, Type
+from loopwright.relay.errors import TypeMismatch
+from loopwright.relay.expr import (
+    Call,
+    Constant,
+    Function,
+    If,
+    Let,
+    RefCreate,
+    RefRead,
+    RefWrite,
+    Tuple,
+    TupleGetItem,
+    Var,
+)
+from loopwright.relay.op.registry import Op
+from loopwright.relay.types import (
+    Any,
+    FuncType,
+    IncompleteType,
+    RefType,
+    TensorType,
+    dims_differ,
+    is_any,
+    same_dim,
+    type_text,
+)
+from loopwright.relay.visitor import ExprFunctor
+from loopwright.runtime.errors import LoopwrightError
+
+_UNKNOWN = IncompleteType()
+
+
+class Inference(ExprFunctor):
+    """The type of each expression; written into it as well.
+
+    One that is kept answers for a graph that grows (`visit`), at the cost of what is new in it.
+    """
+
+    def __init__(self, global_type: Callable[[GlobalVar], Type] | None = None) -> None:
+        super().__init__()
+        self.global_type = global_type or _no_module
+
+    def _enter(self, expression: Anything) -> Anything:
+        found = super()._enter(expression)
+        if not isinstance(expression, (Op, GlobalVar)):
+            expression.checked_type_ = found
+        return found
+
+    def learn(self, var: Anything, learned: Type) -> None:
+        """A variable without a type has this one."""
+        self.memo_map[id(var)] = learned
+        var.checked_type_ = learned
+
+    def visit_var(self, var: Var) -> Type:
+        if var.type_annotation is not None:
+            return var.type_annotation
+        # What was learned from a use that a pass has since replaced is still so.
+        return var.checked_type_ if var.checked_type_ is not None else _UNKNOWN
+
+    def visit_constant(self, constant: Constant) -> Type:
+        return constant.checked_type
+
+    def visit_global_var(self, var: GlobalVar) -> Type:
+        return self.global_type(var)
+
+    def visit_op(self, op: Op) -> Type:
+        return _UNKNOWN
+
+    def visit_tuple(self, tup: Tuple) -> Type:
+        return TupleType(tuple(self.visit(field) for field in tup.fields))
+
+    def visit_tuple_getitem(self, get: TupleGetItem) -> Type:
+        of = self.visit(get.tuple_value)
+        if isinstance(of, IncompleteType):
+            return of
+        if not isinstance(of, TupleType):
+            raise TypeMismatch(f"field {get.index} was asked of {type_text(of)}, which is no tuple", at=None)
+        if not 0 <= get.index < len(of.fields):
+            raise TypeMismatch(f"field {get.index} was asked of a tuple of {len(of.fields)}: {type_text(of)}")
+        return of.fields[get.index]
+
+    def visit_call(self, call: Call) -> Type:
+        if isinstance(call.op, Op):
+            return self._of_operator(call)
+        callee = self.visit(call.op)
+        args = [self.visit(arg) for arg in call.args]
+        if isinstance(callee, IncompleteType):
+            return callee
+        if not isinstance(callee, FuncType):
+            raise TypeMismatch(f"something of type {type_text(callee)} is called, which is no function")
+        if len(args) != len(callee.arg_types):
+            raise TypeMismatch(f"{len(args)} arguments are given to a function of {len(callee.arg_types)}")
+        for place, (given, wanted) in enumerate(zip(args, callee.arg_types, strict=True)):
+            if isinstance(given, IncompleteType) and isinstance(call.args[place], Var):
+                self.learn(call.args[place], wanted)
+            elif not fits(given, wanted):
+                raise TypeMismatch(
+                    f"argument {place} of a call is unable to show the following types match: "
+                    f"{type_text(given)} is given, {type_text(wanted)} is wanted"
+                )
+        return callee.ret_type
+
+    def _of_operator(self, call: Call) -> Type:
+        attrs = call.attrs
+        args = [self.visit(arg) for arg in call.args]
+        if any(isinstance(given, IncompleteType) for given in args):
+            learn = getattr(attrs, "infer_inputs", None)
+            learned = (
+                learn(*(None if isinstance(given, IncompleteType) else given for given in args)) if learn else args
+            )
+            for place, (arg, found) in enumerate(zip(call.args, learned, strict=True)):
+                if isinstance(args[place], IncompleteType) and found is not None:
+                    if isinstance(arg, Var):
+                        self.learn(arg, found)
+                    args[place] = found
+            if any(isinstance(given, IncompleteType) for given in args):
+                return _UNKNOWN
+        if not attrs.variadic and len(args) != len(attrs.inputs):
+            names = ", ".join(attrs.inputs)
+            raise TypeMismatch(f"{attrs.op_name} takes {len(attrs.inputs)} inputs ({names}), and gets {len(args)}")
+        try:
+            found = attrs.infer(*args)
+        except LoopwrightError as error:
+            _say_where(error, call)
+            raise
+        except (TypeError, ValueError, AttributeError, IndexError) as error:
+            given = ", ".join(type_text(one) for one in args)
+            raise TypeMismatch(
+                f"{attrs.op_name} cannot take {given}: {error}", hint=f"its call is {attrs!r}"
+            ) from error
+        # A call whose values decide sizes may have names for them (`transform/bind_sizes.py`).
+        return call.type_args[0] if attrs.data_dependent and call.type_args else found
+
+    def visit_function(self, function: Function) -> Type:
+        return self._of_function(function, None)
+
+    def _of_function(self, function: Function, known_as: Var | None) -> Type:
+        """The type of a function; inside it `known_as` is the function itself."""
+        params = [self.visit(param) for param in function.params]
+        if known_as is not None:
+            self.learn(known_as, FuncType(params, function.ret_type or _UNKNOWN))
+        result = self.visit(function.body)
+        # What the body taught about parameters without a type.
+        params = [self.memo_map.get(id(param), _UNKNOWN) for param in function.params]
+        if function.ret_type is not None:
+            if not fits(result, function.ret_type):
+                raise TypeMismatch(
+                    f"a function is unable to show the following types match: it returns {type_text(result)}, "
+                    f"and is declared to return {type_text(function.ret_type)}"
+                )
+            result = function.ret_type if not isinstance(function.ret_type, IncompleteType) else result
+        return FuncType(params, result)
+
+    def visit_let(self, let: Let) -> Type:
+        chain: list[Let] = []
+        body: Anything = let
+        while isinstance(body, Let):
+            chain.append(body)
+            if isinstance(body.value, Function) and body.var.type_annotation is None:
+                found = self._of_function(body.value, body.var)
+                if isinstance(found, FuncType) and _unfinished(found.ret_type):
+                    raise TypeMismatch(
+                        f"the type of what {body.var.name_hint} returns cannot be found: it never returns"
+                    )
+                self.memo_map[id(body.value)] = found
+                body.value.checked_type_ = found
+                self.learn(body.var, found)
+                self._forget_calls_of(body.var, body.value)
+            else:
+                found = self.visit(body.value)
+                annotated = body.var.type_annotation
+                if annotated is not None and not fits(found, annotated):
+                    raise TypeMismatch(
+                        f"let {body.var.name_hint}: unable to show the following types match: the value is "
+                        f"{type_text(found)}, the variable {type_text(annotated)}"
+                    )
+                self.learn(body.var, annotated if annotated is not None else found)
+            body = body.body
+        result: Type = self.visit(body)
+        for one in reversed(chain[1:]):
+            one.checked_type_ = result
+        return result
+
+    def _forget_calls_of(self, var: Var, function: Function) -> None:
+        """Type the body again, now that the type of its own calls is known."""
+        from loopwright.relay.visitor import post_order
+
+        for expression in post_order(function.body):
+            if not isinstance(expression, (Var, Constant, Op, GlobalVar)):
+                self.memo_map.pop(id(expression), None)
+        self.visit(function.body)
+
+    def visit_if(self, branch: If) -> Type:
+        condition = self.visit(branch.cond)
+        if isinstance(condition, TensorType) and (condition.shape or condition.dtype != "bool"):
+            raise TypeMismatch(f"a condition is one bool, and not {type_text(condition)}")
+        return joined(self.visit(branch.true_branch), self.visit(branch.false_branch))
+
+    def visit_ref_create(self, ref: RefCreate) -> Type:
+        return RefType(self.visit(ref.value))
+
+    def visit_ref_read(self, ref: RefRead) -> Type:
+        of = self.visit(ref.ref)
+        if not isinstance(of, RefType):
+            raise TypeMismatch(f"{type_text(of)} is read as a cell")
+        return of.value
+
+    def visit_ref_write(self, ref: RefWrite) -> Type:
+        of = self.visit(ref.ref)
+        value = self.visit(ref.value)
+        if not isinstance(of, RefType) or not fits(value, of.value):
+            raise TypeMismatch(f"{type_text(value)} is written into {type_text(of)}")
+        return TupleType(())
+
+
+def _say_where(error: LoopwrightError, call: Call) -> None:
+    """An operator's own error knows nothing of the graph: add the name of the node it came from."""
+    name = getattr(call.span, "name", None) or (call.span if isinstance(call.span, str) else None)
+    if name and not getattr(error, "node_named", False):
+        error.add_note(f"in node {name!r} ({call.op.name})")
+        error.node_named = True  # type: ignore[attr-defined]
+
+
+def _unfinished(of: Type) -> bool:
+    return isinstance(of, IncompleteType) or (isinstance(of, TupleType) and any(map(_unfinished, of.fields)))
+
+
+def fits(given: Type, wanted: Type) -> bool:
+    """Whether a value of type `given` may stand where `wanted` is declared; sizes that are not known may."""
+    if isinstance(given, IncompleteType) or isinstance(wanted, IncompleteType):
+        return True
+    if isinstance(given, TensorType) and isinstance(wanted, TensorType):
+        return (
+            given.dtype == wanted.dtype
+            and len(given.shape) == len(wanted.shape)
+            and not any(map(dims_differ, given.shape, wanted.shape))
+        )
+    if isinstance(given, TupleType) and isinstance(wanted, TupleType):
+        return len(given.fields) == len(wanted.fields) and all(map(fits, given.fields, wanted.fields))
+    if isinstance(given, FuncType) and isinstance(wanted, FuncType):
+        return (
+            len(given.arg_types) == len(wanted.arg_types)
+            and all(map(fits, wanted.arg_types, given.arg_types))
+            and fits(given.ret_type, wanted.ret_type)
+        )
+    if isinstance(given, RefType) and isinstance(wanted, RefType):
+        return fits(given.value, wanted.value)
+    return type(given) is type(wanted)
+
+
+def joined(one: Type, other: Type) -> Type:
+    """The type of a value that has either type: sizes that differ are not known."""
+    if isinstance(one, IncompleteType):
+        return other
+    if isinstance(other, IncompleteType):
+        return one
+    if isinstance(one, TensorType) and isinstance(other, TensorType):
+        if one.dtype == other.dtype and len(one.shape) == len(other.shape):
+            pairs = zip(one.shape, other.shape, strict=True)
+            return TensorType([a if not is_any(a) and same_dim(a, b) else Any() for a, b in pairs], one.dtype)
+    elif isinstance(one, TupleType) and isinstance(other, TupleType) and len(one.fields) == len(other.fields):
+        return TupleType(tuple(map(joined, one.fields, other.fields)))
+    elif fits(one, other):
+        return one
+    raise TypeMismatch(
+        f"the branches of an if are unable to show the following types match: {type_text(one)} and {type_text(other)}"
+    )
+
+
+def infer_module(module: IRModule) -> IRModule:
+    """Type every graph function of the module; the module is returned as it is, its expressions know their types."""
+    in_work: dict[str, Type] = {}
+
+    def global_type(var: GlobalVar) -> Type:
+        function: Anything = module[var]
+        if isinstance(function, PrimFunc):
+            return _UNKNOWN
+        if var.name not in in_work:
+            declared = [param.type_annotation or _UNKNOWN for param in function.params]
+            in_work[var.name] = FuncType(declared, function.ret_type or _UNKNOWN)
+            in_work[var.name] = infer(function, global_type)
+        return in_work[var.name]
+
+    for var, function in module.items():
+        if isinstance(function, Function):
+            global_type(var)
+    return module
+
+
+def infer(expression: Anything, global_type: Callable[[GlobalVar], Type] | None = None) -> Type:
+    """The type of an expression; everything in it is given its type."""
+    found: Type = Inference(global_type).visit(expression)
+    return found
+
+
+def _no_module(var: GlobalVar) -> Type:
+    raise TypeMismatch(f"@{var.name} is called, and there is no module that has it")

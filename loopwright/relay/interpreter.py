@@ -1,0 +1,226 @@
+"""The reference interpreter: a graph evaluated in numpy, operator by operator.
+
+    evaluate(function, [x, w])
+
+It is the oracle that compiled models are held against, and the way constants are folded. Loops are functions that call
+themselves at their end; such a call does not nest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from loopwright.ir import Expr as PrimExpr
+from loopwright.ir import Var as SizeVariable
+from loopwright.ir.expr import GlobalVar
+from loopwright.ir.function import IRModule
+from loopwright.ir.visitor import substitute
+from loopwright.relay.errors import NotAnExpression
+from loopwright.relay.expr import (
+    Call,
+    Constant,
+    Function,
+    If,
+    Let,
+    RefCreate,
+    RefRead,
+    RefWrite,
+    Tuple,
+    TupleGetItem,
+    Var,
+)
+from loopwright.relay.op.registry import Op, Operator
+from loopwright.relay.types import TensorType, as_dim
+from loopwright.relay.visitor import ExprFunctor
+
+# How one operator is evaluated: its attributes and the values of its inputs (arrays, lists of arrays for tuples).
+Evaluate = Callable[[Operator, Sequence[Any]], Any]
+
+
+def by_reference(attrs: Operator, inputs: Sequence[Any]) -> Any:
+    """The meaning of the operator, its result in the type that the operator gives it."""
+    with np.errstate(all="ignore"):
+        return attrs.reference(*inputs)
+
+
+class _Closure:
+    """A function and the values of the variables around it."""
+
+    def __init__(self, function: Function, around: _Frame) -> None:
+        self.function = function
+        self.around = around
+
+
+class _Cell:
+    """What a reference holds."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+class _TailCall(Exception):
+    """A function ends in a call of another: its frame is left before that begins."""
+
+    def __init__(self, closure: _Closure, args: Sequence[Any]) -> None:
+        self.closure = closure
+        self.arguments = args
+
+
+class _Frame(ExprFunctor):
+    """The values of the expressions of one function body, in one call of it."""
+
+    def __init__(self, module: IRModule | None, operator: Evaluate, around: _Frame | None = None) -> None:
+        super().__init__()
+        self.module = module
+        self.operator = operator
+        self.around = around
+        # The numbers that size variables stand for; shapes of parameters say them.
+        self.sizes: dict[Any, int] = {} if around is None else dict(around.sizes)
+
+    def set(self, var: Var, value: Any) -> None:
+        self.memo_map[id(var)] = value
+        self._kept.append(var)
+        if isinstance(getattr(var, "type_annotation", None), TensorType) and isinstance(value, np.ndarray):
+            for size, given in zip(var.type_annotation.shape, value.shape, strict=False):  # type: ignore[union-attr]
+                if isinstance(size, SizeVariable):
+                    self.sizes.setdefault(size, given)
+
+    def visit_var(self, var: Var) -> Any:
+        frame = self.around
+        while frame is not None:
+            if id(var) in frame.memo_map:
+                return frame.memo_map[id(var)]
+            frame = frame.around
+        raise NotAnExpression(var.name_hint, "a variable without a value")
+
+    def visit_constant(self, constant: Constant) -> Any:
+        return constant.data
+
+    def visit_global_var(self, var: GlobalVar) -> Any:
+        if self.module is None:
+            raise NotAnExpression(var.name, "a function of a module that is not given")
+        return _Closure(self.module[var], _Frame(self.module, self.operator))  # type: ignore[arg-type]
+
+    def visit_op(self, op: Op) -> Any:
+        return op
+
+    def visit_function(self, function: Function) -> Any:
+        return _Closure(function, self)
+
+    def visit_tuple(self, tup: Tuple) -> Any:
+        return [self.visit(field) for field in tup.fields]
+
+    def visit_tuple_getitem(self, get: TupleGetItem) -> Any:
+        return self.visit(get.tuple_value)[get.index]
+
+    def visit_call(self, call: Call) -> Any:
+        args = [self.visit(arg) for arg in call.args]
+        if isinstance(call.op, Op):
+            return typed_result(call, self.operator(_with_numbers(call.attrs, self.sizes), args))
+        return run(self.visit(call.op), args)
+
+    def visit_let(self, let: Let) -> Any:
+        return self.end(let)
+
+    def visit_if(self, branch: If) -> Any:
+        return self.visit(branch.true_branch if bool(self.visit(branch.cond)) else branch.false_branch)
+
+    def visit_ref_create(self, ref: RefCreate) -> Any:
+        return _Cell(self.visit(ref.value))
+
+    def visit_ref_read(self, ref: RefRead) -> Any:
+        return self.visit(ref.ref).value
+
+    def visit_ref_write(self, ref: RefWrite) -> Any:
+        self.visit(ref.ref).value = self.visit(ref.value)
+        return []
+
+    def end(self, expression: Any, *, last: bool = False) -> Any:
+        """The value of what a body ends in; with `last`, a call there is not made but handed out."""
+        while True:
+            if isinstance(expression, Let):
+                self.set(expression.var, self.visit(expression.value))
+                expression = expression.body
+            elif isinstance(expression, If):
+                taken = bool(self.visit(expression.cond))
+                expression = expression.true_branch if taken else expression.false_branch
+            elif last and isinstance(expression, Call) and not isinstance(expression.op, Op):
+                raise _TailCall(self.visit(expression.op), [self.visit(arg) for arg in expression.args])
+            else:
+                return self.visit(expression)
+
+
+def _with_numbers(attrs: Any, sizes: Mapping[Any, int]) -> Any:
+    """Attributes with the numbers of this run in place of size variables."""
+    if not sizes or not any(_is_formula(value) for value in attrs.values()):
+        return attrs
+    return attrs.with_(**{name: _numbers(value, sizes) for name, value in attrs.items()})
+
+
+def _is_formula(value: Any) -> bool:
+    return any(map(_is_formula, value)) if isinstance(value, tuple) else isinstance(value, PrimExpr)
+
+
+def _numbers(value: Any, sizes: Mapping[Any, int]) -> Any:
+    if isinstance(value, tuple):
+        return tuple(_numbers(item, sizes) for item in value)
+    return as_dim(substitute(value, sizes)) if isinstance(value, PrimExpr) else value
+
+
+def run(closure: _Closure, args: Sequence[Any]) -> Any:
+    """What a function returns for these arguments."""
+    while True:
+        frame = _Frame(closure.around.module, closure.around.operator, closure.around)
+        for param, value in zip(closure.function.params, args, strict=True):
+            frame.set(param, value)
+        try:
+            return frame.end(closure.function.body, last=True)
+        except _TailCall as next_call:
+            closure, args = next_call.closure, next_call.arguments
+
+
+def typed_result(call: Call, value: Any) -> Any:
+    """References compute as numpy likes; the type of the graph is what counts."""
+    if isinstance(value, (list, tuple)):
+        fields = getattr(call.checked_type_, "fields", None)
+        return [_typed(one, fields[k] if fields else None) for k, one in enumerate(value)]
+    return _typed(value, call.checked_type_)
+
+
+def _typed(value: Any, wanted: Any) -> Any:
+    array = np.asarray(value)
+    if isinstance(wanted, TensorType):
+        kind = wanted.dtype.numpy()
+        if array.dtype != kind:
+            with np.errstate(all="ignore"):
+                array = array.astype(kind)
+    return array
+
+
+def evaluate(
+    expression: Any,
+    values: Mapping[Var, Any] | Sequence[Any] = (),
+    module: IRModule | None = None,
+    operator: Evaluate = by_reference,
+) -> Any:
+    """The value of an expression whose variables have `values`, or what a function returns for them in order.
+
+    Arrays for tensors, lists for tuples. Types should have been inferred: results have the element types of the graph.
+    """
+    outside = _Frame(module, operator)
+    if isinstance(values, Mapping):
+        for var, value in values.items():
+            outside.set(var, _argument(value))
+        found = outside.end(expression)
+        return found
+    closure = _Closure(expression, outside) if isinstance(expression, Function) else outside.visit(expression)
+    return run(closure, [_argument(value) for value in values])
+
+
+def _argument(value: Any) -> Any:
+    if isinstance(value, (list, tuple)):
+        return [_argument(item) for item in value]
+    return value if isinstance(value, np.ndarray) else np.asarray(value.numpy() if hasattr(value, "numpy") else value)

@@ -1,0 +1,75 @@
+"""Graphs as JSON: what `ir.save_json` and `ir.load_json` write and read for the classes of this layer.
+
+Inferred types are not saved; they are inferred again. An unknown size is the text "?".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any as Anything
+from typing import Final
+
+from loopwright.relay.expr import (
+    Call,
+    Constant,
+    Function,
+    If,
+    Let,
+    RefCreate,
+    RefRead,
+    RefWrite,
+    Tuple,
+    TupleGetItem,
+    Var,
+)
+from loopwright.relay.op.registry import Op, get
+from loopwright.relay.types import Any, FuncType, IncompleteType, RefType, TensorType, TypeVar, is_any
+
+# Class → the fields of its constructor, in order.
+_FIELDS: Final[dict[type, tuple[str, ...]]] = {
+    Var: ("name_hint", "type_annotation"),
+    Constant: ("data",),
+    Tuple: ("fields",),
+    TupleGetItem: ("tuple_value", "index"),
+    Function: ("params", "body", "ret_type", "type_params", "attrs"),
+    Let: ("var", "value", "body"),
+    If: ("cond", "true_branch", "false_branch"),
+    RefCreate: ("value",),
+    RefRead: ("ref",),
+    RefWrite: ("ref", "value"),
+    FuncType: ("arg_types", "ret_type", "type_params"),
+    RefType: ("value",),
+    IncompleteType: ("kind",),
+    TypeVar: ("name_hint", "kind"),
+}
+_CLASSES: Final[dict[str, type]] = {cls.__name__: cls for cls in _FIELDS}
+
+
+def save_fields(node: Anything) -> dict[str, object] | None:
+    """What a node holds, by name; None for a class that has no JSON form."""
+    if isinstance(node, TensorType):
+        return {"shape": tuple("?" if is_any(size) else size for size in node.shape), "dtype": str(node.dtype)}
+    if isinstance(node, Call):
+        known = isinstance(node.op, Op)
+        return {
+            "operator": node.op.name if known else None,
+            "callee": None if known else node.op,
+            "args": node.args,
+            "attrs": dict(node.attrs.items()) if known else {},
+            "type_args": node.type_args,
+        }
+    names = _FIELDS.get(type(node))
+    return None if names is None else {name: getattr(node, name) for name in names}
+
+
+def load_fields(name: str, fields: dict[str, Anything]) -> Anything:
+    """The node of that class; KeyError or TypeError where the fields are not its own."""
+    if name == "TensorType":
+        return TensorType([Any() if size == "?" else size for size in fields["shape"]], fields["dtype"])
+    if name == "Call":
+        if fields["operator"] is None:
+            return Call(fields["callee"], fields["args"], None, fields["type_args"])
+        op = get(fields["operator"])
+        return Call(op, fields["args"], op.attributes(**fields["attrs"]), fields["type_args"])
+    make: Callable[..., Anything] = _CLASSES[name]
+    return make(*[fields[key] for key in _FIELDS[_CLASSES[name]]])

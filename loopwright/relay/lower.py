@@ -1,0 +1,155 @@
+"""From a fused function to loops: its operators' computes chained, as one PrimFunc.
+
+    fn (%p0, %p1, Primitive=1) { nn.relu(add(%p0, %p1)) }    →    PrimFunc of blocks T_add, T_relu
+
+What is scheduled is the whole of it: element-wise stages are inlined by the rules of `autosched`. A constant inside is
+a number of the program where it is one element, and a table otherwise. Tuples among the parameters and the results are
+taken apart: every tensor is one parameter, inputs first, then outputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from loopwright import te
+from loopwright.ir.expr import SizeVar
+from loopwright.ir.function import PrimFunc
+from loopwright.ir.types import TupleType, Type
+from loopwright.relay.errors import CannotCompile
+from loopwright.relay.expr import Call, Constant, Function, Tuple, TupleGetItem, Var
+from loopwright.relay.op.registry import Op
+from loopwright.relay.own_sizes import OwnSizes
+from loopwright.relay.types import TensorType, is_any, type_text
+from loopwright.relay.visitor import ExprFunctor
+
+
+@dataclass(frozen=True)
+class Lowered:
+    """A fused function as loops, with the types of its tensors: parameters and then results."""
+
+    func: PrimFunc
+    inputs: tuple[TensorType, ...]
+    outputs: tuple[TensorType, ...]
+    name: str
+    operators: tuple[str, ...]
+    decided: tuple[Any, ...] = ()  # size variables whose values the kernel writes into its last output
+
+
+class _Compute(ExprFunctor):
+    """The tensor (or list of tensors) that each expression is."""
+
+    def __init__(self, sizes: OwnSizes) -> None:
+        super().__init__()
+        self.sizes = sizes
+        self.operators: list[str] = []
+
+    def visit_var(self, var: Var) -> Any:
+        raise ValueError(f"{var.name_hint} is no parameter of the function that is lowered")
+
+    def visit_constant(self, constant: Constant) -> Any:
+        return constant_tensor(constant.data)
+
+    def visit_tuple(self, tup: Tuple) -> Any:
+        return [self.visit(field) for field in tup.fields]
+
+    def visit_tuple_getitem(self, get: TupleGetItem) -> Any:
+        return self.visit(get.tuple_value)[get.index]
+
+    def visit_call(self, call: Call) -> Any:
+        args = [self.visit(arg) for arg in call.args]
+        if not isinstance(call.op, Op):
+            raise ValueError("a fused function calls operators alone")
+        self.operators.append(call.op.name)
+        return self.sizes.attrs(call.attrs).compute(*args)
+
+
+def constant_tensor(array: np.ndarray) -> te.Tensor:
+    """A tensor whose elements are numbers of the program: one of them, or few enough to choose from."""
+    if array.ndim == 0 or array.size == 1:
+        number = te.const(array.reshape(()).item(), array.dtype.name)
+        return te.compute(array.shape, lambda *_: number, name="constant", tag="elemwise")
+    raise ValueError(f"a constant of shape {array.shape} is a parameter of a kernel, not a part of its program")
+
+
+def flat_types(of: Type) -> list[TensorType]:
+    """The tensors that a value of this type consists of."""
+    if isinstance(of, TensorType):
+        return [of]
+    if isinstance(of, TupleType):
+        return [tensor for field in of.fields for tensor in flat_types(field)]
+    raise TypeError(f"{of} is neither a tensor nor a tuple of them")
+
+
+def _placeholders(of: Type, name: str, made: list[te.Tensor], sizes: OwnSizes) -> Any:
+    if isinstance(of, TupleType):
+        return [_placeholders(field, f"{name}_{k}", made, sizes) for k, field in enumerate(of.fields)]
+    if not isinstance(of, TensorType) or any(is_any(size) for size in of.shape):
+        raise CannotCompile(
+            f"a kernel takes tensors of known sizes, and not {type_text(of)}",
+            hint="relay.create_executor('vm') finds sizes as it runs",
+        )
+    tensor = te.placeholder(sizes.shape(of.shape), of.dtype, name=name)
+    made.append(tensor)
+    return tensor
+
+
+def flat(value: Any) -> list[Any]:
+    """The tensors of a value that may be a tuple."""
+    if isinstance(value, (list, tuple)):
+        return [tensor for one in value for tensor in flat(one)]
+    return [value]
+
+
+def lower_function(function: Function, name: str | None = None) -> Lowered:
+    """The loops of a function whose types are inferred and whose body is operators alone."""
+    given = [tensor for param in function.params for tensor in flat_types(param.checked_type)]
+    decided = _decided_sizes(function.body)
+    sizes = OwnSizes(given if decided else [*given, *flat_types(function.body.checked_type)], function.body)
+    compute = _Compute(sizes)
+    inputs: list[te.Tensor] = []
+    for place, param in enumerate(function.params):
+        value = _placeholders(param.checked_type, f"p{place}", inputs, sizes)
+        compute.memo_map[id(param)] = value
+    results = flat(compute.visit(function.body))
+    outputs = _own_results(results, inputs)
+    called = name or "fused_" + "_".join(kernel_words(compute.operators))
+    func = te.create_prim_func([*inputs, *outputs, *sizes.needed]).with_attr("global_symbol", called)
+    if sizes.needed:
+        func = func.with_(params=func.params[: -len(sizes.needed)])  # shapes hold them, and the caller knows them
+    return Lowered(
+        func,
+        tuple(given),
+        tuple(TensorType(tensor.shape, tensor.dtype) for tensor in outputs)
+        if decided
+        else tuple(flat_types(function.body.checked_type)),
+        called,
+        tuple(compute.operators),
+        decided,
+    )
+
+
+def _decided_sizes(body: Any) -> tuple[Any, ...]:
+    """The size variables that the values of an operator decide, in the order of its last output, which holds them."""
+    if not isinstance(body, Call) or not isinstance(body.op, Op) or not body.attrs.data_dependent:
+        return ()
+    named = [tensor.shape[0] for tensor in flat_types(body.checked_type) if tensor.shape]
+    return tuple(size for size in named if isinstance(size, SizeVar))
+
+
+def kernel_words(operators: Sequence[str]) -> list[str]:
+    return [name.replace(".", "_") for name in operators] or ["copy"]
+
+
+def _own_results(results: Sequence[te.Tensor], inputs: Sequence[te.Tensor]) -> list[te.Tensor]:
+    """A kernel writes each result into memory of its own: an input returned, or a result returned twice, is copied."""
+    own: list[te.Tensor] = []
+    for tensor in results:
+        if any(tensor is other for other in (*inputs, *own)):
+            source = tensor
+            tensor = te.compute(source.shape, lambda *index, of=source: of[index], name="T_copy", tag="elemwise")
+        own.append(tensor)
+    return own

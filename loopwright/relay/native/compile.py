@@ -1,0 +1,72 @@
+"""compile_program: check, compile the kernels, plan the memory, write the main function, link.
+
+    model = compile_program(program, "llvm")
+    model(x, y)            inputs, then outputs
+
+Kernels are compiled first: only as scheduled do they say whether an output may take the place of an input.
+"""
+
+from __future__ import annotations
+
+from time import perf_counter
+
+from loopwright.relay.native import constants
+from loopwright.relay.native.check import check_program
+from loopwright.relay.native.kernel import total_seconds
+from loopwright.relay.native.kernels import Counts, compile_kernels, overwrites
+from loopwright.relay.native.main_code import compile_main, describe_main
+from loopwright.relay.native.main_function import make_main
+from loopwright.relay.native.model import NativeModel
+from loopwright.relay.native.plan import plan_memory
+from loopwright.relay.native.program import Program
+from loopwright.runtime import progress
+from loopwright.target import Target, describe, require_buildable
+
+
+def compile_program(
+    program: Program,
+    target: Target | str | None = None,
+    *,
+    winograd: bool | int = False,
+    processes: int | None = None,
+) -> NativeModel:
+    """The program as one native function, linked into this process.
+
+    `winograd=True` allows convolutions to be rounded otherwise (docs/winograd.md). `processes` says how many may
+    compile at once: by default as many as a parallel loop has threads.
+    """
+    chosen = Target(target) if target is not None else Target.current(allow_none=True) or Target("llvm")
+    require_buildable(chosen)
+    cpu = describe(chosen)
+    with progress.task(f"compile {program.name}") as task:
+        start = perf_counter()
+        check_program(program)
+        checked = perf_counter()
+        counts = Counts()
+        kernels = compile_kernels(program.launches(), chosen, winograd=winograd, processes=processes, counts=counts)
+        compiled_at = perf_counter()
+        task.now("memory plan")
+        plan = plan_memory(program, {launch: overwrites(launch, kernel) for launch, kernel in kernels.items()})
+        planned = perf_counter()
+        task.now("main function")
+        main = make_main(program, plan, kernels, program.name)
+        distinct = {kernel.symbol: kernel for kernel in kernels.values()}
+        called = tuple(dict.fromkeys(name for kernel in distinct.values() for name in kernel.packed_calls))
+        description = describe_main(main, cpu, all(kernel.proved for kernel in distinct.values()), called)
+        code = compile_main(main, cpu, description)
+        written = perf_counter()
+        task.now("constants")
+        content = constants.gather(plan)
+        gathered = perf_counter()
+        model = NativeModel(program, plan, kernels, code, description, content, chosen)
+    model.counts = counts
+    model.timings = {
+        "check": checked - start,
+        "kernels": compiled_at - checked,
+        "plan": planned - compiled_at,
+        "main": written - planned,
+        "constants": gathered - written,
+        **model.timings,
+    }
+    model.kernel_seconds = total_seconds(list(distinct.values()))
+    return model

@@ -1,0 +1,55 @@
+"""sizes: the numbers that size variables have in a call, and the shapes that follow from them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from loopwright.arith import Analyzer
+from loopwright.ir import Expr, IntImm, Var, const, substitute
+from loopwright.relay.native.errors import SizeNotKnown
+from loopwright.relay.native.program import Program, Value
+
+
+def as_arrays(program: Program, given: Sequence[Any]) -> list[Any]:
+    """The inputs as the function takes them: numbers and lists become arrays of the declared type."""
+    dtypes = [value.dtype.numpy() for value in program.inputs]
+    return [
+        np.asarray(value, dtype=dtypes[k] if k < len(dtypes) and not isinstance(value, np.generic) else None)
+        if isinstance(value, (bool, int, float, list, tuple, np.generic))
+        else value
+        for k, value in enumerate(given)
+    ]
+
+
+def bound_sizes(program: Program, arrays: Sequence[Any]) -> dict[Var, int]:
+    """The size variables that are lengths of inputs by themselves."""
+    found: dict[Var, int] = {}
+    for value, array in zip(program.inputs, arrays, strict=False):
+        for extent, length in zip(value.shape, array.shape, strict=False):
+            if isinstance(extent, Var):
+                found.setdefault(extent, int(length))
+    return found
+
+
+def shape_of(value: Value, sizes: Mapping[Var, int]) -> tuple[int, ...]:
+    """The shape of a value where the variables have these values."""
+    return tuple(number(extent, sizes, f"the shape of {value.name}") for extent in value.shape)
+
+
+def output_shapes(program: Program, arrays: Sequence[Any]) -> list[tuple[int, ...]]:
+    """The shapes of the outputs for these inputs."""
+    sizes = bound_sizes(program, arrays)
+    return [shape_of(value, sizes) for value in program.outputs]
+
+
+def number(extent: int | Expr, sizes: Mapping[Var, int], what: str) -> int:
+    """A length as a number."""
+    if isinstance(extent, int):
+        return extent
+    known = Analyzer().simplify(substitute(extent, {var: const(size, var.dtype) for var, size in sizes.items()}))
+    if not isinstance(known, IntImm):
+        raise SizeNotKnown(what, str(known))
+    return known.value

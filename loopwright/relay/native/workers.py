@@ -1,0 +1,136 @@
+"""workers: many independent pieces of work on all processors, in processes: LLVM runs under one lock in each.
+
+    for number, result in in_parallel(jobs, processes=4):        jobs are functions without arguments
+        …
+
+A worker is a fork of this process: it has everything that is loaded here, and its jobs need not be sent to it; only
+results are (by pickle, over a pipe). Workers take jobs as they come, by reading numbers from a pipe that they share. A
+job that fails in a worker is done again here, where its error is raised as it is; so are the jobs of a worker that
+died, and all jobs where processes cannot be forked (on other systems than Linux).
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import select
+import signal
+import struct
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Final, NamedTuple
+
+_MOST_WORKERS: Final = 64
+_NUMBER: Final = struct.Struct("<i")
+_MOST_JOBS: Final = 65536 // _NUMBER.size  # whose numbers a pipe holds
+_LENGTH: Final = struct.Struct("<q")
+Jobs = Sequence[Callable[[], Any]]
+
+
+class _Worker(NamedTuple):
+    process: int
+    results: int  # the end of its pipe that is read here
+    received: bytearray
+
+
+def in_parallel(jobs: Jobs, processes: int) -> Iterator[tuple[int, Any]]:
+    """The number and the result of each job, as they are finished."""
+    count = min(processes, len(jobs), _MOST_WORKERS)
+    missing = dict.fromkeys(range(len(jobs)))
+    if count > 1 and sys.platform.startswith("linux"):
+        for number, result in _forked(jobs, count):
+            del missing[number]
+            yield number, result
+    for number in missing:
+        yield number, jobs[number]()
+
+
+def _forked(jobs: Jobs, count: int) -> Iterator[tuple[int, Any]]:
+    """The results of the jobs that did not fail."""
+    numbers, hand_out = os.pipe()
+    workers: dict[int, _Worker] = {}
+    try:
+        for _ in range(count):
+            worker = _start(jobs, numbers, [hand_out, *workers])
+            workers[worker.results] = worker
+        for number in range(min(len(jobs), _MOST_JOBS)):
+            os.write(hand_out, _NUMBER.pack(number))
+        os.close(hand_out)
+        hand_out = -1
+        while workers:
+            for descriptor in select.select(list(workers), [], [])[0]:
+                data = os.read(descriptor, 1 << 20)
+                if not data:
+                    _finish(workers.pop(descriptor))
+                    continue
+                workers[descriptor].received.extend(data)
+                yield from _complete(workers[descriptor].received)
+    finally:
+        for descriptor in (numbers, hand_out):
+            if descriptor >= 0:
+                os.close(descriptor)
+        for worker in workers.values():  # an error, or nobody wants the rest
+            os.kill(worker.process, signal.SIGKILL)
+            _finish(worker)
+
+
+def _start(jobs: Jobs, numbers: int, unused: Sequence[int]) -> _Worker:
+    results, own_end = os.pipe()
+    with _nobody_compiles():
+        process = os.fork()
+    if process == 0:
+        status = 1
+        try:
+            for descriptor in (results, *unused):
+                os.close(descriptor)
+            signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends its workers
+            _work(jobs, numbers, own_end)
+            status = 0
+        finally:
+            os._exit(status)  # nothing of the parent's is flushed or ended twice
+    os.close(own_end)
+    return _Worker(process, results, bytearray())
+
+
+@contextmanager
+def _nobody_compiles() -> Iterator[None]:
+    """While no other thread is inside LLVM: its lock would stay locked in the worker."""
+    from llvmlite.binding import ffi
+
+    with ffi.lib._lock, warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # Python's, of forking beside other threads
+        yield
+
+
+def _work(jobs: Jobs, numbers: int, results: int) -> None:
+    while True:
+        asked = os.read(numbers, _NUMBER.size)  # each number goes, whole, to one reader
+        if len(asked) < _NUMBER.size:
+            return
+        (number,) = _NUMBER.unpack(asked)
+        try:
+            data = pickle.dumps((number, jobs[number]()), pickle.HIGHEST_PROTOCOL)
+        except Exception:
+            continue  # the parent meets it again
+        unsent = memoryview(_LENGTH.pack(len(data)) + data)
+        while unsent:
+            unsent = unsent[os.write(results, unsent) :]
+
+
+def _complete(received: bytearray) -> Iterator[tuple[int, Any]]:
+    """The results that have arrived whole, taken out of what was received."""
+    while len(received) >= _LENGTH.size:
+        (length,) = _LENGTH.unpack_from(received)
+        end = _LENGTH.size + length
+        if len(received) < end:
+            return
+        data = bytes(received[_LENGTH.size : end])
+        del received[:end]
+        yield pickle.loads(data)
+
+
+def _finish(worker: _Worker) -> None:
+    os.close(worker.results)
+    os.waitpid(worker.process, 0)

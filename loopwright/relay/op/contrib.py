@@ -1,0 +1,29 @@
+"""Tables of patterns that other compilers compute: what MergeComposite looks for.
+
+@register_pattern_table("dnnl")
+def table():
+    return [("dnnl.conv2d_relu", is_op("nn.relu")(is_op("nn.conv2d")(wildcard(), wildcard())))]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+_TABLES: Final[dict[str, Callable[[], Any]]] = {}
+
+
+def register_pattern_table(compiler: str, table: Any = None) -> Any:
+    """Enter the table of a compiler, a function that makes it; a decorator without one."""
+
+    def enter(made: Callable[[], Any]) -> Callable[[], Any]:
+        _TABLES[compiler] = made
+        return made
+
+    return enter if table is None else enter(table)
+
+
+def get_pattern_table(compiler: str) -> Any:
+    """The table of a compiler; None where it has none."""
+    table = _TABLES.get(compiler)
+    return None if table is None else table()

@@ -1,0 +1,85 @@
+"""Losses in graphs: how far predictions are from what is true."""
+
+from __future__ import annotations
+
+from typing import Any as Anything
+
+import numpy as np
+
+from loopwright import topi
+from loopwright.ir.types import Type
+from loopwright.relay.errors import TypeMismatch
+from loopwright.relay.expr import Expr, const
+from loopwright.relay.op.from_topi import FromTopi, type_of_compute
+from loopwright.relay.op.registry import Kind, Operator, make, register
+from loopwright.relay.types import TensorType, dims_differ
+
+
+class _CrossEntropy(Operator):
+    """-Σ targets · log(predictions) / batch."""
+
+    def infer(self, predictions: TensorType, targets: TensorType) -> Type:
+        if len(predictions.shape) != len(targets.shape) or any(map(dims_differ, predictions.shape, targets.shape)):
+            raise TypeMismatch(
+                f"{self.op_name} is unable to show the following types match: {predictions} and {targets}",
+                hint="there is one target for each prediction",
+            )
+        return type_of_compute(self, predictions, targets)
+
+    def compute(self, predictions: Anything, targets: Anything) -> Anything:
+        total = topi.sum(topi.multiply(self._logarithm(predictions), targets))
+        return topi.divide(topi.negative(total), predictions.shape[0].astype(str(predictions.dtype)))
+
+    def _logarithm(self, predictions: Anything) -> Anything:
+        return topi.log(predictions)
+
+    def _by_batch(self, expression: Expr) -> tuple[Expr, Expr]:
+        """The number of predictions and the shape to repeat a number to."""
+        of = expression.checked_type
+        assert isinstance(of, TensorType)
+        size = of.shape[0]
+        if not isinstance(size, int):
+            raise TypeMismatch(f"{self.op_name}: the gradient needs a batch whose size is a number, not {size}")
+        return const(float(size), str(of.dtype)), expression
+
+
+@register("nn.cross_entropy", Kind.OUT_FUSABLE)
+class CrossEntropy(_CrossEntropy):
+    """-Σ targets · log(predictions), divided by the size of the batch; predictions are probabilities."""
+
+    def reference(self, predictions: np.ndarray, targets: np.ndarray) -> Anything:
+        return -np.sum(np.log(predictions) * targets) / predictions.shape[0]
+
+    def gradient(self, call: Anything, grad: Expr) -> list[Expr]:
+        x, y = call.args
+        batch, like = self._by_batch(x)
+        spread = make("broadcast_to_like", grad / batch, like)
+        return [make("negative", spread * y / x), make("negative", spread * make("log", x))]
+
+
+@register("nn.cross_entropy_with_logits", Kind.OUT_FUSABLE)
+class CrossEntropyWithLogits(_CrossEntropy):
+    """-Σ targets · predictions, divided by the size of the batch; predictions are logarithms of probabilities."""
+
+    def _logarithm(self, predictions: Anything) -> Anything:
+        return predictions
+
+    def reference(self, predictions: np.ndarray, targets: np.ndarray) -> Anything:
+        return -np.sum(predictions * targets) / predictions.shape[0]
+
+    def gradient(self, call: Anything, grad: Expr) -> list[Expr]:
+        x, y = call.args
+        batch, like = self._by_batch(x)
+        spread = make("broadcast_to_like", grad / batch, like)
+        return [make("negative", spread * y), make("negative", spread * x)]
+
+
+@register("nn.nll_loss", Kind.OUT_FUSABLE)
+class NllLoss(FromTopi):
+    """-weights[target] · predictions[n, target, …] of each target, summed, averaged by weight, or neither."""
+
+    reduction: str = "mean"
+    ignore_index: int = -100
+
+    def infer(self, predictions: TensorType, targets: TensorType, weights: TensorType) -> Type:
+        return self.type_of_compute(predictions, targets, weights)

@@ -1,0 +1,76 @@
+"""What operators on quantized tensors share: scales along an axis, limits of integers, constants that are zero."""
+
+from __future__ import annotations
+
+from typing import Any as Anything
+
+import numpy as np
+
+from loopwright.relay.errors import TypeMismatch
+from loopwright.relay.expr import Constant, Expr
+from loopwright.relay.op.registry import make
+from loopwright.relay.op.sizes import normal_axis
+from loopwright.relay.types import TensorType, dims_differ
+from loopwright.runtime.dtype import DataType
+
+
+def along(value: Expr, axis: int, rank: int) -> Expr:
+    """A scalar as it is; one number a place along `axis` with sizes of 1 after it, to be repeated over the others."""
+    if not tensor_type(value).shape or rank == 0:
+        return value
+    after = rank - 1 - normal_axis("qnn", axis, rank)
+    made: Expr = value if after == 0 else make("expand_dims", value, axis=1, num_newaxis=after)
+    return made
+
+
+def tensor_type(value: Expr) -> TensorType:
+    """The type of an expression that is a tensor."""
+    found = value.checked_type
+    assert isinstance(found, TensorType)
+    return found
+
+
+def rank_of(value: Expr) -> int:
+    return len(tensor_type(value).shape)
+
+
+def limits(dtype: str) -> tuple[int, int]:
+    """The least and the greatest number of an integer type."""
+    kind = DataType(dtype)
+    return int(kind.min_value()), int(kind.max_value())
+
+
+def is_zero(value: Expr) -> bool:
+    """Whether an expression is known to be zero everywhere."""
+    return isinstance(value, Constant) and bool((value.data == 0).all())
+
+
+def cast(value: Expr, dtype: str) -> Expr:
+    """`value` converted, unless it has that type."""
+    made: Expr = value if str(tensor_type(value).dtype) == dtype else make("cast", value, dtype=dtype)
+    return made
+
+
+def saturated(value: Expr, dtype: str) -> Expr:
+    """Integers converted to a narrower type; those beyond it become its limits."""
+    low, high = limits(dtype)
+    made: Expr = make("cast", make("clip", value, a_min=float(low), a_max=float(high)), dtype=dtype)
+    return made
+
+
+def check_scale(op: str, data: TensorType, axis: int, scale: Anything, zero_point: Anything) -> None:
+    """Refuse scales and zero points that are not one number, or one a place along the axis."""
+    for what, given, dtype in (("scale", scale, "float32"), ("zero point", zero_point, "int32")):
+        if str(given.dtype) != dtype:
+            raise TypeMismatch(f"{op}: the {what} is {given}, and should be {dtype}")
+        if len(given.shape) > 1:
+            raise TypeMismatch(f"{op}: the {what} is {given}; give one number, or one a place along the axis")
+        if given.shape and data.shape:
+            size = data.shape[normal_axis(op, axis, len(data.shape))]
+            if dims_differ(given.shape[0], size) and given.shape[0] != 1:
+                raise TypeMismatch(f"{op}: the {what} has {given.shape[0]} numbers, and axis {axis} of {data} {size}")
+
+
+def numbers(value: Expr) -> np.ndarray | None:
+    """The numbers of a constant."""
+    return value.data if isinstance(value, Constant) else None

@@ -1,0 +1,344 @@
+"""The registry of graph operators: one class says all about one operator.
+
+    @register("nn.softmax", Kind.OPAQUE)
+    class Softmax(Operator):
+        \"\"\"exp(x - max(x)) / sum(exp(x - max(x))) along `axis`.\"\"\"
+
+        axis: int = -1
+
+        def infer(self, data: TensorType) -> Type:                # the type of the result, or TypeMismatch
+            return data
+
+        def compute(self, data: te.Tensor) -> te.Tensor:          # how we compute it: topi
+            return topi.nn.softmax(data, self.axis)
+
+        def reference(self, data: np.ndarray) -> np.ndarray:      # what it means, in plain numpy
+            ...
+
+An instance holds the attributes of one call (`call.attrs`): the annotated fields of the class, which have defaults or
+are needed. The parameters of `infer` name the inputs. `relay.nn.softmax(data, axis=-1)` is made from both; an operator
+whose call says more than that (a list of tensors, an axis that may be an expression) registers its own function with
+`@calls("nn.softmax")`.
+
+An input that is a tuple (`concatenate`) has a TupleType in `infer`, a list of tensors in `compute`, a list of arrays
+in `reference`. Several results: `infer` returns a TupleType, `compute` and `reference` a list; `results = n` makes the
+call a TupleWrapper (a count, or a method of the attributes).
+
+`infer` may see sizes that are numbers, expressions of size variables, or `Any()`; `sizes.py` has the arithmetic. An
+operator whose result has sizes that only its values decide (argwhere) sets `data_dependent = True`, and `infer` says
+`Any()` there. Its `compute` returns the results at their largest size, and last an int64 tensor with the sizes that
+stand for the `Any()`s, in their order; `reference` returns the results as they are.
+
+Optional, each a method or a field: `expand(self, *args: Expr) -> Expr` (the same as simpler operators: inference-time
+batch_norm), `gradient(self, call, grad) -> list[Expr]`, `convert_layout` (see `transform/convert_layout.py`),
+`stateful`. Adding an operator adds a class to a file of this folder (or a file to `OPERATOR_FILES` of `__init__.py`);
+the tests walk the registry.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from enum import IntEnum
+from typing import Any, ClassVar, Final, TypeVar
+
+import numpy as np
+
+from loopwright.ir.types import TupleType, Type
+from loopwright.relay.errors import BadAttribute, UnknownOperator
+from loopwright.relay.expr import Call, Expr, Tuple, TupleWrapper, require_expr
+
+
+class Kind(IntEnum):
+    """How an operator may be fused; a kernel holds at most one that is neither of the first three."""
+
+    ELEMWISE = 0  # each element of the result from the same element of the inputs
+    BROADCAST = 1  # the same, with inputs repeated
+    INJECTIVE = 2  # each element of the result from one element: transpose, reshape, concatenate
+    COMM_REDUCE = 3  # a sum, a maximum along axes
+    OUT_FUSABLE = 4  # something large whose result may be changed element by element as it is made: conv, dense
+    TUPLE = 7
+    OPAQUE = 8  # alone
+
+
+# The name that scripts know.
+OpPattern = Kind
+
+
+class Operator:
+    """What an operator is, and, as an instance, the attributes of one call. See the module docstring."""
+
+    op_name: ClassVar[str]
+    kind: ClassVar[Kind]
+    fields: ClassVar[dict[str, object]]  # attribute → default, REQUIRED where there is none
+    inputs: ClassVar[tuple[str, ...]]
+    variadic: ClassVar[bool] = False  # the last input of `infer` is *args
+    results: ClassVar[Any] = None
+    data_dependent: ClassVar[bool] = False
+    stateful: ClassVar[bool] = False
+    expand: ClassVar[Callable[..., Expr] | None] = None
+    gradient: ClassVar[Callable[..., list[Expr]] | None] = None
+    convert_layout: ClassVar[Any] = None
+
+    def __init__(self, **attributes: object) -> None:
+        for name, default in self.fields.items():
+            if name in attributes:
+                value = attributes.pop(name)
+            elif default is REQUIRED:
+                raise BadAttribute(self.op_name, f"{name} is not given", list(self.fields))
+            else:
+                value = default
+            setattr(self, name, _plain(value))
+        if attributes:
+            raise BadAttribute(self.op_name, f"there is no parameter {', '.join(attributes)}", list(self.fields))
+
+    # What an operator defines.
+
+    def infer(self, *types: Any) -> Type:
+        raise NotImplementedError(f"{self.op_name} says nothing of its type")
+
+    def compute(self, *inputs: Any) -> Any:
+        raise NotImplementedError(f"{self.op_name} has no kernel")
+
+    def reference(self, *inputs: Any) -> Any:
+        raise NotImplementedError(f"{self.op_name} has no reference")
+
+    # Attributes as scripts read them.
+
+    def keys(self) -> list[str]:
+        return list(self.fields)
+
+    def items(self) -> list[tuple[str, object]]:
+        return [(name, getattr(self, name)) for name in self.fields]
+
+    def values(self) -> list[object]:
+        return [getattr(self, name) for name in self.fields]
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self.fields:
+            raise KeyError(f"{self.op_name} has no attribute {name!r}; it has {', '.join(self.fields) or 'none'}")
+        return getattr(self, name)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.fields
+
+    def get_int(self, name: str) -> int:
+        return int(self[name])
+
+    def get_str(self, name: str) -> str:
+        return str(self[name])
+
+    def get_int_tuple(self, name: str) -> tuple[int, ...]:
+        return tuple(int(value) for value in self[name])
+
+    def with_(self, **changes: object) -> Operator:
+        """The same attributes but for those given."""
+        return type(self)(**{**dict(self.items()), **changes})
+
+    def same(self, other: object) -> bool:
+        """Whether the other are the same attributes of the same operator."""
+        return type(other) is type(self) and _equal(self.values(), other.values())
+
+    def key(self) -> tuple[object, ...]:
+        """What tells these attributes from others, as something to hash."""
+        return (self.op_name, *(_hashable(value) for value in self.values()))
+
+    def __repr__(self) -> str:
+        return f"{self.op_name}({', '.join(f'{name}={value!r}' for name, value in self.items())})"
+
+
+class _Required:
+    def __repr__(self) -> str:
+        return "(needed)"
+
+
+REQUIRED: Final = _Required()
+
+
+class Op:
+    """An operator as a graph names it: `call.op.name`. There is one object a name."""
+
+    __slots__ = ("attributes", "extra", "name")
+
+    registry: ClassVar[dict[str, Op]] = {}
+
+    def __init__(self, name: str, attributes: type[Operator]) -> None:
+        self.name = name
+        self.attributes = attributes  # its class; called, the attributes of a call
+        self.extra: dict[str, object] = {}  # what others hang on it: set_attr, get_attr
+
+    @staticmethod
+    def get(name: str) -> Op:
+        return get(name)
+
+    @staticmethod
+    def list_op_names() -> list[str]:
+        return list_op_names()
+
+    @property
+    def num_inputs(self) -> int:
+        return len(self.attributes.inputs)
+
+    @property
+    def description(self) -> str:
+        return inspect.getdoc(self.attributes) or ""
+
+    def get_attr(self, name: str) -> object:
+        if name == "TOpPattern" and name not in self.extra:
+            return int(self.attributes.kind)
+        if name == "TOpIsStateful" and name not in self.extra:
+            return self.attributes.stateful
+        return self.extra.get(name)
+
+    def has_attr(self, name: str) -> bool:
+        return self.get_attr(name) is not None
+
+    def set_attr(self, name: str, value: object, plevel: int = 10) -> None:
+        self.extra[name] = value
+
+    def reset_attr(self, name: str) -> None:
+        self.extra.pop(name, None)
+
+    def __call__(self, *args: Expr, **attributes: object) -> Call:
+        return Call(self, args, self.attributes(**attributes))
+
+    def __repr__(self) -> str:
+        return f'Op("{self.name}")'
+
+
+T = TypeVar("T", bound=type[Operator])
+F = TypeVar("F", bound=Callable[..., Any])
+
+FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {}  # operator name → the function users call
+_load: Final[list[Callable[[], None]]] = []  # loads the files of operators, once
+
+
+def register(name: str, kind: Kind) -> Callable[[T], T]:
+    """Enter a class of attributes as the operator `name`."""
+
+    def enter(cls: T) -> T:
+        cls.op_name = name
+        cls.kind = kind
+        cls.fields = _fields(cls)
+        parameters = list(inspect.signature(cls.infer).parameters.values())[1:]
+        cls.inputs = tuple(parameter.name for parameter in parameters)
+        cls.variadic = any(parameter.kind is inspect.Parameter.VAR_POSITIONAL for parameter in parameters)
+        Op.registry[name] = Op(name, cls)
+        FUNCTIONS.setdefault(name, _caller(name, cls))
+        return cls
+
+    return enter
+
+
+def calls(name: str) -> Callable[[F], F]:
+    """Have users' `relay.<name>` be the decorated function, which builds the call with `make`."""
+
+    def enter(function: F) -> F:
+        FUNCTIONS[name] = function
+        return function
+
+    return enter
+
+
+def get(name: str) -> Op:
+    """The operator of that name."""
+    if name not in Op.registry:
+        load_all()
+    if name not in Op.registry:
+        raise UnknownOperator(name, list(Op.registry))
+    return Op.registry[name]
+
+
+def list_op_names() -> list[str]:
+    """The names of all operators, by the alphabet."""
+    load_all()
+    return sorted(Op.registry)
+
+
+def load_all() -> None:
+    """Load every file of operators, if that was not done before."""
+    while _load:
+        _load.pop()()
+
+
+def when_needed(load: Callable[[], None]) -> None:
+    _load.append(load)
+
+
+def make(name: str, *args: Any, **attributes: object) -> Any:
+    """A call of the operator `name`; a TupleWrapper where it has several results."""
+    op = get(name)
+    inputs = [as_input(arg, name) for arg in args]
+    made = Call(op, inputs, op.attributes(**attributes))
+    results = op.attributes.results
+    if results is None:
+        return made
+    count = results(made.attrs) if callable(results) else results
+    return TupleWrapper(made, count) if count is not None else made
+
+
+def as_input(value: Any, name: str) -> Expr:
+    """An argument of an operator: an expression, or several of them as a tuple."""
+    if isinstance(value, (list, tuple)):
+        return Tuple([require_expr(item, f"an argument of {name}") for item in value])
+    return require_expr(value, f"an argument of {name}")
+
+
+def _caller(name: str, cls: type[Operator]) -> Callable[..., Any]:
+    """The function users call: the inputs, then the attributes, by position or by name."""
+    names = [*([] if cls.variadic else cls.inputs), *cls.fields]
+
+    def call(*args: Any, **given: Any) -> Any:
+        if cls.variadic:
+            return make(name, *args, **given)
+        if len(args) > len(names):
+            raise BadAttribute(name, f"{len(args)} arguments are given", names)
+        bound = {**dict(zip(names, args, strict=False)), **given}
+        missing = [key for key in cls.inputs if key not in bound]
+        if missing:
+            raise BadAttribute(name, f"{', '.join(missing)} is not given", names)
+        inputs = [bound.pop(key) for key in cls.inputs]
+        return make(name, *inputs, **bound)
+
+    call.__name__ = name.rsplit(".", 1)[-1]
+    call.__qualname__ = name
+    call.__doc__ = inspect.getdoc(cls)
+    return call
+
+
+def _fields(cls: type) -> dict[str, object]:
+    """The attributes that the class and those it derives from declare, in order."""
+    found: dict[str, object] = {}
+    for base in reversed(cls.__mro__):
+        if base in (object, Operator):
+            continue
+        for name, annotation in base.__dict__.get("__annotations__", {}).items():
+            if not str(annotation).startswith("ClassVar"):
+                found[name] = getattr(cls, name, REQUIRED)
+    return found
+
+
+def _plain(value: Any) -> Any:
+    """Attributes are numbers, texts and tuples: lists and numpy scalars become those."""
+    if isinstance(value, (list, tuple)):
+        return tuple(_plain(item) for item in value)
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _equal(one: Any, other: Any) -> bool:
+    if isinstance(one, (list, tuple)) and isinstance(other, (list, tuple)):
+        return len(one) == len(other) and all(map(_equal, one, other))
+    if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
+        return np.array_equal(one, other)
+    return type(one) is type(other) and (one == other or (one != one and other != other))
+
+
+def _hashable(value: Any) -> Any:
+    if isinstance(value, (list, tuple)):
+        return tuple(_hashable(item) for item in value)
+    return value.tobytes() if isinstance(value, np.ndarray) else (type(value).__name__, value)
+
+
+def several(types: Sequence[Type]) -> TupleType:
+    """The type of several results."""
+    return TupleType(tuple(types))

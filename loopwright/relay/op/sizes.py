@@ -1,0 +1,127 @@
+"""The arithmetic of shapes in `infer`: sizes are numbers, expressions of size variables, or `Any()`.
+
+    broadcast("add", a.shape, b.shape)      the shape numpy would give, or TypeMismatch
+    plus(size, 2), times(size, 2), split_ceil(size, 2)      Any() stays Any()
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any as Anything
+
+from loopwright.ir import Expr as PrimExpr
+from loopwright.ir.intrinsics import maximum
+from loopwright.ir.operators import floordiv
+from loopwright.relay.errors import TypeMismatch
+from loopwright.relay.types import Any, Dim, TensorType, as_dim, dims_differ, is_any, same_dim
+
+
+def apply(function: Callable[..., Anything], *sizes: Dim) -> Dim:
+    """`function` of sizes; not known where one of them is not."""
+    return Any() if any(is_any(size) for size in sizes) else as_dim(function(*sizes))
+
+
+def plus(*sizes: Dim) -> Dim:
+    return apply(lambda *known: sum(known[1:], known[0]), *sizes)
+
+
+def minus(one: Dim, other: Dim) -> Dim:
+    return apply(lambda a, b: a - b, one, other)
+
+
+def times(*sizes: Dim) -> Dim:
+    """The product; 1 of nothing. A size of 0 makes it 0, whatever the others are."""
+    if any(not is_any(size) and isinstance(size, int) and size == 0 for size in sizes):
+        return 0
+
+    def product(*known: Anything) -> Anything:
+        total: Anything = 1
+        for size in known:
+            total = total * size
+        return total
+
+    return apply(product, *sizes)
+
+
+def divide_down(one: Dim, other: Dim) -> Dim:
+    return apply(_floor, one, other)
+
+
+def divide_up(one: Dim, other: Dim) -> Dim:
+    return apply(lambda a, b: _floor(a + b - 1, b), one, other)
+
+
+def _floor(one: Anything, other: Anything) -> Anything:
+    if isinstance(one, PrimExpr) or isinstance(other, PrimExpr):
+        return floordiv(one, other)
+    return one // other
+
+
+def normal_axis(op: str, axis: int, rank: int, *, extra: int = 0) -> int:
+    """`axis` counted from the front; `extra` more places where a new axis is meant."""
+    if not -(rank + extra) <= axis < rank + extra:
+        raise TypeMismatch(f"{op}: axis {axis} is not one of a tensor of {rank} dimensions")
+    return axis + rank + extra if axis < 0 else axis
+
+
+def normal_axes(op: str, axes: Anything, rank: int) -> list[int]:
+    """Axes counted from the front, in order, each once; None means all of them."""
+    if axes is None:
+        return list(range(rank))
+    listed = [axes] if isinstance(axes, int) else list(axes)
+    return sorted({normal_axis(op, int(axis), rank) for axis in listed})
+
+
+def broadcast_dim(op: str, one: Dim, other: Dim) -> Dim:
+    """The size two sizes are broadcast to: one of them is 1, or they are the same."""
+    if not is_any(one) and isinstance(one, int) and one == 1:
+        return other
+    if not is_any(other) and isinstance(other, int) and other == 1:
+        return one
+    if same_dim(one, other):
+        return one
+    if is_any(one) or is_any(other):
+        return next((size for size in (one, other) if isinstance(size, int)), Any())
+    if dims_differ(one, other) and isinstance(one, int) and isinstance(other, int):
+        raise TypeMismatch(
+            f"{op} is unable to show the following types match: sizes {one} and {other} cannot be broadcast",
+            hint="two sizes fit when they are the same, or one of them is 1",
+        )
+    if isinstance(one, int):
+        return one
+    if isinstance(other, int):
+        return other
+    return as_dim(maximum(one, other))
+
+
+def broadcast(op: str, one: Sequence[Dim], other: Sequence[Dim]) -> tuple[Dim, ...]:
+    """The shape two shapes are broadcast to, matched from the right."""
+    rank = max(len(one), len(other))
+    left: list[Dim] = [1] * (rank - len(one)) + list(one)
+    right: list[Dim] = [1] * (rank - len(other)) + list(other)
+    try:
+        return tuple(broadcast_dim(op, a, b) for a, b in zip(left, right, strict=True))
+    except TypeMismatch as error:
+        raise TypeMismatch(
+            f"{op} is unable to show the following types match: shapes {text(one)} and {text(other)}",
+            why=str(error).split(": ", 1)[-1].splitlines()[0],
+            hint="shapes are matched from the right; two sizes fit when they are the same, or one of them is 1",
+        ) from None
+
+
+def text(shape: Sequence[Dim]) -> str:
+    return f"({', '.join(map(str, shape))}{',' if len(shape) == 1 else ''})"
+
+
+def same_dtype(op: str, one: TensorType, other: TensorType) -> None:
+    """Refuse operands of different element types."""
+    if one.dtype != other.dtype:
+        raise TypeMismatch(
+            f"{op}: data types {one.dtype} and {other.dtype} do not match in BroadcastRel",
+            hint=f'convert one of them: relay.cast(x, "{one.dtype}")',
+        )
+
+
+def require_rank(op: str, what: str, given: TensorType, rank: int) -> None:
+    if len(given.shape) != rank:
+        raise TypeMismatch(f"{op}: {what} has {len(given.shape)} dimensions, and needs {rank}: {given}")

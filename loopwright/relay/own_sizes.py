@@ -1,0 +1,83 @@
+"""own_sizes: sizes that a kernel gets only as part of others become variables of its own.
+
+    fn (%p0: Tensor[(16 * n, 4), float32]) …    →    loops over p0[(size0, 4)]
+
+A kernel reads the sizes it needs off the shapes of its tensors. `16 * n`, or `a * b` of two variables, does not say
+what n, a and b are; but nothing asks for them where they occur nowhere by themselves. Whoever calls the kernel passes
+the whole size. Where they do occur, in the shape of something inside the kernel, they are `needed`: passed by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from loopwright.analysis.queries import undefined_vars
+from loopwright.ir import Expr, SizeVar, Var
+from loopwright.ir.types import TupleType, Type
+from loopwright.relay.expr import Call
+from loopwright.relay.types import TensorType, same_dim
+from loopwright.relay.visitor import post_order
+
+
+class OwnSizes:
+    """The sizes of one kernel that are variables of its own, by the expressions they stand for.
+
+    types: of the tensors that the kernel is called with. body: what it computes.
+    """
+
+    def __init__(self, types: Sequence[TensorType], body: Any) -> None:
+        outside = [size for of in types for size in of.shape if isinstance(size, Expr)]
+        given = {size for size in outside if isinstance(size, Var)}
+        hidden = [size for size in outside if not all(var in given for var in undefined_vars(size))]
+        self._own: list[tuple[Expr, SizeVar]] = []
+        self.needed: list[Var] = []
+        if not hidden:
+            return
+        inside = [size for size in _sizes_inside(body) if not any(same_dim(size, one) for one in hidden)]
+        self.needed = list(dict.fromkeys(var for size in inside for var in undefined_vars(size) if var not in given))
+        for size in hidden:
+            if self._find(size) is None and not any(var in self.needed for var in undefined_vars(size)):
+                self._own.append((size, SizeVar(f"size{len(self._own)}", str(size.dtype))))
+
+    def _find(self, size: Expr) -> SizeVar | None:
+        return next((var for known, var in self._own if same_dim(known, size)), None)
+
+    def shape(self, sizes: Sequence[Any]) -> list[Any]:
+        """A shape with the kernel's own variables in it."""
+        return [self.replaced(size) for size in sizes]
+
+    def replaced(self, value: Any) -> Any:
+        """A size, or a tuple of attributes with sizes in it."""
+        if isinstance(value, tuple):
+            return tuple(self.replaced(item) for item in value)
+        found = self._find(value) if isinstance(value, Expr) else None
+        return value if found is None else found
+
+    def attrs(self, attrs: Any) -> Any:
+        """The attributes of an operator, with sizes replaced."""
+        if not self._own or next(_expressions(tuple(attrs.values())), None) is None:
+            return attrs
+        return attrs.with_(**{name: self.replaced(value) for name, value in attrs.items()})
+
+
+def _sizes_inside(body: Any) -> Iterator[Expr]:
+    """The sizes, no numbers, of everything that a kernel computes, and of the attributes of its operators."""
+    for one in post_order(body):
+        if isinstance(one, Call):
+            yield from _expressions(tuple(one.attrs.values()))
+            yield from _expressions(_shapes(one.checked_type))
+
+
+def _shapes(of: Type) -> tuple[Any, ...]:
+    if isinstance(of, TupleType):
+        return tuple(_shapes(field) for field in of.fields)
+    return of.shape if isinstance(of, TensorType) else ()
+
+
+def _expressions(value: Any) -> Iterator[Expr]:
+    if isinstance(value, tuple):
+        for item in value:
+            yield from _expressions(item)
+    elif isinstance(value, Expr):
+        yield value

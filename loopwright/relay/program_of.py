@@ -1,0 +1,470 @@
+"""program_of: a fused graph as a program of kernel launches.
+
+    def @main(%x) { %0 = fn (…, Primitive=1) {…}(%x, w);  … }    →    Program: values, and launches that fill them
+
+A call of a primitive function is a launch of its kernel, or, where it only reshapes, another view of the same memory.
+`If` is a branch, a function that calls itself at its end (`loops.while_loop`) is a loop; both hand over tensors that
+have a place each. Tuples exist while compiling only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from loopwright import te
+from loopwright.ir import Expr as PrimExpr
+from loopwright.ir import substitute
+from loopwright.ir.function import IRModule, PrimFunc
+from loopwright.ir.structural_hash import structural_digest
+from loopwright.ir.types import TupleType, Type
+from loopwright.ir.visitor import variables_in
+from loopwright.relay.errors import CannotCompile
+from loopwright.relay.expr import Call, Constant, Function, If, Let, Tuple, TupleGetItem, Var
+from loopwright.relay.lower import Lowered, flat, lower_function
+from loopwright.relay.native.program import (
+    Bind,
+    Body,
+    Branch,
+    Carried,
+    Copy,
+    Launch,
+    Program,
+    Repeat,
+    Step,
+    Value,
+    View,
+)
+from loopwright.relay.types import Any as Any_
+from loopwright.relay.types import TensorType, is_any, type_text
+from loopwright.relay.visitor import post_order
+
+
+class _Kernels:
+    """Kernels by what they compute: two calls of equal functions share one."""
+
+    def __init__(self) -> None:
+        self.known: dict[object, Lowered] = {}
+        self.names: dict[str, int] = {}
+
+    def of(self, function: Function) -> Lowered:
+        key = structural_digest(function)
+        found = self.known.get(key)
+        if found is None:
+            found = lower_function(function)
+            found = self._named(found)
+            self.known[key] = found
+        return found
+
+    def _named(self, kernel: Lowered) -> Lowered:
+        """A name of its own, and not a long one."""
+        name = kernel.name if len(kernel.name) <= 80 else kernel.name[:80]
+        count = self.names.get(name, 0)
+        self.names[name] = count + 1
+        own = f"{name}_{count}" if count else name
+        return replace(kernel, func=kernel.func.with_attr("global_symbol", own), name=own)
+
+
+class _Writer:
+    """The steps of one body, and the values that its expressions are."""
+
+    def __init__(self, shared: _Shared, around: _Writer | None = None) -> None:
+        self.shared = shared
+        self.around = around
+        self.steps: list[Step] = []
+        self.values: dict[int, Any] = {}
+        self.functions: dict[int, Function] = {}
+
+    # What an expression is: a Value, or a list of them for a tuple.
+
+    def of(self, expression: Any) -> Any:
+        """The value of an expression, its steps written if they are not yet."""
+        for each in self._order(expression):
+            if self._found(each) is None:
+                self.values[id(each)] = self._write(each)
+        return self._found(expression)
+
+    def _order(self, expression: Any) -> list[Any]:
+        """What has to be evaluated for `expression`, in order; what runs under a condition or a name comes later."""
+        found: list[Any] = []
+        done: set[int] = set()
+        stack: list[tuple[Any, bool]] = [(expression, False)]
+        while stack:
+            each, ready = stack.pop()
+            if ready:
+                found.append(each)
+            elif id(each) not in done and self._found(each) is None:
+                done.add(id(each))
+                stack.append((each, True))
+                if isinstance(each, Call):
+                    stack.extend((arg, False) for arg in reversed(each.args))
+                elif isinstance(each, Tuple):
+                    stack.extend((part, False) for part in reversed(each.fields))
+                elif isinstance(each, TupleGetItem):
+                    stack.append((each.tuple_value, False))
+        return found
+
+    def _found(self, expression: Any) -> Any:
+        writer: _Writer | None = self
+        while writer is not None:
+            if id(expression) in writer.values:
+                return writer.values[id(expression)]
+            writer = writer.around
+        return None
+
+    def _function(self, expression: Any) -> Function | None:
+        if isinstance(expression, Function):
+            return expression
+        writer: _Writer | None = self
+        while writer is not None:
+            if id(expression) in writer.functions:
+                return writer.functions[id(expression)]
+            writer = writer.around
+        return None
+
+    def _write(self, expression: Any) -> Any:
+        if isinstance(expression, Constant):
+            return self.shared.constant(expression.data)
+        if isinstance(expression, Tuple):
+            return [self._found(part) for part in expression.fields]
+        if isinstance(expression, TupleGetItem):
+            return self._found(expression.tuple_value)[expression.index]
+        if isinstance(expression, Let):
+            return self._let(expression)
+        if isinstance(expression, If):
+            return self._branch(expression)
+        if isinstance(expression, Call):
+            return self._call(expression)
+        name = getattr(expression, "name_hint", type(expression).__name__)
+        raise CannotCompile(f"{name} is no value that a compiled model can hold", at=None)
+
+    def _let(self, let: Let) -> Any:
+        body: Any = let
+        while isinstance(body, Let):
+            if isinstance(body.value, Function):
+                self.functions[id(body.var)] = body.value
+            else:
+                self.values[id(body.var)] = self.of(body.value)
+            body = body.body
+        return self.of(body)
+
+    def _call(self, call: Call) -> Any:
+        args = [self._found(arg) for arg in call.args]
+        callee = self._named_function(call.op)
+        if isinstance(callee, Function) and "Primitive" in callee.attrs:
+            return self._launch(call, callee, flat(args))
+        function = self._function(callee)
+        if function is None and hasattr(callee, "name") and self.shared.module is not None:
+            found: Any = self.shared.module[callee]
+            function = found if isinstance(found, Function) else None
+        if function is None:
+            raise CannotCompile("a value is called that is not known to be a function when compiling")
+        recursive = isinstance(callee, Var) and _calls(function.body, callee)
+        if recursive:
+            return self._loop(callee, function, args)
+        inner = _Writer(self.shared, self)
+        inner.steps = self.steps  # an ordinary call runs where it stands
+        for param, value in zip(function.params, args, strict=True):
+            inner.values[id(param)] = value
+        return inner.of(function.body)
+
+    def _named_function(self, callee: Any) -> Any:
+        """What is called; `let f = fn …; f`, as a loop is written, is `f`."""
+        while isinstance(callee, Let):
+            if isinstance(callee.value, Function):
+                self.functions[id(callee.var)] = callee.value
+            else:
+                self.values[id(callee.var)] = self.of(callee.value)
+            callee = callee.body
+        return callee
+
+    def _launch(self, call: Call, function: Function, args: list[Value]) -> Any:
+        result = self.shared.values_of(call.checked_type, "t")
+        outputs = flat(result)
+        if "relay.reshape_only" in function.attrs and len(args) == 1 and len(outputs) == 1:
+            self.steps.append(View(outputs[0], args[0]))
+            return result
+        kernel = self.shared.kernels.of(function)
+        if kernel.decided:
+            return self._launch_and_measure(kernel, args, result)
+        name = str(call.span) if isinstance(call.span, str) else " + ".join(kernel.operators)
+        pairs = [
+            (i, o)
+            for o, out in enumerate(outputs)
+            for i, arg in enumerate(args)
+            if arg.dtype == out.dtype and arg.shape == out.shape
+        ]
+        launch = Launch(kernel.func, (*args, *outputs), len(outputs), tuple(pairs), name)
+        self.shared.functions[launch] = function
+        self.steps.append(launch)
+        return result
+
+    def _launch_and_measure(self, kernel: Lowered, args: list[Value], result: Any) -> Any:
+        """Run a kernel that says how much it found; its results are the first elements of what it wrote."""
+        written = [self.shared.values_of(of, "room") for of in kernel.outputs]
+        self.steps.append(Launch(kernel.func, (*args, *written), len(written), (), " + ".join(kernel.operators)))
+        *rooms, sizes = written
+        for place, var in enumerate(kernel.decided):
+            number = Value(var.name, (), sizes.dtype)
+            self.steps.append(Launch(_pick(sizes, place), (sizes, number), 1, (), "size"))
+            pairs = zip(rooms, flat(result), strict=True)
+            most = next(room.shape[0] for room, own in pairs if own.shape and own.shape[0] is var)
+            self.steps.append(Bind(var, number, most))
+            self.shared.decided[var] = (number, most)
+        for own, room in zip(flat(result), rooms, strict=True):
+            self.steps.append(View(own, room, first=True))
+        return result
+
+    def _branch(self, branch: If) -> Any:
+        condition = self.of(branch.cond)
+        result = self.shared.values_of(branch.checked_type, "if")
+        bodies = [self._body(part) for part in (branch.true_branch, branch.false_branch)]
+        self.steps.append(Branch(condition, bodies[0], bodies[1], tuple(flat(result))))
+        return result
+
+    def _body(self, expression: Any) -> Body:
+        inner = _Writer(self.shared, self)
+        found = flat(inner.of(expression))
+        own = [inner.own(value) for value in found]
+        return Body(tuple(inner.steps), tuple(own))
+
+    def own(self, value: Value) -> Value:
+        """A value that a body hands out is made in it."""
+        copy = Value(value.name, value.shape, value.dtype)
+        self.steps.append(Copy(copy, value))
+        return copy
+
+    def _loop(self, name: Var, function: Function, args: Sequence[Any]) -> Any:
+        """A function that ends in a call of itself or in its result: a loop over its parameters."""
+        shape = _loop_shape(name, function)
+        if shape is None:
+            raise CannotCompile(
+                f"{name.name_hint} calls itself elsewhere than at its end",
+                hint="write loops with relay.loops.while_loop",
+            )
+        outside = flat(list(args))
+        result = [
+            self.shared.values_of(_stable(param, arg), "loop") for param, arg in zip(function.params, args, strict=True)
+        ]
+        inside = [
+            self.shared.values_of(_stable(param, arg), "carried")
+            for param, arg in zip(function.params, args, strict=True)
+        ]
+
+        before = _Writer(self.shared, self)
+        before.steps = self.steps
+        for param, value in zip(function.params, args, strict=True):
+            before.values[id(param)] = value
+        condition = before.own(before._path_to(shape.lets, shape.condition))
+
+        turn = _Writer(self.shared, self)
+        for param, value in zip(function.params, inside, strict=True):
+            turn.values[id(param)] = value
+        turn._bind_lets(shape.lets)
+        following = [turn.of(arg) for arg in shape.next_args]
+        next_values = [turn.own(value) for value in flat(following)]
+        again = _Writer(self.shared, self)  # the same expressions with other values: nothing of this turn is seen
+        again.steps = turn.steps
+        for param, arg in zip(function.params, following, strict=True):
+            again.values[id(param)] = arg
+        next_condition = again.own(again._path_to(shape.lets, shape.condition))
+
+        carried = tuple(
+            Carried(initial, held, after, final)
+            for initial, held, after, final in zip(outside, flat(inside), next_values, flat(result), strict=True)
+        )
+        for one in carried:
+            if one.initial.shape != one.next.shape or one.initial.dtype != one.next.dtype:
+                raise CannotCompile(
+                    f"a value of the loop {name.name_hint} changes its shape: {one.initial.shape}, {one.next.shape}",
+                    hint="relay.create_executor('vm') runs such a loop",
+                )
+        inside_condition = Value("again", (), "bool")
+        self.steps.append(
+            Repeat(
+                Body(tuple(turn.steps), ()),
+                condition=condition,
+                next_condition=next_condition,
+                inside_condition=inside_condition,
+                carried=carried,
+            )
+        )
+        after = _Writer(self.shared, self)
+        after.steps = self.steps
+        for param, value in zip(function.params, result, strict=True):
+            after.values[id(param)] = value
+        return after._path_to(shape.lets, shape.result)
+
+    def _path_to(self, lets: Sequence[Let], expression: Any) -> Any:
+        self._bind_lets(lets)
+        return self.of(expression)
+
+    def _bind_lets(self, lets: Sequence[Let]) -> None:
+        for let in lets:
+            self.values[id(let.var)] = self.of(let.value)
+
+
+class _LoopShape:
+    """`fn(params) { lets; if (condition) { lets; self(next_args) } else { result } }`, or with the branches swapped."""
+
+    def __init__(self, lets: Sequence[Let], condition: Any, next_args: Sequence[Any], result: Any) -> None:
+        self.lets = lets
+        self.condition = condition
+        self.next_args = next_args
+        self.result = result
+
+
+def _loop_shape(name: Var, function: Function) -> _LoopShape | None:
+    lets: list[Let] = []
+    body: Any = function.body
+    while isinstance(body, Let):
+        if _calls(body.value, name):
+            return None
+        lets.append(body)
+        body = body.body
+    if not isinstance(body, If) or _calls(body.cond, name) or not isinstance(body.true_branch, (Call, Let)):
+        return None
+    again: Any = body.true_branch
+    inner: list[Let] = []
+    while isinstance(again, Let):
+        inner.append(again)
+        again = again.body
+    if not isinstance(again, Call) or again.op is not name or _calls(body.false_branch, name) or inner:
+        return None
+    if any(_calls(arg, name) for arg in again.args):
+        return None
+    return _LoopShape(lets, body.cond, again.args, body.false_branch)
+
+
+def _calls(expression: Any, name: Var) -> bool:
+    return any(isinstance(each, Call) and each.op is name for each in post_order(expression))
+
+
+def _stable(param: Var, value: Any) -> Type:
+    """The type of a loop's parameter: sizes that its declaration leaves open are those it starts with."""
+    of = param.checked_type
+
+    def filled(declared: Type, held: Any) -> Type:
+        if isinstance(declared, TupleType):
+            return TupleType(tuple(filled(one, part) for one, part in zip(declared.fields, held, strict=True)))
+        return TensorType(held.shape, str(held.dtype))
+
+    return filled(of, value)
+
+
+class _Shared:
+    """What all bodies of a program have in common."""
+
+    def __init__(self, module: IRModule | None) -> None:
+        self.module = module
+        self.kernels = _Kernels()
+        self.constants: dict[Value, np.ndarray] = {}
+        self.functions: dict[Launch, Function] = {}  # what each launch computes, as a graph
+        self.decided: dict[Any, tuple[Value, Any]] = {}  # size variable → where its value is, and the most it can be
+        self.by_array: dict[int, Value] = {}
+        self.count = 0
+
+    def constant(self, array: np.ndarray) -> Value:
+        found = self.by_array.get(id(array))
+        if found is None:
+            found = Value(f"constant_{len(self.constants)}", array.shape, array.dtype.name)
+            self.constants[found] = array
+            self.by_array[id(array)] = found
+        return found
+
+    def values_of(self, of: Type, name: str) -> Any:
+        """New values for a type: one, or a list for a tuple."""
+        if isinstance(of, TupleType):
+            return [self.values_of(field, name) for field in of.fields]
+        if not isinstance(of, TensorType):
+            raise CannotCompile(f"a compiled model holds tensors, and not {type_text(of)}")
+        if any(is_any(size) for size in of.shape):
+            raise CannotCompile(
+                f"the sizes of {type_text(of)} are not known before the model runs",
+                hint="relay.create_executor('vm') finds them as it runs",
+            )
+        self.count += 1
+        return Value(f"{name}{self.count}", known_sizes(of), str(of.dtype))
+
+
+def program_of(function: Function, name: str = "main", module: IRModule | None = None) -> Program:
+    """The program of a typed and fused function. Tuples among its parameters and results are taken apart."""
+    shared = _Shared(module)
+    writer = _Writer(shared)
+    inputs: list[Value] = []
+    for param in function.params:
+        value = _inputs(param.checked_type, param.name_hint, inputs)
+        writer.values[id(param)] = value
+    results = flat(writer.of(function.body))
+    outputs: list[Value] = []
+    taken = {id(value) for value in (*inputs, *shared.constants)}
+    viewed = {id(step.value) for step in writer.steps if isinstance(step, View)}
+    for place, value in enumerate(results):
+        # A result has memory of its own: inputs, constants, other views and repeated results are copied there.
+        if id(value) in taken or id(value) in viewed:
+            copy = Value(f"output{place}", value.shape, value.dtype)
+            writer.steps.append(Copy(copy, value))
+            value = copy
+        taken.add(id(value))
+        outputs.append(value)
+    attrs = {"functions": shared.functions, **_outputs_of_any_length(writer, outputs)}
+    return Program(name, inputs, outputs, shared.constants, writer.steps, attrs)
+
+
+def _outputs_of_any_length(writer: _Writer, outputs: list[Value]) -> dict[str, object]:
+    """Outputs whose sizes the run decides get room for the most there can be; the sizes are outputs at the end.
+
+    The result says how to read them: for each such output its shape, and for each size variable its output.
+    """
+    decided = writer.shared.decided
+    shapes: dict[int, tuple[Any, ...]] = {}
+    for place, value in enumerate(outputs):
+        used = [
+            var for size in value.shape if not isinstance(size, int) for var in variables_in(size) if var in decided
+        ]
+        if not used:
+            continue
+        most = {var: decided[var][1] for var in decided}
+        elements: Any = 1
+        for size in value.shape:
+            elements = elements * (size if isinstance(size, int) else substitute(size, most))
+        room = Value(value.name, known_sizes(TensorType((elements,))), value.dtype)
+        writer.steps.append(Copy(room, value, first=True))
+        shapes[place] = value.shape
+        outputs[place] = room
+    if not shapes:
+        return {}
+    places = {}
+    for var, (number, _) in decided.items():
+        own = Value(f"{var.name}_size", (), number.dtype)
+        writer.steps.append(Copy(own, number))
+        places[var] = len(outputs)
+        outputs.append(own)
+    return {"shapes": shapes, "sizes": places}
+
+
+def _pick(sizes: Value, place: int) -> PrimFunc:
+    """A kernel that takes one number out of a vector."""
+    vector = te.placeholder(sizes.shape, sizes.dtype, name="sizes")
+    number = te.compute((), lambda: vector[place], name="number")
+    return te.create_prim_func([vector, number]).with_attr("global_symbol", f"pick_{place}")
+
+
+def known_sizes(of: TensorType) -> list[int | PrimExpr]:
+    """The sizes of a tensor, none of which is Any()."""
+    return [size for size in of.shape if not isinstance(size, Any_)]
+
+
+def _inputs(of: Type, name: str, made: list[Value]) -> Any:
+    if isinstance(of, TupleType):
+        return [_inputs(field, f"{name}_{k}", made) for k, field in enumerate(of.fields)]
+    if not isinstance(of, TensorType):
+        raise CannotCompile(f"parameter {name} is {type_text(of)}; a compiled model takes tensors")
+    if any(is_any(size) for size in of.shape):
+        raise CannotCompile(f"parameter {name} has sizes without a name: {type_text(of)}")
+    value = Value(name, known_sizes(of), str(of.dtype))
+    made.append(value)
+    return value

@@ -1,0 +1,235 @@
+"""When two graphs are the same: equality and hash for `ir.structural_equal` and `ir.structural_hash`.
+
+A graph is written as rows, one a value, each after those it is made of and naming them by their numbers; graphs are the
+same when their rows are. Variables are numbered where they are met, so their names do not matter; types they are
+declared with do, inferred types do not. Sizes in types are compared as expressions of size variables, which correspond
+one to one. Attributes are compared by value and type, constants by their bytes.
+
+What is computed once is not what is computed twice: sharing matters for calls and all else that does something. Tuples,
+projections and constants, which cost nothing, are compared by value.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any as Anything
+
+import numpy as np
+
+from loopwright.ir.expr import GlobalVar
+from loopwright.ir.expr import Var as SizeVariable
+from loopwright.ir.structural_hash import Serialization
+from loopwright.ir.types import TupleType, Type
+from loopwright.relay.expr import Call, Constant, Function, If, Let, RefCreate, RefRead, Tuple, TupleGetItem, Var
+from loopwright.relay.op.registry import Op
+from loopwright.relay.types import FuncType, IncompleteType, RefType, TensorType, TypeVar, is_any
+from loopwright.relay.visitor import parts, post_order
+
+Row = tuple[object, ...]
+
+
+class _Plain(Serialization):
+    """Sizes and attributes as text; a size variable is numbered where it is first met."""
+
+    def __init__(self) -> None:
+        super().__init__(map_free_vars=True)
+
+    def bind(self, var: SizeVariable) -> None:
+        self.parts.append(f"size {var.dtype!s}")
+        self.number(var)
+
+
+class _Elements:
+    """The elements of a constant, compared by their bytes: weights are large, and mostly one object on both sides."""
+
+    __slots__ = ("data",)
+
+    def __init__(self, data: np.ndarray) -> None:
+        self.data = data
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, _Elements):
+            return False
+        one, two = self.data, other.data
+        if one is two:
+            return True
+        return one.dtype == two.dtype and one.shape == two.shape and one.tobytes() == two.tobytes()
+
+    def __hash__(self) -> int:
+        return hash((str(self.data.dtype), self.data.shape))
+
+    def __repr__(self) -> str:
+        digest = hashlib.blake2b(np.ascontiguousarray(self.data).tobytes(), digest_size=16).hexdigest()
+        return f"{self.data.dtype}{self.data.shape}{digest}"
+
+
+class Rows:
+    """The rows of one graph, and the value that each stands for."""
+
+    def __init__(self, root: Anything, map_free_vars: bool, by_name: bool = False) -> None:
+        self.map_free_vars = map_free_vars
+        self.by_name = by_name  # free variables by their names: for a hash that lasts
+        self.rows: list[Row] = []
+        self.values: list[Anything] = []
+        self._places: dict[int, int] = {}
+        self._known: dict[Row, int] = {}
+        self._type_vars: dict[int, int] = {}
+        self._plain = _Plain()
+        self._bound: set[int] = set()
+        if isinstance(root, Type):
+            self.rows.append(self._type(root))
+            self.values.append(root)
+            return
+        order = list(post_order(root))
+        for expression in order:
+            if isinstance(expression, Function):
+                self._bound.update(map(id, expression.params))
+            elif isinstance(expression, Let):
+                self._bound.add(id(expression.var))
+        for expression in order:
+            self._add(expression)
+
+    def _add(self, expression: Anything) -> None:
+        row = self._row(expression)
+        by_value = isinstance(expression, (Tuple, TupleGetItem, Constant, GlobalVar))
+        place = self._known.get(row) if by_value else None
+        if place is None:
+            place = len(self.rows)
+            self.rows.append(row)
+            self.values.append(expression)
+            if by_value:
+                self._known[row] = place
+        self._places[id(expression)] = place
+
+    def _row(self, expression: Anything) -> Row:
+        name = type(expression).__name__
+        if isinstance(expression, Var):
+            return self._variable(expression)
+        if isinstance(expression, Constant):
+            return (name, _Elements(expression.data))
+        if isinstance(expression, GlobalVar):
+            return (name, expression.name)
+        below = tuple([self._places[id(part)] for part in parts(expression)])
+        if isinstance(expression, Call):
+            if not isinstance(expression.op, Op):
+                return (name, "", below, tuple([self._type(given) for given in expression.type_args]))
+            return (name, expression.op.name, below, self._attributes(dict(expression.attrs.items())))
+        if isinstance(expression, TupleGetItem):
+            return (name, expression.index, below)
+        if isinstance(expression, Function):
+            types = tuple([self._type(param) for param in expression.type_params])
+            return (name, below, types, self._type(expression.ret_type), self._attributes(expression.attrs))
+        return (name, below)
+
+    def _variable(self, var: Var) -> Row:
+        if id(var) not in self._bound and not self.map_free_vars:
+            return ("free", var.name_hint if self.by_name else id(var), self._type(var.type_annotation))
+        return ("Var", self._type(var.type_annotation))
+
+    def _attributes(self, values: dict[str, object]) -> Row:
+        return tuple([(name, self._text(values[name])) for name in sorted(values)])
+
+    def _text(self, value: object) -> Row:
+        """A size or an attribute; a number and a truth value are never the same."""
+        self._plain.parts = []
+        self._plain.data(value)
+        return tuple(self._plain.parts)
+
+    def _size(self, size: object) -> object:
+        if isinstance(size, int):
+            return size
+        return "?" if is_any(size) else self._text(size)
+
+    def _type(self, of: Type | None) -> Row:
+        if of is None or isinstance(of, IncompleteType):
+            return ()
+        if isinstance(of, TensorType):
+            return ("Tensor", str(of.dtype), tuple([self._size(size) for size in of.shape]))
+        if isinstance(of, TupleType):
+            return ("Tuple", *[self._type(field) for field in of.fields])
+        if isinstance(of, FuncType):
+            params = tuple([self._type(param) for param in of.type_params])
+            return ("Func", params, tuple([self._type(part) for part in of.arg_types]), self._type(of.ret_type))
+        if isinstance(of, RefType):
+            return ("Ref", self._type(of.value))
+        if isinstance(of, TypeVar):
+            return ("TypeVar", self._type_vars.setdefault(id(of), len(self._type_vars)))
+        return (type(of).__name__, repr(of))
+
+
+def compare(comparison: Anything, one: Anything, other: Anything) -> bool:
+    """Whether two graphs (or types) are the same; the comparison learns of the first difference."""
+    left = Rows(one, comparison.map_free_vars)
+    right = Rows(other, comparison.map_free_vars)
+    if left.rows == right.rows:
+        return True
+    count = min(len(left.rows), len(right.rows))
+    place = next((k for k in range(count) if left.rows[k] != right.rows[k]), count - 1)
+    found, wanted = left.values[place], right.values[place]
+    comparison.path.extend(reversed(_path(one, found)))
+    if not isinstance(found, Type) and not isinstance(wanted, Type):
+        comparison.shown = (found, wanted)
+    what = _Said(found, left.rows[place]), _Said(wanted, right.rows[place])
+    return bool(comparison.differ(*what))
+
+
+class _Said:
+    """A value as the message of a difference names it."""
+
+    def __init__(self, value: Anything, row: Row) -> None:
+        self.value = value
+        self.row = row
+
+    def __repr__(self) -> str:
+        value = self.value
+        if isinstance(value, Call):
+            attrs = ", ".join([f"{name}={given!r}" for name, given in value.attrs.items()]) if value.attrs else ""
+            return f"{value.op.name}({attrs})" if isinstance(value.op, Op) else "a call"
+        if isinstance(value, Var):
+            return f"%{value.name_hint}" + (f": {value.type_annotation}" if value.type_annotation is not None else "")
+        if isinstance(value, Constant):
+            return f"a constant {value.checked_type}" if value.data.size > 8 else f"constant {value.data!r}"
+        if isinstance(value, Function):
+            return f"a function of {len(value.params)} parameters, attributes {value.attrs}"
+        if isinstance(value, (If, Let, Tuple, RefCreate, RefRead)):
+            return f"{type(value).__name__} of {len(parts(value))} parts"
+        return f"field {value.index}" if isinstance(value, TupleGetItem) else str(value)
+
+
+def _path(root: Anything, wanted: Anything) -> list[str]:
+    """The way from the root to a value: `.body.args[0]`; the first one found."""
+    if isinstance(root, Type):
+        return []
+    came: dict[int, tuple[Anything, str]] = {}
+    seen = {id(root)}
+    waiting = [root]
+    for expression in waiting:
+        if expression is wanted:
+            break
+        for name, part in _named_parts(expression):
+            if id(part) not in seen:
+                seen.add(id(part))
+                came[id(part)] = (expression, name)
+                waiting.append(part)
+    steps: list[str] = []
+    while wanted is not root and id(wanted) in came:
+        wanted, name = came[id(wanted)]
+        steps.append(name)
+    return steps[::-1]
+
+
+def _named_parts(expression: Anything) -> list[tuple[str, Anything]]:
+    if isinstance(expression, Call):
+        callee = [] if isinstance(expression.op, Op) else [(".op", expression.op)]
+        return callee + [(f".args[{k}]", arg) for k, arg in enumerate(expression.args)]
+    if isinstance(expression, Tuple):
+        return [(f".fields[{k}]", field) for k, field in enumerate(expression.fields)]
+    if isinstance(expression, Function):
+        return [(f".params[{k}]", param) for k, param in enumerate(expression.params)] + [(".body", expression.body)]
+    names = ("tuple_value", "var", "cond", "ref", "value", "true_branch", "false_branch", "body")
+    return [(f".{name}", getattr(expression, name)) for name in names if hasattr(expression, name)]
+
+
+def write(serialization: Serialization, root: Anything) -> None:
+    """Add a graph (or a type) to what is hashed."""
+    serialization.text(repr(Rows(root, serialization.map_free_vars, by_name=True).rows))

@@ -1,0 +1,88 @@
+"""The words of a text: names, numbers, signs; comments are left out.
+
+%0 = add(%x, 1f);      GRAPH %0, SIGN =, WORD add, SIGN (, LOCAL %x, SIGN ",", NUMBER 1f, …
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Final, NamedTuple
+
+from loopwright.relay.text.errors import BadText
+from loopwright.runtime.errors import SourceLine
+
+
+class Token(NamedTuple):
+    """One word; `start` counts characters from the beginning of the text."""
+
+    kind: str
+    text: str
+    start: int
+
+
+_QUOTED: Final = r'"(?:[^"\\\n]|\\.)*"'
+_KINDS: Final = [
+    ("SKIP", r"\s+|/\*(?s:.)*?\*/"),
+    ("COMMENT", r"//[^\n]*"),
+    ("METADATA", r"#\[metadata\]"),
+    ("VERSION", r"#\[version\s*=\s*" + _QUOTED + r"\s*\]"),
+    ("GRAPH", r"%\d+"),
+    ("LOCAL", rf"%(?:[A-Za-z_]\w*|{_QUOTED})"),
+    ("GLOBAL", rf"@(?:[A-Za-z_]\w*|{_QUOTED})"),
+    ("NUMBER", r"(?:\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|(?:inf|nan)(?=f|bf))(?:bf16|[iuf]\d+|f)?(?!\w)"),
+    ("WORD", r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*"),
+    ("STRING", _QUOTED),
+    ("SIGN", r"->|=>|<=|>=|==|!=|[-+*/%<>=(){}\[\],;:.?]"),
+]
+_TOKEN: Final = re.compile("|".join(f"(?P<{kind}>{pattern})" for kind, pattern in _KINDS))
+
+
+class Source:
+    """A text, its words, and the metadata at its end."""
+
+    def __init__(self, text: str, name: str) -> None:
+        self.text = text
+        self.name = name
+        self.metadata: str | None = None
+        self.metadata_at = 0
+        self.tokens: list[Token] = []
+        self._read()
+
+    def _read(self) -> None:
+        place, end = 0, len(self.text)
+        brackets = 0  # inside of them `//` divides sizes; elsewhere it begins a comment
+        match_at = _TOKEN.match
+        while place < end:
+            found = match_at(self.text, place)
+            if found is None:
+                raise BadText(f"{self.text[place]!r} has no place in a graph's text", self.at(place))
+            kind = str(found.lastgroup)
+            if kind == "METADATA":
+                self.metadata = self.text[found.end() :]
+                self.metadata_at = place
+                break
+            if kind == "COMMENT" and brackets:
+                self.tokens.append(Token("SIGN", "//", place))
+                place += 2
+                continue
+            if kind not in ("SKIP", "COMMENT"):
+                self.tokens.append(Token(kind, found.group(), place))
+                brackets += {"[": 1, "]": -1}.get(found.group(), 0)
+            place = found.end()
+        self.tokens.append(Token("END", "", min(place, end)))
+
+    def at(self, place: int, length: int = 1) -> SourceLine:
+        """The place in the text as errors show it."""
+        start = self.text.rfind("\n", 0, place) + 1
+        stop = self.text.find("\n", place)
+        line = self.text[start : stop if stop >= 0 else len(self.text)]
+        return SourceLine(self.name, self.text.count("\n", 0, place) + 1, place - start, place - start + length, line)
+
+    def token_at(self, token: Token) -> SourceLine:
+        return self.at(token.start, max(1, len(token.text)))
+
+
+def unquoted(name: str) -> str:
+    """The name after `%` or `@`, or a text in quotes, as it is meant."""
+    return str(json.loads(name)) if name.startswith('"') else name

@@ -1,0 +1,75 @@
+"""What the text form has no words for: tensors and kernels, in JSON after the line `#[metadata]`.
+
+meta[relay.Constant][0]        in the text is the first entry of
+{"relay.Constant": [{"dtype": "float32", "shape": [2], "data": "…"}]}
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any, Final
+
+import numpy as np
+
+from loopwright.ir.function import PrimFunc
+from loopwright.ir.json_form import load_json, save_json
+from loopwright.relay.expr import Constant
+from loopwright.runtime.dtype import DataType
+
+CONSTANT: Final = "relay.Constant"
+PRIM_FUNC: Final = "tir.PrimFunc"
+
+
+class Metadata:
+    """The objects that a text refers to by number, in the order they are met."""
+
+    def __init__(self) -> None:
+        self.kinds: dict[str, list[Any]] = {}
+        self._places: dict[int, int] = {}
+
+    def reference(self, kind: str, value: Any) -> str:
+        """How the text names the object; the same object has one number."""
+        place = self._places.get(id(value))
+        if place is None:
+            entries = self.kinds.setdefault(kind, [])
+            place = self._places[id(value)] = len(entries)
+            entries.append(value)
+        return f"meta[{kind}][{place}]"
+
+    def text(self) -> str:
+        """The section, one entry a line; nothing where there is nothing."""
+        if not self.kinds:
+            return ""
+        kinds = []
+        for kind, entries in self.kinds.items():
+            rows = ",\n".join([f"    {json.dumps(_saved(entry))}" for entry in entries])
+            kinds.append(f"  {json.dumps(kind)}: [\n{rows}\n  ]")
+        return "\n#[metadata]\n{\n" + ",\n".join(kinds) + "\n}\n"
+
+
+def _saved(entry: Any) -> Any:
+    if isinstance(entry, PrimFunc):
+        return json.loads(save_json(entry))
+    array = entry.data if isinstance(entry, Constant) else np.asarray(entry)
+    data = base64.b64encode(np.ascontiguousarray(array).tobytes()).decode("ascii")
+    return {"dtype": str(DataType(array.dtype.name)), "shape": list(array.shape), "data": data}
+
+
+def load(document: str) -> dict[str, list[Any]]:
+    """The entries of a section by kind; ValueError, KeyError or TypeError where it is damaged."""
+    tables = json.loads(document)
+    loaded: dict[str, list[Any]] = {}
+    for kind, entries in tables.items():
+        if kind == PRIM_FUNC:
+            loaded[kind] = [load_json(json.dumps(entry)) for entry in entries]
+        elif kind == CONSTANT:
+            loaded[kind] = [Constant(_array(entry)) for entry in entries]
+        else:
+            raise ValueError(f"there is no kind {kind!r} of metadata")
+    return loaded
+
+
+def _array(entry: dict[str, Any]) -> np.ndarray:
+    data = base64.b64decode(entry["data"], validate=True)
+    return np.frombuffer(data, DataType(entry["dtype"]).numpy()).reshape(entry["shape"]).copy()

@@ -1,0 +1,436 @@
+"""Text as graphs: the reverse of `printer.py`.
+
+    mod = relay.parse('#[version = "0.0.5"] def @main(%x: Tensor[(3), float32]) { exp(%x) }')
+    e = relay.parse_expr("fn (%x: float32) { %x + 1f }")
+
+Beside what the printer writes, operators may stand between values (`%x + %y`), and calls inside calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Final
+
+import numpy as np
+
+from loopwright.ir.deep import deep
+from loopwright.ir.expr import GlobalVar
+from loopwright.ir.function import IRModule
+from loopwright.relay.errors import BadAttribute, UnknownOperator
+from loopwright.relay.expr import (
+    Call,
+    Constant,
+    Function,
+    If,
+    Let,
+    RefCreate,
+    RefRead,
+    RefWrite,
+    Tuple,
+    TupleGetItem,
+    Var,
+    numpy_type,
+)
+from loopwright.relay.infer_type import infer_module
+from loopwright.relay.op.registry import Op, get, list_op_names, make
+from loopwright.relay.text import metadata
+from loopwright.relay.text.errors import (
+    BadCall,
+    BadMetadata,
+    BadText,
+    DefinedTwice,
+    UnboundName,
+    UnknownVersion,
+    UnknownWord,
+)
+from loopwright.relay.text.lexer import Source, Token
+from loopwright.relay.text.printer import VERSION
+from loopwright.relay.text.type_parser import TypeParser
+from loopwright.relay.text.values import DTYPES
+
+_INFIX: Final = [  # weakest first
+    {"==": "equal", "!=": "not_equal", "<": "less", ">": "greater", "<=": "less_equal", ">=": "greater_equal"},
+    {"+": "add", "-": "subtract"},
+    {"*": "multiply", "/": "divide"},
+]
+
+
+class _Parser(TypeParser):
+    def __init__(self, source: Source, module: IRModule, tables: dict[str, list[Any]]) -> None:
+        super().__init__(source, tables)
+        self.module = module
+        self.locals: dict[str, Any] = {}  # %x → variable, %0 → value
+        self.undo: list[tuple[str, Any]] = []
+        self.globals: dict[str, GlobalVar] = {var.name: var for var in module.get_global_vars()}
+        self.used: dict[str, Token] = {}  # global → where it is first used
+
+    # -- definitions --------------------------------------------------------------------------------------------------
+
+    def whole_module(self) -> None:
+        self.version()
+        while self.token.kind != "END":
+            token = self.next()
+            if token.text == "def":
+                self.definition()
+            elif token.text == "primfn":
+                self.kernel()
+            elif token.text == "attributes":
+                self.need("{", "after attributes")
+                while not self.takes("}"):
+                    key, value = self.attribute()
+                    self.module.attrs[key] = value
+                    if not self.sees("}"):
+                        self.need(",", "between attributes")
+            elif token.text == "free_var":
+                self.free_variable()
+            else:
+                self.fail("def is needed", token)
+        for name, token in self.used.items():
+            if name not in self.module:
+                known = [f"@{var.name}" for var in self.module]
+                raise UnboundName(f"@{name}", self.source.token_at(token), known)
+
+    def version(self) -> None:
+        if self.token.kind != "VERSION":
+            return
+        token = self.next()
+        found = token.text.split('"')[1]
+        if found != VERSION:
+            raise UnknownVersion(
+                f"the text is of version {found!r}", self.source.token_at(token), f"version {VERSION!r} is read"
+            )
+
+    def definition(self) -> None:
+        token = self.need_kind("GLOBAL", "the name of a function")
+        var = self.define(token)
+        with self.own_sizes(), self.scope():
+            self.module[var] = self.function()  # type: ignore[assignment]
+
+    def kernel(self) -> None:
+        var = self.define(self.need_kind("GLOBAL", "the name of a function"))
+        self.need("=", "after the name of a kernel")
+        self.module[var] = self.metadata(metadata.PRIM_FUNC)
+        self.takes(";")
+
+    def define(self, token: Token) -> GlobalVar:
+        name = self.name(token)
+        if name in self.module:
+            raise DefinedTwice(f"function @{name} is defined twice", self.source.token_at(token))
+        return self.globals.setdefault(name, GlobalVar(name))
+
+    def free_variable(self) -> None:
+        self.bind(self.variable())
+        self.need(";", "after the declaration of a variable")
+
+    # -- names --------------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def scope(self) -> Iterator[None]:
+        """Names defined inside mean nothing after it."""
+        depth = len(self.undo)
+        yield
+        while len(self.undo) > depth:
+            name, old = self.undo.pop()
+            if old is None:
+                del self.locals[name]
+            else:
+                self.locals[name] = old
+
+    def define_local(self, name: str, value: Any) -> None:
+        self.undo.append((name, self.locals.get(name)))
+        self.locals[name] = value
+
+    def variable(self) -> Var:
+        """`%x` or `%x: type`."""
+        token = self.need_kind("LOCAL", "the name of a variable")
+        annotation = self.type() if self.takes(":") else None
+        return Var(self.name(token), annotation)
+
+    def bind(self, var: Var) -> None:
+        self.define_local(f"%{var.name_hint}", var)
+
+    # -- blocks -------------------------------------------------------------------------------------------------------
+
+    def braced(self) -> Any:
+        self.need("{", "before a block")
+        with self.scope():
+            body = self.block()
+        self.need("}", "after a block")
+        return body
+
+    def block(self) -> Any:
+        """Bindings, each ended by a semicolon, and the value of the block."""
+        chain: list[tuple[Var, Any]] = []
+        while True:
+            if self.token.kind == "GRAPH" and self.sees_after("="):
+                token = self.next()
+                self.next()
+                value = self.expression()
+                self.define_local(token.text, value)
+                self.need(";", f"after the value of {token.text}")
+            elif self.takes("let"):
+                chain.append(self.let())
+            elif self.takes("free_var"):
+                self.free_variable()
+            else:
+                value = self.expression()
+                if not self.takes(";"):
+                    break
+                chain.append((Var("_"), value))  # computed for what it does
+        for var, bound in reversed(chain):
+            value = Let(var, bound, value)
+        return value
+
+    def let(self) -> tuple[Var, Any]:
+        var = self.variable()
+        self.need("=", "after the variable of a let")
+        if self.sees("fn"):
+            self.bind(var)  # a function may call itself
+        value = self.expression()
+        self.bind(var)
+        self.need(";", "after the value of a let")
+        return var, value
+
+    # -- expressions --------------------------------------------------------------------------------------------------
+
+    def expression(self, level: int = 0) -> Any:
+        if level == len(_INFIX):
+            return self.projected()
+        left = self.expression(level + 1)
+        names = _INFIX[level]
+        while self.token.kind == "SIGN" and self.token.text in names:
+            name = names[self.next().text]
+            left = make(name, left, self.expression(level + 1))
+        return left
+
+    def projected(self) -> Any:
+        """A value, and what is taken of it or given to it: `%t.0`, `%f(%x)`."""
+        value = self.atom()
+        while True:
+            if self.sees("(") and not isinstance(value, Constant):
+                value = Call(value, self.arguments())
+            elif self.takes("."):
+                for digits in self.need_kind("NUMBER", "the number of a field").text.split("."):
+                    if not digits.isdigit():
+                        self.fail("the number of a field is needed", self.tokens[self.place - 1])
+                    value = TupleGetItem(value, int(digits))
+            else:
+                return value
+
+    def atom(self) -> Any:
+        token = self.token
+        if token.kind in ("LOCAL", "GRAPH"):
+            name = token.text if token.kind == "GRAPH" else f"%{self.name(token)}"
+            found = self.locals.get(name)
+            if found is None:
+                raise UnboundName(token.text, self.source.token_at(token), list(self.locals))
+            self.next()
+            return found
+        if token.kind == "GLOBAL":
+            name = self.name(self.next())
+            self.used.setdefault(name, token)
+            return self.globals.setdefault(name, GlobalVar(name))
+        if token.kind == "NUMBER":
+            return self.number(1)
+        if token.kind == "WORD":
+            return self.word(token)
+        if token.kind == "SIGN" and token.text == "(":
+            return self.parenthesis()
+        if token.kind == "SIGN" and token.text == "{":
+            return self.braced()
+        if self.takes("-"):
+            return self.number(-1) if self.token.kind == "NUMBER" else make("negative", self.projected())
+        self.fail("a value is needed")
+
+    def number(self, sign: int) -> Constant:
+        token = self.next()
+        digits = token.text[:3] if token.text[:3] in ("inf", "nan") else _digits(token.text)
+        suffix = token.text[len(digits) :]
+        if suffix == "" and not digits.isdigit():
+            suffix = "f"
+        dtype = DTYPES.get(suffix)
+        if dtype is None:
+            raise BadText(
+                f"no type of numbers is written {suffix!r}",
+                self.source.token_at(token),
+                f"numbers end in {', '.join(known for known in DTYPES if known)} or nothing (int32)",
+            )
+        try:
+            value = sign * int(digits) if "float" not in dtype else sign * float(digits)
+            return Constant(np.asarray(value, numpy_type(dtype)))
+        except (OverflowError, ValueError) as error:
+            raise BadText(f"{token.text} is no {dtype}: {error}", self.source.token_at(token)) from None
+
+    def word(self, token: Token) -> Any:
+        if token.text in ("True", "False"):
+            self.next()
+            return Constant(np.asarray(token.text == "True"))
+        if token.text == "fn":
+            self.next()
+            with self.scope():
+                return self.function()
+        if token.text == "if":
+            return self.branch()
+        if token.text == "let":
+            with self.scope():
+                return self.block()
+        if token.text == "meta":
+            return self.metadata()
+        self.next()
+        if token.text in ("ref", "ref_read", "ref_write"):
+            return self.cell(token)
+        return self.operator(token)
+
+    def branch(self) -> If:
+        self.next()
+        self.need("(", "before a condition")
+        condition = self.expression()
+        self.need(")", "after a condition")
+        then = self.braced()
+        self.need("else", "after the first branch of an if")
+        return If(condition, then, self.branch() if self.sees("if") else self.braced())
+
+    def parenthesis(self) -> Any:
+        """`(a, b)`, or a value in parentheses."""
+        self.next()
+        fields: list[Any] = []
+        is_tuple = self.sees(")")
+        while not self.takes(")"):
+            fields.append(self.expression())
+            if not self.sees(")"):
+                self.need(",", "between the fields of a tuple")
+                is_tuple = True
+        return Tuple(fields) if is_tuple else fields[0]
+
+    def cell(self, token: Token) -> Any:
+        args = self.arguments()
+        made = {"ref": RefCreate, "ref_read": RefRead, "ref_write": RefWrite}[token.text]
+        wanted = 2 if made is RefWrite else 1
+        if len(args) != wanted:
+            problem = f"{token.text} takes {wanted} value{'s' * (wanted > 1)}, and gets {len(args)}"
+            raise BadCall(problem, self.source.token_at(token))
+        return made(*args)
+
+    # -- calls and functions ------------------------------------------------------------------------------------------
+
+    def arguments(self) -> list[Any]:
+        self.need("(", "before arguments")
+        args: list[Any] = []
+        while not self.takes(")"):
+            args.append(self.expression())
+            if not self.sees(")"):
+                self.need(",", "between arguments")
+        return args
+
+    def attribute(self) -> tuple[str, Any]:
+        token = self.next()
+        if token.kind not in ("WORD", "STRING"):
+            self.fail("the name of an attribute is needed", token)
+        self.need("=", "after the name of an attribute")
+        return self.name(token), self.value()
+
+    def at_attribute(self) -> bool:
+        return self.token.kind in ("WORD", "STRING") and self.sees_after("=")
+
+    def operator(self, token: Token) -> Call:
+        self.need("(", f"after the operator {token.text}")
+        args: list[Any] = []
+        given: dict[str, Any] = {}
+        while not self.takes(")"):
+            if self.at_attribute():
+                name, value = self.attribute()
+                given[name] = value
+            else:
+                args.append(self.expression())
+            if not self.sees(")"):
+                self.need(",", "between arguments")
+        op = self.operator_named(token)
+        declared = op.attributes
+        if not declared.variadic and len(args) != len(declared.inputs):
+            wanted = f"{len(declared.inputs)} inputs ({', '.join(declared.inputs)})"
+            raise BadCall(f"{op.name} takes {wanted}, and gets {len(args)}", self.source.token_at(token))
+        try:
+            return Call(op, args, declared(**given))
+        except BadAttribute as error:
+            raise BadCall(error.problem, self.source.token_at(token), error.hint) from None
+
+    def operator_named(self, token: Token) -> Op:
+        try:
+            return get(token.text)
+        except UnknownOperator:
+            raise UnknownWord(token.text, self.source.token_at(token), list_op_names()) from None
+
+    def function(self) -> Function:
+        """What follows `fn` or the name of a definition."""
+        type_params = self.type_params()
+        params: list[Var] = []
+        attrs: dict[str, Any] = {}
+        self.need("(", "before parameters")
+        while not self.takes(")"):
+            if self.at_attribute():
+                name, value = self.attribute()
+                attrs[name] = value
+            else:
+                token = self.token
+                params.append(self.variable())
+                if any(known.name_hint == params[-1].name_hint for known in params[:-1]):
+                    raise DefinedTwice(f"parameter {token.text} is defined twice", self.source.token_at(token))
+            if not self.sees(")"):
+                self.need(",", "between parameters")
+        for param in params:
+            self.bind(param)
+        ret_type = self.type() if self.takes("->") else None
+        return Function(params, self.braced(), ret_type, type_params, attrs)
+
+
+def _digits(text: str) -> str:
+    """The number without the type behind it."""
+    for place, sign in enumerate(text):
+        if sign in "iufb":
+            return text[:place]
+    return text
+
+
+def _parser(text: str, source_name: str, module: IRModule, tables: Mapping[str, list[Any]] | None) -> _Parser:
+    source = Source(text, source_name)
+    loaded: dict[str, list[Any]] = dict(tables or {})
+    if source.metadata is not None:
+        try:
+            loaded.update(metadata.load(source.metadata))
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise BadMetadata(f"the metadata is damaged: {error}", source.at(source.metadata_at)) from None
+    return _Parser(source, module, loaded)
+
+
+@deep
+def parse(
+    source: str,
+    source_name: str = "from_string",
+    init_module: IRModule | None = None,
+    init_meta_table: Mapping[str, list[Any]] | None = None,
+) -> IRModule:
+    """The module that a text defines, its types inferred; functions are added to those of `init_module`, if given.
+
+    `init_meta_table` has the objects that `meta[kind][number]` means: `{"relay.Constant": [relay.const(…)]}`.
+    """
+    module = init_module.copy() if init_module is not None else IRModule()
+    parser = _parser(source, source_name, module, init_meta_table)
+    parser.whole_module()
+    return infer_module(module)
+
+
+@deep
+def parse_expr(source: str, init_meta_table: Mapping[str, list[Any]] | None = None) -> Any:
+    """The expression that a text is; `free_var %x: type;` before it declares variables that nothing binds."""
+    parser = _parser(source, "from_string", IRModule(), init_meta_table)
+    parser.version()
+    found = parser.block()
+    if parser.token.kind != "END":
+        parser.fail("the expression should end")
+    return found
+
+
+def fromtext(data: str, source_name: str = "from_string") -> IRModule:
+    """The module that a text defines: `parse` under the name that older programs call."""
+    return parse(data, source_name)

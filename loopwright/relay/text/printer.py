@@ -1,0 +1,294 @@
+"""Graphs as text.
+
+    astext(module)           with the header, and the constants at the end
+    plain_text(expression)   without either: what `str` and `print` show
+
+A value that is used is a line of its own (`%0 = add(%x, %y);`), written once however often it is used, so the text of a
+graph is as long as the graph. Parsing the text gives the same graph, shared values shared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from loopwright.ir.deep import deep
+from loopwright.ir.expr import GlobalVar
+from loopwright.ir.function import IRModule, PrimFunc
+from loopwright.relay.analysis.variables import free_vars
+from loopwright.relay.blocks import Block, Layout, is_leaf
+from loopwright.relay.expr import (
+    Call,
+    Constant,
+    Function,
+    If,
+    Let,
+    RefCreate,
+    RefRead,
+    RefWrite,
+    Tuple,
+    TupleGetItem,
+    Var,
+)
+from loopwright.relay.op.registry import Op
+from loopwright.relay.text.metadata import CONSTANT, PRIM_FUNC, Metadata
+from loopwright.relay.text.sizes import SizeNames
+from loopwright.relay.text.values import NoText, key_text, name_text, scalar_text, value_text
+from loopwright.relay.types import FuncType, IncompleteType
+
+VERSION = "0.0.5"
+HEADER = f'#[version = "{VERSION}"]'
+
+Annotate = Callable[[Any], str]
+
+
+class _Printer:
+    """One text: functions of a module, or an expression."""
+
+    def __init__(self, annotate: Annotate | None, marked: Iterable[Any] = ()) -> None:
+        self.annotate = annotate
+        self.metadata = Metadata()
+        self.marked = {id(expression) for expression in marked}
+        self.names: dict[int, str] = {}
+        self.begin()
+
+    def begin(self) -> None:
+        """A new function: numbers and names begin anew."""
+        self.names = {}
+        self.taken: dict[str, int] = {}  # name → how many more were wanted
+        self.inner: list[str] = []  # the names in the order they were taken
+        self.sizes = SizeNames()
+        self.numbers: dict[int, int] = {}
+        self.count = 0
+        self.layout: Layout
+
+    # -- names --------------------------------------------------------------------------------------------------------
+
+    def variable(self, var: Var) -> str:
+        name = self.names.get(id(var))
+        if name is None:
+            base = var.name_hint or "v"
+            unique = base
+            while unique in self.taken:
+                self.taken[base] += 1
+                unique = f"{base}_{self.taken[base]}"
+            self.taken[unique] = 0
+            self.inner.append(unique)
+            name = self.names[id(var)] = f"%{name_text(unique)}"
+        return name
+
+    def declared(self, var: Var) -> str:
+        """A variable where it is bound: with the type it was given."""
+        name = self.variable(var)
+        if var.type_annotation is not None and not isinstance(var.type_annotation, IncompleteType):
+            return f"{name}: {self.sizes.type(var.type_annotation)}"
+        return name + self.comment(var)
+
+    def reference(self, expression: Any) -> str:
+        """A value where it is used."""
+        if isinstance(expression, Var):
+            return self.variable(expression)
+        if isinstance(expression, GlobalVar):
+            return f"@{name_text(expression.name)}"
+        if isinstance(expression, Constant):
+            scalar = scalar_text(expression.data)
+            if scalar is not None:
+                return scalar
+            return self.metadata.reference(CONSTANT, expression) + self.comment(expression)
+        return f"%{self.numbers[id(expression)]}"
+
+    def comment(self, expression: Any) -> str:
+        """What is said of a value behind it: its type, or what `annotate` says."""
+        if self.annotate is not None:
+            said = self.annotate(expression)
+            return f" /* {said} */" if said else ""
+        found = expression.checked_type_
+        known = found is not None and not isinstance(found, IncompleteType)
+        return f" /* ty={self.sizes.type(found)} */" if known else ""
+
+    # -- lines --------------------------------------------------------------------------------------------------------
+
+    def block(self, block: Block) -> list[str]:
+        """The lines of a block, not indented."""
+        lines: list[str] = []
+        while True:
+            after = block.next
+            value = block.tail.value if after is not None else None
+            in_let = value is not None and not is_leaf(value) and self.layout.used_once(value)
+            for expression in block.nodes:
+                if not (in_let and expression is value):
+                    self.bind(expression, lines)
+            if after is None:
+                self.write("", block.tail, "", lines)
+                return lines
+            let = block.tail
+            self.write(f"let {self.declared(let.var)} = ", value, ";", lines)
+            block = after
+
+    def bind(self, expression: Any, lines: list[str]) -> None:
+        """The line that gives a value its number."""
+        written = self.lines(expression)
+        number = self.numbers[id(expression)] = self.count
+        self.count += 1
+        self.add(f"%{number} = ", written, ";", expression, lines)
+
+    def write(self, before: str, expression: Any, after: str, lines: list[str]) -> None:
+        """A value that ends a line: its name if it has one, else what it is."""
+        named = is_leaf(expression) or id(expression) in self.numbers
+        self.add(before, [self.reference(expression)] if named else self.lines(expression), after, expression, lines)
+
+    def add(self, before: str, written: list[str], after: str, expression: Any, lines: list[str]) -> None:
+        written[0] = before + written[0]
+        written[-1] += after
+        lines += written
+        if id(expression) in self.marked:
+            lines.append("^" * len(written[-1].removesuffix(";")))
+
+    def lines(self, expression: Any) -> list[str]:
+        """What a value is."""
+        if isinstance(expression, Function):
+            return self.function("fn ", expression)
+        if isinstance(expression, If):
+            yes, no = self.layout.inside[id(expression)]
+            condition = self.reference(expression.cond)
+            then, otherwise = _indented(self.block(yes)), _indented(self.block(no))
+            return [f"if ({condition}) {{", *then, "} else {", *otherwise, "}" + self.comment(expression)]
+        if isinstance(expression, Let):
+            return ["{", *_indented(self.block(self.layout.inside[id(expression)][0])), "}"]
+        return [self.line(expression) + self.comment(expression)]
+
+    def line(self, expression: Any) -> str:
+        if isinstance(expression, Call):
+            return self.call(expression)
+        if isinstance(expression, Tuple):
+            fields = [self.reference(field) for field in expression.fields]
+            return f"({', '.join(fields)}{',' if len(fields) == 1 else ''})"
+        if isinstance(expression, TupleGetItem):
+            return f"{self.reference(expression.tuple_value)}.{expression.index}"
+        if isinstance(expression, RefCreate):
+            return f"ref({self.reference(expression.value)})"
+        if isinstance(expression, RefRead):
+            return f"ref_read({self.reference(expression.ref)})"
+        if isinstance(expression, RefWrite):
+            return f"ref_write({self.reference(expression.ref)}, {self.reference(expression.value)})"
+        return f"<{type(expression).__name__}>"
+
+    def call(self, call: Call) -> str:
+        inner = [self.reference(arg) for arg in call.args]
+        if not isinstance(call.op, Op):
+            return f"{self.reference(call.op)}({', '.join(inner)})"
+        given = call.attrs
+        for name, default in given.fields.items():
+            value = getattr(given, name)
+            if not _is_default(value, default):
+                inner.append(self.attribute(name, value))
+        return f"{call.op.name}({', '.join(inner)})"
+
+    def attribute(self, name: str, value: Any) -> str:
+        try:
+            return f"{key_text(name)}={value_text(value, self.sizes)}"
+        except NoText:
+            if hasattr(value, "dtype") and hasattr(value, "tobytes"):
+                return f"{key_text(name)}={self.metadata.reference(CONSTANT, value)}"
+            return f"/* {name}={_in_comment(value)} */"
+
+    def function(self, head: str, function: Function) -> list[str]:
+        """The lines of a function; `head` is `fn ` or `def @name`."""
+        depth = len(self.inner)
+        types = ", ".join([self.sizes.type(param) for param in function.type_params])
+        types = f"[{types}]" if types else ""
+        inner = [self.declared(param) for param in function.params]
+        inner += [self.attribute(name, value) for name, value in function.attrs.items()]
+        result = ""
+        if function.ret_type is not None and not isinstance(function.ret_type, IncompleteType):
+            result = f" -> {self.sizes.type(function.ret_type)}"
+        elif isinstance(function.checked_type_, FuncType) and self.annotate is None:
+            result = f" /* -> {self.sizes.type(function.checked_type_.ret_type)} */"
+        body = self.block(self.layout.inside[id(function)][0])
+        for name in self.inner[depth:]:  # which mean nothing after it
+            del self.taken[name]
+        del self.inner[depth:]
+        return [f"{head}{types}({', '.join(inner)}){result} {{", *_indented(body), "}"]
+
+    # -- whole texts --------------------------------------------------------------------------------------------------
+
+    def expression(self, root: Any) -> list[str]:
+        self.begin()
+        lines = [f"free_var {self.declared(var)};" for var in free_vars(root)]
+        self.layout = Layout(root)
+        return [*lines, *self.block(self.layout.top)]
+
+    def definition(self, var: GlobalVar, function: Any) -> list[str]:
+        self.begin()
+        name = f"@{name_text(var.name)}"
+        if isinstance(function, PrimFunc):
+            script = [f"// {line}".rstrip() for line in function.script().splitlines()]
+            return [*script, f"primfn {name} = {self.metadata.reference(PRIM_FUNC, function)};"]
+        self.layout = Layout(function)
+        lines = [f"free_var {self.declared(free)};" for free in free_vars(function)]
+        return [*lines, *self.function(f"def {name}", function)]
+
+    def module(self, module: IRModule) -> list[str]:
+        lines: list[str] = []
+        if module.attrs:
+            self.begin()
+            attributes = [f"  {self.attribute(key, value)}," for key, value in module.attrs.items()]
+            lines += ["attributes {", *attributes, "}", ""]
+        for var, function in module.functions.items():
+            lines += [*self.definition(var, function), ""]
+        return lines[:-1]
+
+
+def _indented(lines: list[str]) -> list[str]:
+    return ["  " + line for line in lines]
+
+
+def _is_default(value: Any, default: Any) -> bool:
+    return type(value) is type(default) and (value is default or bool(value == default))
+
+
+def _in_comment(value: Any) -> str:
+    return repr(value).replace("*/", "* /").replace("\n", " ")[:80]
+
+
+@deep
+def astext(root: Any, show_meta_data: bool = True, annotate: Annotate | None = None) -> str:
+    """An expression or a module as text, after a header; with what the text refers to at the end, unless told not to.
+
+    `annotate(expression)` says what stands in the comment behind each value, in place of its type.
+    """
+    printer = _Printer(annotate)
+    lines = printer.module(root) if isinstance(root, IRModule) else printer.expression(root)
+    return "\n".join([HEADER, *lines, ""]) + (printer.metadata.text() if show_meta_data else "")
+
+
+@deep
+def plain_text(root: Any, obj_to_underline: Iterable[Any] = (), num_context_lines: int = -1, **options: Any) -> str:
+    """An expression or a module as text, without header and metadata: for readers.
+
+    `obj_to_underline` names expressions to mark, `num_context_lines` how many lines around them are shown.
+    """
+    if isinstance(root, Var):  # alone it says what it is
+        return _Printer(None).declared(root)
+    printer = _Printer(None, obj_to_underline)
+    lines = printer.module(root) if isinstance(root, IRModule) else printer.expression(root)
+    return "\n".join(_near_marks(lines, num_context_lines))
+
+
+def _near_marks(lines: list[str], context: int) -> list[str]:
+    marks = [k for k, line in enumerate(lines) if line.strip() and not line.strip().strip("^")]
+    if context < 0 or not marks:
+        return lines
+    first, last = max(0, marks[0] - 1 - context), marks[-1] + 1 + context
+    return [*(["…"] if first else []), *lines[first:last], *(["…"] if last < len(lines) else [])]
+
+
+def module_text(
+    module: IRModule,
+    header: bool = False,
+    show_meta_data: bool = False,
+    annotate: Annotate | None = None,
+    **options: Any,
+) -> str:
+    """A module that holds graph functions, as text: what `IRModule.astext`, `script` and `str` call."""
+    return astext(module, show_meta_data, annotate) if header else plain_text(module, **options)

@@ -1,0 +1,59 @@
+"""CanonicalizeCast: a conversion that several use is made by each of them.
+
+    %0 = cast(%x, "int32");            →    %0 = cast(%x, "int32");
+    (%0 + %a, %0 * %b)                      %1 = cast(%x, "int32");
+                                            (%0 + %a, %1 * %b)
+
+Each of them becomes part of the kernel of its user, so that the wide tensor is never written. Only conversions to a
+wider type, and only where the users are element-wise: others would read the narrow one again and again.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from loopwright.ir.function import IRModule
+from loopwright.ir.pass_context import PassContext, PassInfo
+from loopwright.relay.expr import Call, Function
+from loopwright.relay.op.registry import Kind
+from loopwright.relay.transform.graph_pass import GraphPass
+from loopwright.relay.transform.typed_rewrite import TypedRewrite, is_call, use_counts
+
+
+class _Canonicalize(TypedRewrite):
+    def __init__(self, mod: IRModule, root: Any) -> None:
+        super().__init__(mod)
+        self.uses = use_counts(root)
+        self.shared = {id(cast) for cast in _casts(root) if self.uses[id(cast)] > 1}
+
+    def visit_call(self, call: Call) -> Any:
+        if not hasattr(call.op, "name") or call.attrs is None or call.attrs.kind > Kind.BROADCAST:
+            return super().visit_call(call)
+        own: dict[int, Any] = {}  # an argument given twice is converted once
+        for arg in call.args:
+            made = self.visit(arg)
+            if id(arg) in self.shared and self._widens(arg) and is_call(made, "cast") and id(arg) not in own:
+                made = Call(made.op, made.args, made.attrs, made.type_args, made.span)
+            own.setdefault(id(arg), made)
+        args = [own[id(arg)] for arg in call.args]
+        same = all(new is old for new, old in zip(args, call.args, strict=True))
+        return call if same else Call(call.op, args, call.attrs, call.type_args, call.span)
+
+    def _widens(self, cast: Any) -> bool:
+        one, other = self.tensor_type(cast.args[0]), self.tensor_type(cast)
+        return one is not None and other is not None and one.dtype.bits < other.dtype.bits
+
+
+def _casts(root: Any) -> list[Any]:
+    from loopwright.relay.visitor import post_order
+
+    return [each for each in post_order(root) if is_call(each, "cast")]
+
+
+def CanonicalizeCast() -> GraphPass:
+    """Give each element-wise user of a widening conversion one of its own."""
+
+    def change(function: Function, mod: IRModule, ctx: PassContext) -> Function:
+        return _Canonicalize(mod, function).visit(function)
+
+    return GraphPass(change, PassInfo(3, "CanonicalizeCast"))

@@ -1,0 +1,162 @@
+"""DeadCodeElimination: lets that nobody uses are dropped.
+
+    let %a = nn.relu(%x);        →    let %b = exp(%x);
+    let %b = exp(%x);                 %b
+    %b
+
+A value that does something besides being a value (it writes a cell, draws random numbers, calls what may do so) stays,
+unless `ignore_impurity` says otherwise. `inline_once` puts the value of a let that is used once where it is used; that
+may change the order in which values are computed, so impure ones stay where they are.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from loopwright.ir.expr import GlobalVar
+from loopwright.ir.function import IRModule
+from loopwright.ir.pass_context import PassContext, PassInfo
+from loopwright.relay.expr import Call, Function, Let, RefCreate, RefRead, RefWrite, Tuple, TupleGetItem, Var
+from loopwright.relay.op.registry import Op
+from loopwright.relay.transform.graph_pass import GraphPass
+from loopwright.relay.visitor import ExprMutator, parts, post_order
+
+
+class Purity:
+    """Whether evaluating an expression does nothing but compute its value."""
+
+    def __init__(self, mod: IRModule | None) -> None:
+        self.mod = mod
+        self._functions: dict[int, bool] = {}
+        self._bound: dict[int, Any] = {}  # variable → what a let says it is
+
+    def learn(self, root: Any) -> None:
+        for expression in post_order(root):
+            if isinstance(expression, Let):
+                self._bound[id(expression.var)] = expression.value
+
+    def is_pure(self, expression: Any) -> bool:
+        """A function is pure as a value, whatever it does when called."""
+        stack, seen = [expression], set()
+        while stack:
+            current = stack.pop()
+            if id(current) in seen or isinstance(current, Function):
+                continue
+            seen.add(id(current))
+            if isinstance(current, (RefCreate, RefRead, RefWrite)):
+                return False
+            if isinstance(current, Call):
+                is_operator = isinstance(current.op, Op)
+                if current.attrs.stateful if is_operator else not self._call_is_pure(current.op):
+                    return False
+            stack.extend(parts(current))
+        return True
+
+    def _call_is_pure(self, callee: Any) -> bool:
+        """Whether calling `callee` does nothing else; not where nobody knows what it is."""
+        while isinstance(callee, Var) and id(callee) in self._bound:
+            callee = self._bound[id(callee)]
+        if isinstance(callee, GlobalVar) and self.mod is not None and callee in self.mod:
+            callee = self.mod[callee]
+        if not isinstance(callee, Function):
+            return False
+        if id(callee) not in self._functions:
+            # A function that calls itself is as pure as the rest of it. (That it may never end is not counted.)
+            self._functions[id(callee)] = True
+            self.learn(callee.body)
+            self._functions[id(callee)] = self.is_pure(callee.body)
+        return self._functions[id(callee)]
+
+
+class _Eliminate(ExprMutator):
+    def __init__(self, root: Any, purity: Purity, inline_once: bool, ignore_impurity: bool) -> None:
+        super().__init__()
+        self.purity = purity
+        self.inline_once = inline_once
+        self.ignore_impurity = ignore_impurity
+        self.uses = _live_uses(root, self._is_pure)
+        self.inlined: dict[int, Any] = {}
+
+    def _is_pure(self, value: Any) -> bool:
+        return self.ignore_impurity or self.purity.is_pure(value)
+
+    def visit_var(self, var: Var) -> Any:
+        return self.inlined.get(id(var), var)
+
+    def visit_let(self, let: Let) -> Any:
+        kept: list[tuple[Let, Any]] = []
+        body: Any = let
+        while isinstance(body, Let):
+            count = self.uses.get(id(body.var), 0)
+            if count == 0 and self._is_pure(body.value):
+                body = body.body
+                continue
+            value = self.visit(body.value)
+            is_loop = isinstance(body.value, Function) and body.var in set(_variables(body.value))
+            if self.inline_once and count == 1 and not is_loop and self.purity.is_pure(body.value):
+                self.inlined[id(body.var)] = value
+            else:
+                kept.append((body, value))
+            body = body.body
+        result = self.visit(body)
+        for old, value in reversed(kept):
+            same = value is old.value and result is old.body
+            result = old if same else Let(old.var, value, result, old.span)
+        return result
+
+    def visit_tuple_getitem(self, get: TupleGetItem) -> Any:
+        value = self.visit(get.tuple_value)
+        if isinstance(value, Tuple) and self.inline_once:
+            return value.fields[get.index]
+        return get if value is get.tuple_value else TupleGetItem(value, get.index, get.span)
+
+
+def _variables(expression: Any) -> list[Var]:
+    return [each for each in post_order(expression) if isinstance(each, Var)]
+
+
+def _live_uses(root: Any, is_pure: Any) -> dict[int, int]:
+    """How often each variable is used by what stays: the value of an unused let uses nothing."""
+    uses: dict[int, int] = {}
+    values: dict[int, Any] = {}  # pure values of lets, looked at when their variable is first used
+    seen: set[int] = set()
+    stack = [root]
+    while stack:
+        current = stack.pop()
+        if isinstance(current, Var):
+            uses[id(current)] = uses.get(id(current), 0) + 1
+            if id(current) in values:
+                stack.append(values.pop(id(current)))
+            continue
+        if id(current) in seen or isinstance(current, Op):
+            continue
+        seen.add(id(current))
+        if isinstance(current, Let):
+            if is_pure(current.value) and id(current.var) not in uses:
+                values[id(current.var)] = current.value
+            else:
+                stack.append(current.value)
+            stack.append(current.body)
+        elif isinstance(current, Function):
+            stack.append(current.body)
+        else:
+            stack.extend(parts(current))
+    return uses
+
+
+def eliminate(
+    expression: Any, mod: IRModule | None = None, inline_once: bool = False, ignore_impurity: bool = False
+) -> Any:
+    """The expression without lets that are not used."""
+    purity = Purity(mod)
+    purity.learn(expression)
+    return _Eliminate(expression, purity, inline_once, ignore_impurity).visit(expression)
+
+
+def DeadCodeElimination(inline_once: bool = False, ignore_impurity: bool = False) -> GraphPass:
+    """Drop lets that nobody uses; with `inline_once`, put those used once where they are used."""
+
+    def change(function: Function, mod: IRModule, ctx: PassContext) -> Function:
+        return eliminate(function, mod, inline_once, ignore_impurity)
+
+    return GraphPass(change, PassInfo(1, "DeadCodeElimination"))

@@ -1,0 +1,46 @@
+"""fresh: a copy of an expression whose own variables are new, so that it may stand in a graph twice."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from loopwright.relay.expr import Function, Let, Var
+from loopwright.relay.visitor import ExprMutator
+
+
+class _Fresh(ExprMutator):
+    def visit_let(self, let: Let) -> Any:
+        chain: list[tuple[Var, Any, Let]] = []
+        body: Any = let
+        while isinstance(body, Let):
+            var = self._new(body.var)  # before the value: a function may call itself
+            chain.append((var, self.visit(body.value), body))
+            body = body.body
+        result = self.visit(body)
+        for var, value, old in reversed(chain):
+            result = Let(var, value, result, old.span)
+        return result
+
+    def visit_function(self, function: Function) -> Any:
+        params = [self._new(param) for param in function.params]
+        body = self.visit(function.body)
+        return Function(params, body, function.ret_type, function.type_params, function.attrs, function.span)
+
+    def _new(self, var: Var) -> Var:
+        made = Var(var.name_hint, var.type_annotation, var.span)
+        self.memo_map[id(var)] = made
+        self._kept.append(var)
+        return made
+
+
+def fresh(expression: Any) -> Any:
+    """The expression with new variables in the place of those it binds."""
+    return _Fresh().visit(expression)
+
+
+def applied(function: Function, args: Any) -> Any:
+    """The body of a function with its parameters replaced: what a call of it is."""
+    from loopwright.relay.visitor import bind
+
+    copy = fresh(function)
+    return bind(copy.body, dict(zip(copy.params, args, strict=True)))

@@ -1,0 +1,51 @@
+"""Legalize: operators become those that the target has.
+
+    @register_legalize("nn.conv2d")
+    def legalize(attrs, inputs, types):
+        ...                                     an expression of the same type in the place of the call, or None
+
+The current target is `Target.current()`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from loopwright.ir.function import IRModule
+from loopwright.ir.pass_context import PassContext, PassInfo
+from loopwright.relay.expr import Call, Function
+from loopwright.relay.transform.graph_pass import GraphPass
+from loopwright.relay.transform.typed_rewrite import TypedRewrite
+
+Replace = Callable[[Any, list[Any], list[Any]], Any]
+LEGAL: Final[dict[str, Replace]] = {}
+
+
+def register_legalize(op_name: str, legal_op: Any = None, level: int = 10) -> Any:
+    """Say what an operator becomes: `legalize(attrs, inputs, types)`, the last of types that of the result."""
+
+    def enter(replace: Replace) -> Replace:
+        LEGAL[op_name] = replace
+        return replace
+
+    return enter if legal_op is None else enter(legal_op)
+
+
+class _Legalize(TypedRewrite):
+    def rewrite(self, call: Call) -> Any:
+        replace = LEGAL.get(call.op.name)
+        if replace is None:
+            return call
+        types = [*[self.type_of(arg) for arg in call.args], self.type_of(call)]
+        made = replace(call.attrs, list(call.args), types)
+        return call if made is None else made
+
+
+def Legalize(legalize_map_attr_name: str = "FTVMLegalize") -> GraphPass:
+    """Replace operators by those that were registered for them."""
+
+    def change(function: Function, mod: IRModule, ctx: PassContext) -> Function:
+        return _Legalize(mod).visit(function) if LEGAL else function
+
+    return GraphPass(change, PassInfo(1, "Legalize"))

@@ -1,0 +1,82 @@
+"""pipeline: the passes that `relay.build` runs over a graph, in their order.
+
+Each can be switched off: `PassContext(disabled_pass=["FoldScaleAxis"])`. Adding a pass edits this one list. Without a
+PassContext of the user's all of them run that change no result but by rounding: level 3.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from loopwright.ir.function import IRModule
+from loopwright.ir.pass_context import PassContext
+from loopwright.ir.passes import Pass, Sequential
+from loopwright.relay.transform.alter_op_layout import AlterOpLayout
+from loopwright.relay.transform.bind_sizes import BindSizes
+from loopwright.relay.transform.canonicalize_cast import CanonicalizeCast
+from loopwright.relay.transform.canonicalize_ops import CanonicalizeOps
+from loopwright.relay.transform.combine_parallel_batch_matmul import CombineParallelBatchMatmul
+from loopwright.relay.transform.combine_parallel_conv2d import CombineParallelConv2D
+from loopwright.relay.transform.combine_parallel_dense import CombineParallelDense
+from loopwright.relay.transform.dynamic_to_static import DynamicToStatic
+from loopwright.relay.transform.eliminate_common_subexpr import EliminateCommonSubexpr
+from loopwright.relay.transform.fast_math import FastMath
+from loopwright.relay.transform.flatten_atrous_conv import FlattenAtrousConv
+from loopwright.relay.transform.fold_constant import FoldConstant
+from loopwright.relay.transform.fold_explicit_padding import FoldExplicitPadding
+from loopwright.relay.transform.fold_scale_axis import FoldScaleAxis
+from loopwright.relay.transform.fuse_ops import FuseOps
+from loopwright.relay.transform.infer_type import InferType
+from loopwright.relay.transform.legalize import Legalize
+from loopwright.relay.transform.simplify_expr import SimplifyExpr, SimplifyExprPostAlterOp
+from loopwright.relay.transform.simplify_inference import SimplifyInference
+from loopwright.relay.transform.typed_rewrite import is_call
+
+
+def graph_passes() -> list[Pass]:
+    """What makes a graph smaller and simpler; the result is a graph of operators still."""
+    return [
+        InferType(),
+        DynamicToStatic(),  # first: types that are known are what all others ask for
+        Legalize(),
+        SimplifyInference(),  # what batch_norm becomes is what the others fold and share
+        FoldExplicitPadding(),  # before layouts and factors: a pad in between would stop both
+        EliminateCommonSubexpr(_is_conversion_of_indices),
+        CombineParallelConv2D(),  # level 4: one large product is faster than three, and slices are not free
+        CombineParallelDense(to_batch=False),
+        CombineParallelBatchMatmul(),
+        FoldConstant(),  # before FoldScaleAxis: only of constants it is known that they are positive
+        FoldScaleAxis(),
+        CanonicalizeOps(),  # after it: bias_add says plainly which axis is that of the channels
+        SimplifyExpr(),
+        FlattenAtrousConv(),
+        AlterOpLayout(),  # after all that looks at plain convolutions; nothing is registered unless a user does
+        SimplifyExprPostAlterOp(),
+        FastMath(),  # level 4: it is less exact
+        FoldConstant(),  # the weights with their factors, and what simplifying brought together
+        CanonicalizeCast(),  # last: it computes twice what is cheap, to be fused with each user
+    ]
+
+
+def _is_conversion_of_indices(call: Any) -> bool:
+    """A conversion to int32 is cheap, and shared it would be a tensor that is written."""
+    return is_call(call, "cast") and call.attrs.dtype == "int32"
+
+
+def build_passes() -> list[Pass]:
+    """All of it, up to kernels."""
+    return [
+        *graph_passes(),
+        BindSizes(),  # before kernels are made: their parameters have these sizes
+        FuseOps(),  # last: it decides what is one kernel, and everything before looks at single operators
+        InferType(),
+    ]
+
+
+def optimize(mod: IRModule) -> IRModule:
+    """The module as kernels that call each other."""
+    run = Sequential(build_passes(), name="relay.build")
+    if PassContext.innermost() is not None:
+        return run(mod)
+    with PassContext(opt_level=3):
+        return run(mod)

@@ -1,0 +1,265 @@
+"""shape_values: what a graph computes about shapes, as numbers and expressions of size variables.
+
+    shape_of(%x)                                   with %x: Tensor[(n, 12, 64)]: [n, 12, 64]
+    take(shape_of(%x), 0) * 12                     n * 12
+    concatenate([…, [768]])                        [n * 12, 768]
+
+Small tensors are arrays: of numbers where all elements are known, else of objects: numbers, expressions, and None for
+an element that nobody knows. Operators that move elements do so by their references; arithmetic is done here.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+
+from loopwright.arith import Analyzer
+from loopwright.ir import Expr as PrimExpr
+from loopwright.ir.intrinsics import maximum, minimum
+from loopwright.ir.operators import floordiv, floormod
+from loopwright.relay.expr import Call, Constant, Tuple, TupleGetItem
+from loopwright.relay.interpreter import typed_result
+from loopwright.relay.op.registry import Op
+from loopwright.relay.transform.typed_rewrite import KnownTypes
+from loopwright.relay.types import TensorType, as_dim, is_any
+from loopwright.runtime.errors import LoopwrightError
+
+_MOST = 256  # elements of a tensor that is looked at
+_DEEPEST = 200  # operators from a shape to its use
+# Operators that move elements, whatever those are.
+_MOVES: Final = frozenset(
+    "take gather strided_slice concatenate stack reshape squeeze expand_dims transpose broadcast_to tile repeat "
+    "reverse split copy dyn.reshape dyn.strided_slice dyn.expand_dims dyn.squeeze".split()
+)
+
+
+def _divided(one: Any, other: Any) -> Any:
+    """Sizes are not negative: rounding down and towards zero are the same."""
+    if isinstance(other, (int, float)) and other <= 0:
+        return None
+    return floordiv(one, other)
+
+
+def _remainder(one: Any, other: Any) -> Any:
+    return floormod(one, other) if not isinstance(other, (int, float)) or other > 0 else None
+
+
+# Of two elements of which at least one is no number.
+_ARITHMETIC: Final[dict[str, Callable[[Any, Any], Any]]] = {
+    "add": lambda one, other: one + other,
+    "subtract": lambda one, other: one - other,
+    "multiply": lambda one, other: one * other,
+    "divide": _divided,
+    "floor_divide": _divided,
+    "trunc_divide": _divided,
+    "mod": _remainder,
+    "floor_mod": _remainder,
+    "trunc_mod": _remainder,
+    "maximum": maximum,
+    "minimum": minimum,
+}
+_COMPARISONS: Final[dict[str, Callable[[Any, Any], Any]]] = {
+    "equal": lambda one, other: one.equal(other) if isinstance(one, PrimExpr) else other.equal(one),
+    "less": lambda one, other: one < other,
+    "less_equal": lambda one, other: one <= other,
+    "greater": lambda one, other: one > other,
+    "greater_equal": lambda one, other: one >= other,
+}
+_OF_NUMBERS: Final[dict[str, Callable[[int, int], bool]]] = {
+    "equal": operator.eq,
+    "less": operator.lt,
+    "less_equal": operator.le,
+    "greater": operator.gt,
+    "greater_equal": operator.ge,
+}
+_OPPOSITE: Final = {"less": "greater_equal", "less_equal": "greater", "greater": "less_equal", "greater_equal": "less"}
+
+
+class ShapeValues:
+    """The elements of small tensors; remembered by expression."""
+
+    def __init__(self, types: KnownTypes) -> None:
+        self.types = types
+        self._found: dict[int, Any] = {}
+        self._kept: list[Any] = []
+
+    def of(self, expression: Any) -> Any:
+        """The elements of a tensor (a list of arrays for a tuple); None where nothing is known."""
+        return self._of(expression, 0)
+
+    def numbers(self, expression: Any) -> np.ndarray | None:
+        """The elements, where all of them are numbers."""
+        found = self.of(expression)
+        return found if isinstance(found, np.ndarray) and found.dtype != object else None
+
+    def sizes(self, expression: Any) -> tuple[Any, ...] | None:
+        """The elements of a vector as sizes, where all of them are known."""
+        found = self.of(expression)
+        if not isinstance(found, np.ndarray) or any(element is None for element in found.flat):
+            return None
+        if any(isinstance(element, (float, np.floating)) for element in found.flat):
+            return None
+        return tuple(element if isinstance(element, PrimExpr) else int(element) for element in found.flat)
+
+    def _of(self, expression: Any, depth: int) -> Any:
+        if id(expression) not in self._found:
+            self._kept.append(expression)
+            self._found[id(expression)] = None  # while it is looked at
+            self._found[id(expression)] = self._look(expression, depth) if depth < _DEEPEST else None
+        return self._found[id(expression)]
+
+    def _look(self, expression: Any, depth: int) -> Any:
+        if isinstance(expression, Constant):
+            return expression.data if expression.data.size <= _MOST else None
+        if isinstance(expression, Tuple):
+            fields = [self._of(field, depth + 1) for field in expression.fields]
+            return None if any(field is None for field in fields) else fields
+        if isinstance(expression, TupleGetItem):
+            whole = self._of(expression.tuple_value, depth + 1)
+            return None if whole is None else whole[expression.index]
+        if not isinstance(expression, Call) or not isinstance(expression.op, Op) or expression.attrs.stateful:
+            return None
+        if not self._is_small(expression):
+            return None
+        return self._of_call(expression, depth)
+
+    def _is_small(self, expression: Any) -> bool:
+        of = self.types.visit(expression)
+        fields = [of] if isinstance(of, TensorType) else list(getattr(of, "fields", ()))
+        for field in fields:
+            if not isinstance(field, TensorType) or not all(isinstance(size, int) for size in field.shape):
+                # Moves say what they give; their types may not.
+                return expression.op.name in _MOVES and len(getattr(field, "shape", ())) <= 1
+            if int(np.prod(field.concrete_shape)) > _MOST:
+                return False
+        return bool(fields)
+
+    def _of_call(self, call: Call, depth: int) -> Any:
+        name = call.op.name
+        if name in ("shape_of", "ndarray_size"):
+            return self._shape(call)
+        inputs = [self._of(arg, depth + 1) for arg in call.args]
+        if any(value is None for value in inputs):
+            return None
+        if not any(_has_objects(value) for value in inputs):
+            with np.errstate(all="ignore"):
+                return typed_result(call, call.attrs.reference(*inputs))
+        if name in _MOVES:
+            return self._moved(call, inputs)
+        if name in _ARITHMETIC:
+            return _elements(lambda one, other: _computed(_ARITHMETIC[name], name, one, other), *inputs)
+        if name in _COMPARISONS:
+            return _elements(lambda one, other: _compared(name, one, other), *inputs)
+        if name == "cast":
+            kind = str(call.attrs.dtype)
+            return inputs[0] if kind.startswith(("int", "uint", "float")) else None
+        if name in ("floor", "ceil", "round"):
+            return inputs[0]  # symbols are whole numbers
+        if name == "where":
+            return _elements(lambda choice, one, other: None if choice is None else (one if choice else other), *inputs)
+        if name in ("prod", "sum") and call.attrs.axis in (None, (), 0, (0,)) and np.ndim(inputs[0]) == 1:
+            start, step = (1, "multiply") if name == "prod" else (0, "add")
+            total: Any = start
+            for element in inputs[0]:
+                total = _computed(_ARITHMETIC[step], step, total, element)
+            return _array(total, (1,) if call.attrs.keepdims else ())
+        if name in ("ones_like", "zeros_like"):
+            return np.full(np.shape(inputs[0]), int(name == "ones_like"), "int64")
+        return None
+
+    def _shape(self, call: Call) -> Any:
+        of = self.types.visit(call.args[0])
+        if not isinstance(of, TensorType):
+            return None
+        sizes = [None if is_any(size) else size for size in of.shape]
+        if call.op.name == "shape_of":
+            return _array(sizes, (len(sizes),))
+        total: Any = 1
+        for size in sizes:
+            total = _computed(_ARITHMETIC["multiply"], "multiply", total, size)
+        return _array(total, ())
+
+    def _moved(self, call: Call, inputs: list[Any]) -> Any:
+        # What says where elements go must be numbers; what is moved is the first operand.
+        if any(_has_objects(value) for value in inputs[1:]):
+            return None
+        try:
+            moved = call.attrs.reference(*inputs)
+        except (LoopwrightError, TypeError, ValueError, IndexError):
+            return None
+        if isinstance(moved, (list, tuple)):
+            return [_array(part, np.shape(part)) for part in moved]
+        return _array(moved, np.shape(moved))
+
+
+def _has_objects(value: Any) -> bool:
+    if isinstance(value, list):
+        return any(_has_objects(one) for one in value)
+    return np.asarray(value).dtype == object
+
+
+def _array(elements: Any, shape: tuple[int, ...]) -> np.ndarray:
+    """Elements as an array: of numbers where they all are."""
+    made = np.empty(shape, dtype=object)
+    listed = np.asarray(elements, dtype=object).reshape(-1) if not isinstance(elements, list) else elements
+    for place in range(made.size):
+        made.reshape(-1)[place] = listed[place]
+    if all(isinstance(element, (bool, np.bool_)) for element in made.flat) and made.size:
+        return made.astype(bool)
+    if all(isinstance(element, (int, np.integer)) for element in made.flat):
+        return made.astype("int64")
+    if all(isinstance(element, (int, float, np.integer, np.floating)) for element in made.flat):
+        return made.astype("float64")
+    return made
+
+
+def _elements(function: Callable[..., Any], *inputs: Any) -> np.ndarray:
+    repeated = np.broadcast_arrays(*[np.asarray(value, dtype=object) for value in inputs])
+    shape = repeated[0].shape
+    made = [function(*[value.flat[place] for value in repeated]) for place in range(repeated[0].size)]
+    return _array(made, shape)
+
+
+def _plain(element: Any) -> Any:
+    """A number as Python has it; a whole one as an int."""
+    if isinstance(element, (float, np.floating)):
+        return int(element) if float(element).is_integer() else None
+    return int(element) if isinstance(element, (int, np.integer)) else element
+
+
+def _computed(function: Callable[[Any, Any], Any], name: str, one: Any, other: Any) -> Any:
+    one, other = _plain(one), _plain(other)
+    if name == "multiply" and (_is_number(one, 0) or _is_number(other, 0)):
+        return 0
+    if one is None or other is None:
+        return None
+    if isinstance(one, int) and isinstance(other, int) and name in ("divide", "trunc_divide", "mod", "trunc_mod"):
+        if other == 0:
+            return None
+        quotient = abs(one) // abs(other) * (1 if (one < 0) == (other < 0) else -1)
+        return quotient if "divide" in name else one - quotient * other
+    if isinstance(one, int) and isinstance(other, int) and name in ("maximum", "minimum"):
+        return max(one, other) if name == "maximum" else min(one, other)
+    found = function(one, other)
+    return None if found is None else as_dim(found)
+
+
+def _is_number(element: Any, value: int) -> bool:
+    return isinstance(element, int) and element == value
+
+
+def _compared(name: str, one: Any, other: Any) -> bool | None:
+    """Whether a comparison holds, where that can be shown."""
+    one, other = _plain(one), _plain(other)
+    if one is None or other is None:
+        return None
+    if isinstance(one, int) and isinstance(other, int):
+        return _OF_NUMBERS[name](one, other)
+    analyzer = Analyzer()
+    if analyzer.can_prove(_COMPARISONS[name](one, other)):
+        return True
+    opposite = ("less", "greater") if name == "equal" else (_OPPOSITE[name],)
+    return False if any(analyzer.can_prove(_COMPARISONS[each](one, other)) for each in opposite) else None

@@ -1,0 +1,222 @@
+"""The types of graph expressions.
+
+    TensorType((1, 3, n), "float32")     a tensor; a size is a number, an expression of size variables, or Any()
+    TupleType([a, b])                    several values
+    FuncType([a, b], c)                  a function
+
+`Any()` is a size that nobody knows before the program runs; two of them are never known to be equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any as Anything
+from typing import TypeGuard
+
+from loopwright.arith import Analyzer
+from loopwright.ir import Expr as PrimExpr
+from loopwright.ir import IntImm
+from loopwright.ir.types import TupleType, Type
+from loopwright.runtime.dtype import DataType
+
+
+class Any:
+    """A size known only when the program runs, printed `?`."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "?"
+
+
+Dim = int | PrimExpr | Any
+
+
+class TensorType(Type):
+    """A tensor of elements of `dtype`; a shape of no sizes is a scalar."""
+
+    __slots__ = ("dtype", "shape")
+
+    shape: tuple[Dim, ...]
+    dtype: DataType
+
+    def __init__(self, shape: Iterable[Anything], dtype: str = "float32", span: object = None) -> None:
+        self.shape = tuple(as_dim(size) for size in shape)
+        self.dtype = DataType(dtype)
+        self.span = span
+
+    @property
+    def concrete_shape(self) -> tuple[int, ...]:
+        """The shape as numbers; a ValueError where a size is not known."""
+        if not all(isinstance(size, int) for size in self.shape):
+            raise ValueError(f"{self} has sizes that are not numbers")
+        return tuple(size for size in self.shape if isinstance(size, int))
+
+    def __repr__(self) -> str:
+        return type_text(self)
+
+    __str__ = __repr__
+
+
+class FuncType(Type):
+    """A function from values of `arg_types` to one of `ret_type`."""
+
+    __slots__ = ("arg_types", "ret_type", "type_constraints", "type_params")
+
+    def __init__(
+        self,
+        arg_types: Sequence[Type],
+        ret_type: Type,
+        type_params: Sequence[Type] = (),
+        type_constraints: Sequence[object] = (),
+    ) -> None:
+        self.arg_types = tuple(arg_types)
+        self.ret_type = ret_type
+        self.type_params = tuple(type_params)
+        self.type_constraints = tuple(type_constraints)
+        self.span = None
+
+    def __repr__(self) -> str:
+        return type_text(self)
+
+    __str__ = __repr__
+
+
+class RefType(Type):
+    """A cell that holds a value of type `value`."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Type) -> None:
+        self.value = value
+        self.span = None
+
+    def __repr__(self) -> str:
+        return type_text(self)
+
+
+class IncompleteType(Type):
+    """A type that inference has yet to find."""
+
+    __slots__ = ("kind",)
+
+    def __init__(self, kind: int = 0) -> None:
+        self.kind = kind
+        self.span = None
+
+    def __repr__(self) -> str:
+        return "IncompleteType"
+
+
+class TypeVar(Type):
+    """A type that a polymorphic function is given."""
+
+    __slots__ = ("kind", "name_hint")
+
+    def __init__(self, name_hint: str, kind: int = 0) -> None:
+        self.name_hint = name_hint
+        self.kind = kind
+        self.span = None
+
+    def __repr__(self) -> str:
+        return self.name_hint
+
+
+def scalar_type(dtype: str) -> TensorType:
+    """The type of one number."""
+    return TensorType((), dtype)
+
+
+def as_dim(size: Anything) -> Dim:
+    """One size of a shape: numbers as Python's int, expressions simplified, Any as it is."""
+    if isinstance(size, Any):
+        return size
+    if isinstance(size, PrimExpr):
+        simple = size if isinstance(size, IntImm) else Analyzer().simplify(size)
+        return int(simple.value) if isinstance(simple, IntImm) else simple
+    if isinstance(size, bool) or not hasattr(size, "__index__"):
+        raise TypeError(f"a size is an integer, an expression or Any(), not {type(size).__name__} {size!r}")
+    return int(size)
+
+
+def is_any(size: object) -> TypeGuard[Any]:
+    return isinstance(size, Any)
+
+
+def is_dynamic(of: Type) -> bool:
+    """Whether a size in the type is no number."""
+    if isinstance(of, TensorType):
+        return not all(isinstance(size, int) for size in of.shape)
+    if isinstance(of, TupleType):
+        return any(is_dynamic(field) for field in of.fields)
+    if isinstance(of, FuncType):
+        return any(is_dynamic(part) for part in (*of.arg_types, of.ret_type))
+    return isinstance(of, RefType) and is_dynamic(of.value)
+
+
+def same_dim(one: Dim, other: Dim) -> bool:
+    """Whether two sizes are known to be the same number."""
+    if one is other:
+        return not is_any(one)
+    if is_any(one) or is_any(other):
+        return False
+    if isinstance(one, int) and isinstance(other, int):
+        return one == other
+    return _difference(one, other) == 0
+
+
+def dims_differ(one: Dim, other: Dim) -> bool:
+    """Whether two sizes are known to be different numbers."""
+    if is_any(one) or is_any(other):
+        return False
+    difference = _difference(one, other)
+    return isinstance(difference, int) and difference != 0
+
+
+def _difference(one: Anything, other: Anything) -> Dim:
+    return as_dim(one - other)
+
+
+def same_type(one: Type | None, other: Type | None) -> bool:
+    """Whether two types are the same, `?` standing for the same as `?`."""
+    if one is other:
+        return True
+    if isinstance(one, TensorType) and isinstance(other, TensorType):
+        return (
+            one.dtype == other.dtype
+            and len(one.shape) == len(other.shape)
+            and all((is_any(a) and is_any(b)) or same_dim(a, b) for a, b in zip(one.shape, other.shape, strict=True))
+        )
+    if isinstance(one, TupleType) and isinstance(other, TupleType):
+        return len(one.fields) == len(other.fields) and all(map(same_type, one.fields, other.fields))
+    if isinstance(one, FuncType) and isinstance(other, FuncType):
+        return (
+            len(one.arg_types) == len(other.arg_types)
+            and all(map(same_type, one.arg_types, other.arg_types))
+            and same_type(one.ret_type, other.ret_type)
+        )
+    if isinstance(one, RefType) and isinstance(other, RefType):
+        return same_type(one.value, other.value)
+    return False
+
+
+def dim_text(size: Dim) -> str:
+    return str(size)
+
+
+def type_text(of: Type | None) -> str:
+    """A type as the text form writes it: `Tensor[(1, ?), float32]`."""
+    if isinstance(of, TensorType):
+        if not of.shape:
+            return str(of.dtype)
+        inner = ", ".join(map(dim_text, of.shape)) + ("," if len(of.shape) == 1 else "")
+        # A shape of one size is written without the comma that a Python tuple needs.
+        return f"Tensor[({inner.rstrip(',')}), {of.dtype}]"
+    if isinstance(of, TupleType):
+        inner = ", ".join(type_text(field) for field in of.fields)
+        return f"({inner}{',' if len(of.fields) == 1 else ''})"
+    if isinstance(of, FuncType):
+        return f"fn ({', '.join(type_text(part) for part in of.arg_types)}) -> {type_text(of.ret_type)}"
+    if isinstance(of, RefType):
+        return f"ref({type_text(of.value)})"
+    return "_" if of is None else repr(of)

@@ -1,0 +1,77 @@
+"""A model run with a clock around its kernels: times, values in between, and outputs as the plain executor has them."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import loopwright as lw
+from loopwright import relay
+from loopwright.contrib.debugger.debug_executor import GraphModuleDebug, create
+from loopwright.contrib.graph_executor import GraphModule
+
+
+@pytest.fixture(scope="module")
+def lib():
+    x = relay.var("x", shape=(3, 8))
+    hidden = relay.nn.relu(relay.nn.dense(x, relay.const(np.full((4, 8), 0.5, "float32"))))
+    return relay.build(relay.IRModule.from_expr(relay.Function([x], relay.nn.softmax(hidden))), "llvm")
+
+
+@pytest.fixture
+def x():
+    return np.arange(24, dtype="float32").reshape(3, 8) - 12
+
+
+def debug(lib, folder=None):
+    return GraphModuleDebug(lib["debug_create"]("default", lw.cpu()), [lw.cpu()], lib.get_graph_json(), folder)
+
+
+def test_a_run_has_the_outputs_of_the_plain_executor(lib, x, tmp_path):
+    model = debug(lib, tmp_path / "dump")
+    model.run(x=x)
+    np.testing.assert_array_equal(model.get_output(0).numpy(), lib(x))
+    times = json.loads((tmp_path / "dump" / "times.json").read_text())
+    assert [row["name"] for row in times] == [row.name for row in model.profile().rows]
+    assert json.loads((tmp_path / "dump" / "graph.json").read_text())["nodes"]
+
+
+def test_values_in_between_by_name_and_position(lib, x):
+    expected = np.maximum(x @ np.full((8, 4), 0.5, "float32"), 0)
+    for model in (debug(lib), create(None, lib, lw.cpu()), GraphModule(lib["default"](lw.cpu()))):
+        model.set_input("x", x)
+        names = [row.name for row in lib.compiled.profile(x).rows]
+        np.testing.assert_array_equal(model.debug_get_output(0).numpy(), expected)
+        np.testing.assert_array_equal(model.debug_get_output(names[0]).numpy(), expected)
+        np.testing.assert_array_equal(model.debug_get_output(-1).numpy(), lib(x))
+        with pytest.raises(KeyError, match="no launch is called 'nothing'; the model runs"):
+            model.debug_get_output("nothing")
+        with pytest.raises(KeyError, match="no launch is called 7"):
+            model.debug_get_output(7)
+
+
+def test_times_of_single_kernels(lib, x):
+    model = debug(lib)
+    with pytest.raises(RuntimeError, match="input 'x' is not set"):
+        model.profile()
+    profile = model.profile(repeat=2, x=x)
+    assert len(profile.rows) == 2 and profile.seconds > 0 and "softmax" in str(profile)
+    assert [len(figures) for figures in model.run_individual(number=2, repeat=3)] == [3, 3]
+    assert len(model.run_individual_node(1, repeat=2)) == 2
+    model.exit()
+
+
+def test_tensors_are_written_where_they_are(lib, x):
+    model = GraphModule(lib["default"](lw.cpu()))
+    given, out, into = lw.nd.array(np.zeros_like(x)), lw.nd.empty((3, 4)), lw.nd.empty((3, 4))
+    model.set_input_zero_copy("x", given)
+    model.set_output_zero_copy(0, into)
+    given.copyfrom(x)  # before the run: what stands there then is the input
+    model.run()
+    np.testing.assert_array_equal(into.numpy(), lib(x))
+    model.get_output(0, out)
+    np.testing.assert_array_equal(out.numpy(), lib(x))
+    model.get_input("x", out=given)
+    np.testing.assert_array_equal(given.numpy(), x)

@@ -1,0 +1,248 @@
+"""relay.build: graphs compiled to one function, held against the interpreter."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import loopwright as lw
+from loopwright import relay, te
+from loopwright.contrib import graph_executor
+from loopwright.relay.errors import BadModelInput, CannotCompile, NotAGraph
+from loopwright.relay.expr import Function
+from loopwright.relay.testing import mlp
+from loopwright.relay.visitor import bind
+
+
+def numbers(*shape, seed=0):
+    return np.random.default_rng(seed).standard_normal(shape).astype("float32")
+
+
+def both(function, *inputs, **options):
+    """What the compiled model returns and what the interpreter does."""
+    module = relay.IRModule.from_expr(function)
+    expected = relay.create_executor("debug", module).evaluate()(*inputs)
+    return relay.build(module, "llvm", **options)(*inputs), expected
+
+
+def test_element_wise_chains_are_one_kernel():
+    x = relay.var("x", shape=(7, 5))
+    function = relay.Function([x], relay.tanh(relay.exp(relay.negative(x))))
+    model = relay.build(relay.IRModule.from_expr(function))
+    assert len(model.program.launches()) == 1
+    found, expected = both(function, numbers(7, 5))
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+def test_tuples_go_in_and_out():
+    x, y = relay.var("x", shape=(3,)), relay.var("y", shape=(3,))
+    function = relay.Function([x, y], relay.Tuple([x + y, relay.Tuple([x - y, x])]))
+    found, expected = both(function, numbers(3), numbers(3))
+    assert len(found) == 3
+    np.testing.assert_array_equal(found[0], expected[0])
+    np.testing.assert_array_equal(found[1], expected[1][0])
+    np.testing.assert_array_equal(found[2], expected[1][1])
+
+
+def test_an_input_a_constant_and_a_value_twice_as_results():
+    x = relay.var("x", shape=(3,))
+    twice = relay.exp(x)
+    constant = relay.const(np.arange(3.0, dtype="float32"))
+    found, _ = both(relay.Function([x], relay.Tuple([x, constant, twice, twice, relay.reshape(x, (3, 1))])), numbers(3))
+    np.testing.assert_array_equal(found[0], numbers(3))
+    np.testing.assert_array_equal(found[1], [0, 1, 2])
+    np.testing.assert_array_equal(found[2], found[3])
+    assert found[4].shape == (3, 1)
+
+
+def test_parameters_become_constants():
+    module, params = mlp.get_workload()
+    model = relay.build(module, "llvm", params={**params, "not_there": np.zeros(1)})
+    assert model.input_names == ["data"]
+    x = numbers(1, 1, 28, 28)
+    expected = relay.create_executor("debug", module, params=params).evaluate()(x)
+    np.testing.assert_allclose(model(x), expected, atol=1e-6)
+    np.testing.assert_allclose(model(data=x), expected, atol=1e-6)
+
+
+def test_one_model_for_any_batch():
+    module, params = mlp.get_workload()
+    main = module["main"]
+    data = relay.var("data", relay.TensorType((relay.Any(), 1, 28, 28), "float32"))
+    any_batch = Function([data, *main.params[1:]], bind(main.body, {main.params[0]: data}))
+    model = relay.build(relay.IRModule.from_expr(any_batch), "llvm", params=params)
+    for batch in (1, 2, 17):
+        x = numbers(batch, 1, 28, 28, seed=batch)
+        expected = relay.create_executor("debug", module, params=params)
+        rows = [expected.evaluate()(x[k : k + 1]) for k in range(batch)]
+        np.testing.assert_allclose(model(x), np.concatenate(rows), atol=1e-6)
+
+
+def test_sizes_that_values_decide():
+    x = relay.var("x", shape=(4, 5))
+    where = relay.argwhere(x)
+    values = relay.gather_nd(x, relay.transpose(where)) + relay.const(1.0)
+    module = relay.IRModule.from_expr(relay.Function([x], relay.Tuple([where, relay.transpose(where), values])))
+    model = relay.build(module, "llvm")
+    for chance in (0.6, 1.0, 0.0):
+        a = (np.random.default_rng(3).random((4, 5)) > chance).astype("float32")
+        for found, expected in zip(model(a), relay.create_executor("debug", module).evaluate()(a), strict=True):
+            np.testing.assert_array_equal(found, expected)
+
+
+def test_if():
+    choose, x = relay.var("choose", shape=(), dtype="bool"), relay.var("x", shape=(3,))
+    function = relay.Function([choose, x], relay.If(choose, relay.exp(x), relay.negative(x)))
+    for flag in (True, False):
+        found, expected = both(function, np.array(flag), numbers(3))
+        np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("turns", [0, 1, 5])
+def test_loop(turns):
+    i, s = relay.var("i", shape=(), dtype="int32"), relay.var("s", shape=(3,))
+    limit = relay.var("limit", shape=(), dtype="int32")
+    loop = relay.loops.while_loop(
+        lambda i, s: i < limit, [i, s], lambda i, s: [i + relay.const(1), s + relay.cast(i, "float32")]
+    )
+    x = relay.var("x", shape=(3,))
+    function = relay.Function([limit, x], loop(relay.const(0), x))
+    found, expected = both(function, np.array(turns, "int32"), numbers(3))
+    assert found[0] == expected[0] == turns
+    np.testing.assert_array_equal(found[1], expected[1])
+
+
+def test_a_loop_whose_value_grows_is_interpreted():
+    s = relay.var("s", relay.TensorType((relay.Any(),), "float32"))
+    loop = relay.loops.while_loop(
+        lambda s: relay.less(relay.ndarray_size(s), relay.const(8)),
+        [s],
+        lambda s: [relay.concatenate([s, s], 0)],
+    )
+    x = relay.var("x", shape=(3,))
+    module = relay.IRModule.from_expr(relay.Function([x], relay.TupleGetItem(loop(x), 0)))
+    with pytest.raises(CannotCompile, match=r"known sizes|known before the model runs|changes its shape"):
+        relay.build(module, "llvm")
+    assert relay.create_executor("vm", module).evaluate()(numbers(3)).shape == (12,)
+
+
+def test_memory_is_planned():
+    x = relay.var("x", shape=(64, 64))
+    value = x
+    for _ in range(6):
+        value = relay.nn.softmax(relay.nn.dense(value, relay.const(numbers(64, 64))))
+    plan = relay.build(relay.IRModule.from_expr(relay.Function([x], value))).plan
+    assert plan.peak <= 2 * 64 * 64 * 4
+    assert "lower bound" in str(plan)
+
+
+def test_winograd_and_targets_are_passed_on(tmp_path):
+    x = relay.var("x", shape=(1, 4, 8, 8))
+    function = relay.Function([x], relay.nn.conv2d(x, relay.const(numbers(4, 4, 3, 3)), padding=(1, 1)))
+    model = relay.build(relay.IRModule.from_expr(function), "llvm -mtriple=aarch64-linux-gnu -mcpu=neoverse-n1")
+    model.export_library(tmp_path / "model.o")
+    assert (tmp_path / "model.o").read_bytes()[18] == 183  # the machine of an ELF file: AArch64
+
+
+def test_saved_and_loaded(tmp_path):
+    module, params = mlp.get_workload()
+    model = relay.build(module, "llvm", params=params)
+    path = tmp_path / "mlp.so"
+    model.export_library(str(path))
+    x, y = numbers(1, 1, 28, 28), np.zeros((1, 10), "float32")
+    lw.load_module(str(path))["default"](x, y)
+    np.testing.assert_array_equal(y, model(x))
+
+
+def test_graph_json_names_every_launch():
+    module, params = mlp.get_workload()
+    model = relay.build(module, "llvm", params=params)
+    graph = json.loads(model.get_graph_json())
+    launches = [node for node in graph["nodes"] if node["op"] == "tvm_op" and node["attrs"]["func_name"] != "__nop"]
+    assert len(launches) == len(model.program.launches())
+    assert graph["heads"] == [[len(graph["nodes"]) - 1, 0, 0]]
+
+
+@pytest.mark.parametrize(
+    ("args", "named", "message"),
+    [
+        ((numbers(3),), {}, None),
+        ((numbers(4),), {}, r"input 'x' has shape \(4,\), and the model takes \(3\): dimension 0 is 4, not 3"),
+        ((numbers(3, 1),), {}, "has 2 dimensions"),
+        ((np.zeros(3),), {}, "elements of type float64, and the model takes float32"),
+        ((), {}, "input 'x' is not given"),
+        ((), {"y": numbers(3)}, "has no input 'y'"),
+        ((numbers(3), numbers(3)), {}, "2 inputs are given, and the model has 1"),
+    ],
+)
+def test_wrong_inputs(args, named, message):
+    x = relay.var("x", shape=(3,))
+    model = relay.build(relay.IRModule.from_expr(relay.Function([x], relay.exp(x))))
+    if message is None:
+        assert model(*args, **named).shape == (3,)
+        return
+    with pytest.raises(BadModelInput, match=message):
+        model(*args, **named)
+
+
+@pytest.mark.parametrize("given", ["model.onnx", lw.IRModule({}), 3])
+def test_what_is_no_graph(given):
+    with pytest.raises(NotAGraph, match="a graph function called main"):
+        relay.build(given)
+
+
+def test_graph_module():
+    module, params = mlp.get_workload()
+    model = graph_executor.GraphModule(relay.build(module, "llvm", params=params)["default"](lw.cpu()))
+    x = numbers(1, 1, 28, 28)
+    with pytest.raises(RuntimeError, match="input 'data' is not set"):
+        model.run()
+    with pytest.raises(RuntimeError, match="could not find 'nothing'"):
+        model.set_input("nothing", x)
+    model.set_input("data", x, unknown=x)
+    model.run()
+    assert model.get_num_inputs() == model.get_num_outputs() == 1
+    assert model.get_input_index("data") == 0 and model.get_input_index("none") == -1
+    assert model.get_input_info() == ({"data": (1, 1, 28, 28)}, {"data": "float32"})
+    first = model.get_output(0).numpy()
+    assert first.shape == (1, 10)
+    into = np.zeros((1, 10), "float32")
+    model.set_output_zero_copy(0, into)
+    model.run(data=x)
+    np.testing.assert_array_equal(into, first)
+    assert model.benchmark(number=1, repeat=2).results
+
+
+def test_sizes_may_be_variables_of_the_user():
+    n = te.size_var("n")
+    x, y = relay.var("x", relay.TensorType((n, 3))), relay.var("y", relay.TensorType((n, 3)))
+    model = relay.build(relay.IRModule.from_expr(relay.Function([x, y], relay.sum(x * y, axis=1))))
+    a, b = numbers(5, 3), numbers(5, 3, seed=1)
+    np.testing.assert_allclose(model(a, b), (a * b).sum(1), rtol=1e-5)
+
+
+def test_a_constant_without_elements():
+    x = relay.var("x", shape=(2, 3))
+    empty = relay.const(np.zeros((0,), "float32"))
+    found, _ = both(relay.Function([x], relay.concatenate([relay.reshape(x, (6,)), empty], 0)), numbers(2, 3))
+    np.testing.assert_array_equal(found, numbers(2, 3).reshape(6))
+
+
+def test_several_results_whose_sizes_values_decide():
+    x = relay.var("x", shape=(6,), dtype="int32")
+    function = relay.Function([x], relay.unique(x).astuple())
+    for found, expected in zip(*both(function, np.array([3, 1, 3, 2, 1, 1], "int32")), strict=True):
+        assert found.dtype == expected.dtype
+
+
+def test_sizes_that_no_dimension_is_by_itself():
+    batch, sequence = te.size_var("batch"), te.size_var("sequence")
+    x = relay.var("x", relay.TensorType((batch, sequence, 8), "float32"))
+    rows = relay.reshape(relay.exp(x), (batch * sequence, 8))
+    product = relay.nn.relu(relay.nn.dense(rows, relay.const(numbers(4, 8))))
+    function = relay.Function([x], relay.reshape(product, (batch, sequence, 4)))
+    for shape in ((2, 3, 8), (1, 7, 8)):
+        found, expected = both(function, numbers(*shape))
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)

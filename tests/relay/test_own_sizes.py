@@ -1,0 +1,56 @@
+"""Kernels that are given a size only as part of another: 16 * n without n, a * b without a and b."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from loopwright import relay, te
+from loopwright.ir.types import TupleType
+from loopwright.relay.infer_type import infer
+from loopwright.relay.lower import lower_function
+from loopwright.relay.own_sizes import OwnSizes
+from loopwright.relay.types import TensorType
+
+
+def test_a_product_over_joined_axes_runs_at_any_size():
+    a, b = te.size_var("a"), te.size_var("b")
+    x, w = relay.var("x", shape=(a, b, 4)), relay.var("w", shape=(5, 4))
+    y = relay.nn.dense(relay.reshape(x, (a * b, 4)), w)
+    mod = relay.IRModule.from_expr(relay.Function([x, w], relay.reshape(y, (a, b, 5))))
+    lib = relay.build(mod, "llvm")
+    rng = np.random.default_rng(0)
+    for rows, columns in ((1, 1), (3, 16), (5, 7)):
+        data, weight = rng.random((rows, columns, 4), "float32"), rng.random((5, 4), "float32")
+        np.testing.assert_allclose(lib.run([data, weight])[0], data @ weight.T, rtol=1e-6)
+
+
+def test_a_size_inside_is_passed_by_name():
+    a, b = te.size_var("a"), te.size_var("b")
+    x = relay.var("x", shape=(a * b, 4))
+    turned = relay.transpose(relay.reshape(x, (a, b, 4)), axes=[1, 0, 2])
+    function = relay.Function([x], relay.reshape(turned, (a * b, 4)))
+    infer(function)
+    lowered = lower_function(function)
+    assert [str(size) for size in lowered.func.buffer_map[lowered.func.params[0]].shape] == ["a * b", "4"]
+    assert len(lowered.func.params) == 2
+
+
+def test_what_is_replaced():
+    a, b, c = (te.size_var(name) for name in "abc")
+    joined = TensorType((a * b, c))
+    body = relay.nn.relu(relay.var("x", joined))
+    infer(body)
+    sizes = OwnSizes([joined], body)
+    assert [str(size) for size in sizes.shape((b * a, c, 4))] == ["size0", "c", "4"]
+    assert sizes.needed == []
+    # What can be read off the shapes stays as it is.
+    plain = OwnSizes([TensorType((a, b)), joined], body)
+    assert [str(size) for size in plain.shape((a * b, c))] == ["a * b", "c"]
+
+
+def test_numbers_alone_change_nothing():
+    of = TensorType((3, 4))
+    body = relay.Tuple([relay.nn.relu(relay.var("x", of))])
+    assert isinstance(infer(body), TupleType)
+    attrs = object()
+    assert OwnSizes([of], body).attrs(attrs) is attrs
