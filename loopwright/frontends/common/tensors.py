@@ -1,0 +1,98 @@
+"""What converters ask about tensors of the graph, whichever framework the model comes from.
+
+class Node(Tensors): ...
+
+rows, *_ = node.shape(x)                 sizes: numbers, expressions of size variables, or Any()
+y = relay.multiply(x, node.const(2, x))  a constant of the element type of x
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from loopwright import relay
+from loopwright.ir.types import Type
+from loopwright.relay.expr import Constant, Expr, TupleWrapper, Var, require_expr
+from loopwright.relay.types import Dim, TensorType
+from loopwright.relay.visitor import parts
+from loopwright.runtime.dtype import DataType
+from loopwright.runtime.errors import LoopwrightError
+
+
+class Tensors:
+    """Types of tensors, and small expressions made of them; a front end's node says how types are found."""
+
+    def type_of(self, x: Expr) -> Type:
+        raise NotImplementedError
+
+    def bad(self, problem: str, hint: str | None = None) -> LoopwrightError:
+        """The error that names the node and says what is wrong with it."""
+        raise NotImplementedError
+
+    # Types.
+
+    def type(self, x: Any) -> TensorType:
+        """The type of a tensor."""
+        found = self.type_of(require_expr(x, "a tensor"))
+        if not isinstance(found, TensorType):
+            raise self.bad(f"a tensor is needed, and not {found}")
+        return found
+
+    def shape(self, x: Any) -> tuple[Dim, ...]:
+        return self.type(x).shape
+
+    def rank(self, x: Any) -> int:
+        return len(self.type(x).shape)
+
+    def dtype(self, x: Any) -> DataType:
+        return self.type(x).dtype
+
+    def is_float(self, x: Any) -> bool:
+        return self.dtype(x).is_float
+
+    def axis(self, axis: int, rank: int) -> int:
+        """An axis counted from the front."""
+        if not -rank <= axis < max(rank, 1):
+            raise self.bad(f"axis {axis} is not one of a tensor of {rank} dimensions")
+        return axis + rank if axis < 0 else axis
+
+    def sum_dtype(self, x: Any) -> str:
+        """The type to add up many elements of `x` in: float32 for halves, which would lose what is small."""
+        kind = self.dtype(x)
+        return "float32" if kind.is_float and kind.bits <= 16 else str(kind)
+
+    # Making expressions.
+
+    def const(self, value: Any, dtype: Any = "int64") -> Constant:
+        """A constant of the element type given, or of that of an expression."""
+        kind = self.dtype(dtype) if isinstance(dtype, Expr) else DataType(dtype)
+        made: Constant = relay.const(value, str(kind))
+        return made
+
+    def cast(self, x: Any, dtype: Any) -> Any:
+        """`x` in another element type; as it is where it has that already."""
+        wanted = self.dtype(dtype) if isinstance(dtype, Expr) else DataType(dtype)
+        return x if self.dtype(x) == wanted else relay.cast(x, str(wanted))
+
+
+def as_list(results: Any) -> list[Any]:
+    """What a converter returns, as a list of results."""
+    if isinstance(results, TupleWrapper):
+        return list(results)
+    return list(results) if isinstance(results, (list, tuple)) else [results]
+
+
+def name_calls(root: Expr, name: str) -> None:
+    """Have what was made for a node carry its name; what was there before has one."""
+    stack: list[Any] = [root]
+    while stack:
+        one = stack.pop()
+        if isinstance(one, (Var, Constant)) or getattr(one, "span", name) is not None:
+            continue
+        one.span = name
+        stack.extend(parts(one))
+
+
+def shape_text(shape: Sequence[Dim]) -> str:
+    return f"({', '.join(map(str, shape))})"

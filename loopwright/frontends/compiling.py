@@ -1,0 +1,55 @@
+"""compile: a model, whatever it is written in, as something to call.
+
+    model = lw.compile("model.onnx")
+    y = model(x)
+    model.library.export_library("model.so")
+
+A path, bytes or a ModelProto is an ONNX model; a torch module comes with example inputs, or as an exported program; a
+module of relay is a graph already. `library` is what `relay.build` returns, where one native function holds the whole
+model.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from loopwright.frontends.errors import UnknownModel
+from loopwright.ir.function import IRModule
+
+
+def compile(
+    model: Any,
+    example_inputs: Sequence[Any] | None = None,
+    *,
+    target: Any = None,
+    shape: Mapping[str, Any] | None = None,
+    dynamic_shapes: Any = None,
+    params: Mapping[str, Any] | None = None,
+    winograd: bool | int = False,
+) -> Any:
+    """The model compiled for `target` (this machine, if none is given), to be called with arrays.
+
+    `shape` gives the shapes of inputs by name where the model leaves them open; sizes that stay open may differ from
+    call to call. `example_inputs` are those a torch module is exported with, and `dynamic_shapes` its sizes that stay
+    open, as torch.export takes them; it is called as the module is, with tensors or arrays. `winograd=True` allows
+    convolutions to be rounded otherwise.
+    """
+    if isinstance(model, IRModule):
+        from loopwright.relay.build_module import build
+
+        return build(model, target, params=params, winograd=winograd)
+    if isinstance(model, (str, bytes, bytearray, os.PathLike)) or hasattr(model, "opset_import"):
+        from loopwright.frontends.onnx.compiled import CompiledModel
+
+        return CompiledModel(model, target=target, shape=shape, winograd=winograd)
+    if type(model).__module__.split(".")[0] == "torch" or _is_torch_module(model):
+        from loopwright.frontends.pytorch import CompiledModule
+
+        return CompiledModule(model, example_inputs, target=target, dynamic_shapes=dynamic_shapes, winograd=winograd)
+    raise UnknownModel(model)
+
+
+def _is_torch_module(model: Any) -> bool:
+    return any(cls.__module__.startswith("torch.nn") for cls in type(model).__mro__)

@@ -1,0 +1,246 @@
+"""A model that can be called.
+
+    model = CompiledModel("model.onnx")
+    y = model(x)                    arrays in, arrays out; by position or by name
+
+The model is imported and compiled once, for every size that its named dimensions may have. Where the graph cannot be
+made without the *values* of inputs (a shape, a count: see the error ValueNeeded), or without the lengths of sequences,
+it is compiled at the first call for those given there, and again for others; each variant is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from loopwright.frontends.common import runners
+from loopwright.frontends.common.runners import Runner
+from loopwright.frontends.onnx.convert import Absent, Imported, ModelInput, import_model
+from loopwright.frontends.onnx.element_types import ElementType
+from loopwright.frontends.onnx.errors import InputMismatch, NotOneLibrary, ShapeNeeded, ValueNeeded
+from loopwright.frontends.onnx.load import load
+from loopwright.ir import Var as SizeVariable
+from loopwright.relay.types import TensorType
+
+
+def interpreted(imported: Imported) -> Runner:
+    """Run by the reference interpreter."""
+    return runners.interpreted(imported.mod)
+
+
+def native(imported: Imported, target: Any = None, winograd: bool | int = False) -> Runner:
+    """Compiled to native code; a graph that cannot be is compiled for the shapes of each call, as far as it can be."""
+    return runners.native(imported.mod, target, winograd)
+
+
+class Variant:
+    """The model for certain values of certain inputs: a module and what runs it."""
+
+    def __init__(self, imported: Imported, runner: Runner) -> None:
+        self.imported = imported
+        self.runner = runner
+
+    def __call__(self, given: Mapping[str, Any]) -> list[Any]:
+        arrays: list[np.ndarray] = []
+        sizes: dict[Any, tuple[int, str]] = {}
+        for one in self.imported.inputs:
+            arrays += _arrays(one, given.get(one.name), sizes)
+        tensors = iter(self.runner(arrays))
+        return [_outside(tensors, of) for of in self.imported.outputs]
+
+
+class CompiledModel:
+    """An ONNX model as a function of arrays.
+
+    model: a path, bytes, an open file or an onnx.ModelProto.
+    shape, values: as `from_onnx` has them.
+    make_runner: what makes a module callable; the native compiler by default.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        *,
+        target: Any = None,
+        shape: Mapping[str, Any] | None = None,
+        values: Mapping[str, Any] | None = None,
+        winograd: bool | int = False,
+        make_runner: Callable[[Imported], Runner] | None = None,
+    ) -> None:
+        self._model = load(model)
+        self._shape = dict(shape or {})
+        self._values = dict(values or {})
+        self._make_runner = make_runner or (lambda imported: native(imported, target, winograd))
+        self._value_names: list[str] = []  # inputs whose values the graph is made for
+        self._shape_names: list[str] = []  # inputs whose shapes it is made for
+        self._variants: dict[Any, Variant] = {}
+        graph = self._model.proto.graph
+        stored = {tensor.name for tensor in graph.initializer} | {one.values.name for one in graph.sparse_initializer}
+        self._inputs = {value.name: value.type for value in graph.input if value.name not in stored}
+        self.input_names = [name for name in self._inputs if name not in self._values]
+        self.output_names = [value.name for value in graph.output]
+        try:
+            self._variants[self._key({})] = self._variant({})
+        except (ValueNeeded, ShapeNeeded) as error:
+            if isinstance(error, ValueNeeded) and not error.sources:
+                raise
+            self._learn(error)
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        """The output of the model; a list of them where there are several."""
+        outputs = self.run(args, named)
+        return outputs[0] if len(outputs) == 1 else outputs
+
+    def run(self, args: Sequence[Any] | Mapping[str, Any] = (), named: Mapping[str, Any] | None = None) -> list[Any]:
+        """All outputs of the model, in its order."""
+        given = self._named(args, named or {})
+        while True:
+            key = self._key(given)
+            variant = self._variants.get(key)
+            if variant is not None:
+                return variant(given)
+            try:
+                self._variants[key] = self._variant(given)
+            except (ValueNeeded, ShapeNeeded) as error:
+                self._learn(error)
+
+    @property
+    def library(self) -> Any:
+        """What relay.build made of the model, where it was compiled once for all calls: to export, profile, look at."""
+        variants = list(self._variants.values())
+        found = getattr(variants[0].runner, "library", None) if len(variants) == 1 else None
+        if found is None or self._value_names or self._shape_names:
+            raise NotOneLibrary(self._value_names + self._shape_names)
+        return found
+
+    # Variants.
+
+    def _learn(self, error: ValueNeeded | ShapeNeeded) -> None:
+        """Note what the graph depends on; an error where that was noted before."""
+        if isinstance(error, ShapeNeeded):
+            name = str(error.fields["input"])
+            if name in self._shape_names:
+                raise error
+            self._shape_names.append(name)
+        else:
+            new = [name for name in error.sources if name not in self._value_names]
+            if not new:
+                raise error
+            self._value_names += new
+        self._variants.clear()
+
+    def _key(self, given: Mapping[str, Any]) -> Any:
+        values = tuple(_fingerprint(given.get(name)) for name in self._value_names)
+        absent = tuple(name for name, value in given.items() if value is None)
+        return values, tuple(_shape_key(given.get(name)) for name in self._shape_names), absent
+
+    def _variant(self, given: Mapping[str, Any]) -> Variant:
+        values = {**self._values, **{name: given[name] for name in self._value_names if name in given}}
+        shape = dict(self._shape)
+        for name in self._shape_names:
+            if name in given and name not in values:
+                shape[name] = _shape_of(given[name])
+        shape.update((name, Absent) for name, value in given.items() if value is None and name not in values)
+        imported = import_model(self._model, shape=shape, values=values, dynamic=False)
+        return Variant(imported, self._make_runner(imported))
+
+    def _named(self, args: Sequence[Any] | Mapping[str, Any], named: Mapping[str, Any]) -> dict[str, Any]:
+        """Inputs by name, each once, in the element types of the model."""
+        given = dict(args) if isinstance(args, Mapping) else dict(zip(self.input_names, args))
+        if not isinstance(args, Mapping) and len(args) > len(self.input_names):
+            raise InputMismatch(f"{len(args)} inputs are given, and the model has {len(self.input_names)}")
+        for name, value in named.items():
+            if name in given:
+                raise InputMismatch(f"the input {name!r} is given twice")
+            given[name] = value
+        for name in given:
+            if name not in self.input_names:
+                raise InputMismatch(f"the model has no input {name!r}", hint=f"it has {', '.join(self.input_names)}")
+        missing = [name for name in self.input_names if name not in given]
+        required = [name for name in missing if not self._inputs[name].HasField("optional_type")]
+        if required:
+            raise InputMismatch(
+                f"the input{'s' if len(required) > 1 else ''} {', '.join(map(repr, required))} "
+                f"{'are' if len(required) > 1 else 'is'} not given"
+            )
+        return {**given, **dict.fromkeys(missing)}
+
+
+def _shape_of(value: Any) -> Any:
+    if value is None:
+        return Absent
+    if isinstance(value, (list, tuple)):
+        return [_shape_of(item) for item in value]
+    return tuple(np.asarray(value).shape)
+
+
+def _shape_key(value: Any) -> Any:
+    found = _shape_of(value)
+    return tuple(map(_shape_key, value)) if isinstance(found, list) else found
+
+
+def _fingerprint(value: Any) -> Any:
+    if value is None:
+        return None
+    if isinstance(value, (list, tuple)) and any(hasattr(item, "shape") for item in value):
+        return tuple(map(_fingerprint, value))
+    array = np.asarray(value)
+    return array.shape, array.dtype.str, array.tobytes()
+
+
+def _arrays(one: ModelInput, value: Any, sizes: dict[Any, tuple[int, str]]) -> list[np.ndarray]:
+    """An input as the parameters of `main` take it."""
+    if isinstance(one.structure, list):
+        if not isinstance(value, (list, tuple)) or len(value) != len(one.structure):
+            raise InputMismatch(f"the input {one.name!r} is a sequence of {len(one.structure)}, and not {value!r:.60}")
+        return [
+            _array(f"{one.name}[{k}]", item, kind, param.type_annotation, sizes)
+            for k, (item, kind, param) in enumerate(zip(value, one.structure, one.params))
+        ]
+    if one.structure is None:
+        return []
+    if value is None:
+        raise InputMismatch(f"the input {one.name!r} is not given")
+    return [_array(one.name, value, one.structure, one.params[0].type_annotation, sizes)]
+
+
+def _array(name: str, value: Any, kind: ElementType, of: Any, sizes: dict[Any, tuple[int, str]]) -> np.ndarray:
+    wanted = kind.numpy()
+    if hasattr(value, "dtype") or hasattr(value, "numpy"):
+        array = np.asarray(value.numpy() if hasattr(value, "numpy") else value)
+        if array.dtype != wanted:
+            raise InputMismatch(
+                f"the input {name!r} has elements of {array.dtype}, and the model takes {wanted}",
+                hint=f'convert it: x.astype("{wanted}")',
+            )
+    else:
+        try:
+            array = np.asarray(value, wanted)
+        except (TypeError, ValueError) as error:
+            raise InputMismatch(f"the input {name!r} is no tensor of {wanted}: {error}") from error
+    assert isinstance(of, TensorType)
+    if array.ndim != len(of.shape):
+        raise InputMismatch(
+            f"the input {name!r} has {array.ndim} dimensions, and the model takes {len(of.shape)}: {of}"
+        )
+    for axis, (size, declared) in enumerate(zip(array.shape, of.shape)):
+        if isinstance(declared, int) and size != declared:
+            raise InputMismatch(f"the input {name!r} has shape {array.shape}, and the model takes {of}")
+        if isinstance(declared, SizeVariable):
+            known, where = sizes.setdefault(declared, (size, f"axis {axis} of {name!r}"))
+            if known != size:
+                raise InputMismatch(
+                    f"the size {declared.name} is {known} by {where}, and {size} by axis {axis} of {name!r}"
+                )
+    return kind.to_graph(array)
+
+
+def _outside(tensors: Iterator[np.ndarray], of: Any) -> Any:
+    """A result as the model says it is: a tensor, a list for a sequence, None for an optional that is absent."""
+    if of is None:
+        return None
+    if isinstance(of, list):
+        return [_outside(tensors, kind) for kind in of]
+    return of.from_graph(next(tensors))

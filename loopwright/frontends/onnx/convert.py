@@ -1,0 +1,277 @@
+"""from_onnx: a model as a module of relay, and the same with what is known of its inputs and outputs.
+
+    mod, params = from_onnx("model.onnx")
+
+Dimensions with a name ("batch") become size variables: one for a name, the same wherever it occurs. An unknown
+dimension without a name becomes one of its own. `shape=` puts numbers, or other names, in their place.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from loopwright.frontends.onnx.element_types import ElementType, of_dtype, of_proto
+from loopwright.frontends.onnx.errors import AbsurdSize, ShapeNeeded, UnknownInput
+from loopwright.frontends.onnx.importer import Importer, Scope
+from loopwright.frontends.onnx.load import LoadedModel, load
+from loopwright.frontends.onnx.tensors import LARGEST, element_count
+from loopwright.frontends.onnx.values import OptionalValue, SequenceValue
+from loopwright.ir import Expr as PrimExpr
+from loopwright.ir import IRModule
+from loopwright.relay.expr import Constant, Expr, Function, Tuple, Var
+from loopwright.relay.infer_type import infer_module
+from loopwright.relay.types import Any as AnySize
+from loopwright.relay.types import TensorType
+from loopwright.runtime.tensor import array as device_array
+
+# What a value of the model is made of: an element type, a list for a sequence, None for an optional that is absent.
+Structure = Any
+
+
+@dataclass(frozen=True)
+class ModelInput:
+    """An input of the model: its name, and the parameters of `main` that it is (several for a sequence)."""
+
+    name: str
+    structure: Structure
+    params: tuple[Var, ...]
+    optional: bool = False
+
+
+@dataclass(frozen=True)
+class Imported:
+    """A model as a module, with what its inputs and outputs are."""
+
+    mod: IRModule
+    params: dict[str, np.ndarray]
+    inputs: tuple[ModelInput, ...]
+    output_names: tuple[str, ...]
+    outputs: tuple[Structure, ...]
+    known: dict[str, Any] = field(default_factory=dict)  # inputs whose values were given
+
+
+def from_onnx(
+    model: Any,
+    shape: Mapping[str, Any] | None = None,
+    dtype: str | Mapping[str, str] = "float32",
+    opset: int | None = None,
+    freeze_params: bool = True,
+    convert_config: Mapping[str, Any] | None = None,
+    export_node_renamed_model_path: str | os.PathLike[str] | None = None,
+    values: Mapping[str, Any] | None = None,
+) -> tuple[IRModule, dict[str, Any]]:
+    """A model as a module whose `main` computes it, and the parameters of `main` that are weights, by name.
+
+    model: a path, bytes, an open file or an onnx.ModelProto.
+    shape: shapes of inputs by name, in place of the model's; a size is a number, a text (a dimension with that name,
+        one number wherever it occurs), `relay.Any()`, or None to keep the model's.
+    dtype: element types of inputs by name, in place of the model's. (A single text is not used: the model says it.)
+    opset: the version of ONNX's operators to read the model by, in place of the model's.
+    freeze_params: whether weights are constants of the module. Otherwise they are parameters, returned by name.
+    convert_config: {"use_nt_batch_matmul": False} keeps the second operand of a batched product as it is.
+    export_node_renamed_model_path: where to write the model with every node named `Operator_place`.
+    values: inputs whose value is known, by name: they become constants. See the error ValueNeeded.
+
+    Operators that are not supported are named all at once (OpNotImplemented), before anything is converted.
+    """
+    loaded = load(model)
+    if export_node_renamed_model_path is not None:
+        loaded = _renamed(loaded, export_node_renamed_model_path)
+    found = import_model(
+        loaded,
+        shape=shape,
+        dtype=dtype,
+        opset=opset,
+        freeze_params=freeze_params,
+        convert_config=convert_config,
+        values=values,
+    )
+    return found.mod, {name: device_array(data) for name, data in found.params.items()}
+
+
+def import_model(
+    model: LoadedModel,
+    *,
+    shape: Mapping[str, Any] | None = None,
+    dtype: str | Mapping[str, str] = "float32",
+    opset: int | None = None,
+    freeze_params: bool = True,
+    convert_config: Mapping[str, Any] | None = None,
+    values: Mapping[str, Any] | None = None,
+    dynamic: bool = True,
+) -> Imported:
+    """The same as from_onnx, of a model that is loaded, with the descriptions of inputs and outputs."""
+    if opset is not None:
+        model = LoadedModel(model.proto, model.folder, {**model.opsets, "": int(opset)})
+    graph = model.proto.graph
+    stored = {tensor.name for tensor in graph.initializer} | {one.values.name for one in graph.sparse_initializer}
+    inputs = [value for value in graph.input if value.name not in stored]
+    names = [value.name for value in inputs]
+    dtypes = dtype if isinstance(dtype, Mapping) else {}
+    for what, given in (("a shape", shape), ("an element type", dtypes), ("a value", values)):
+        for name in given or {}:
+            if name not in names:
+                raise UnknownInput(what, name, names)
+    importer = Importer(model, freeze=freeze_params, dynamic=dynamic, config=convert_config)
+    importer.refuse_unsupported()
+    scope = Scope(model.opsets)
+    described: list[ModelInput] = []
+    for value in inputs:
+        if values is not None and value.name in values:
+            scope.names[value.name] = _known_input(importer, value, values[value.name])
+            continue
+        made, one = _input(importer, value, (shape or {}).get(value.name), dtypes.get(value.name))
+        scope.names[value.name] = made
+        described.append(one)
+    results = importer.convert_graph(graph, scope)
+    body = [_as_expr(result) for result in results]
+    params = [param for one in described for param in one.params]
+    function = Function([*params, *importer.param_vars], body[0] if len(body) == 1 else Tuple(body))
+    module = IRModule.from_expr(function)
+    infer_module(module)
+    return Imported(
+        module,
+        importer.params,
+        tuple(described),
+        tuple(value.name for value in graph.output),
+        tuple(_structure(importer, result) for result in results),
+        dict(values or {}),
+    )
+
+
+def _input(importer: Importer, value: Any, shape: Any, dtype: str | None) -> tuple[Any, ModelInput]:
+    """What an input stands for in the graph, and its description."""
+    of = value.type
+    optional = of.HasField("optional_type")
+    if optional:
+        of = of.optional_type.elem_type
+        if shape is Absent:
+            return OptionalValue(None), ModelInput(value.name, None, (), optional=True)
+    if of.HasField("sequence_type"):
+        if not isinstance(shape, Sequence):
+            raise ShapeNeeded(value.name)
+        item = of.sequence_type.elem_type
+        made = [_tensor_input(importer, f"{value.name}_{k}", item, one, dtype) for k, one in enumerate(shape)]
+        kinds = [kind for _, kind in made]
+        variables = [var for var, _ in made]
+        element = of_proto(item.tensor_type.elem_type, f"the input {value.name!r}")
+        whole: Any = SequenceValue(variables, element.dtype)
+        described = ModelInput(value.name, kinds, tuple(variables), optional)
+        for var in variables:
+            importer.enter_input(var, value.name)
+    else:
+        var, kind = _tensor_input(importer, value.name, of, shape, dtype)
+        importer.enter_input(var, value.name)
+        whole, described = var, ModelInput(value.name, kind, (var,), optional)
+    return (OptionalValue(whole) if optional else whole), described
+
+
+class Absent:
+    """Given as the shape of an optional input: it is absent."""
+
+
+def _tensor_input(importer: Importer, name: str, of: Any, shape: Any, dtype: str | None) -> tuple[Var, ElementType]:
+    if not of.HasField("tensor_type"):
+        raise ShapeNeeded(name)
+    kind = of_dtype(dtype) if dtype else of_proto(of.tensor_type.elem_type, f"the input {name!r}")
+    sizes = _sizes(importer, name, of.tensor_type, shape)
+    element_count(name, [size for size in sizes if isinstance(size, int)], kind.bits)
+    var = Var(name, TensorType(sizes, kind.dtype))
+    if kind.carried:
+        importer.set_element(var, kind)
+    return var, kind
+
+
+def _sizes(importer: Importer, name: str, of: Any, given: Any) -> list[Any]:
+    """The shape of an input: the model's, with what `shape=` says in its place."""
+    declared: list[Any] | None = None
+    if of.HasField("shape"):
+        declared = [_declared(importer, name, place, dim) for place, dim in enumerate(of.shape.dim)]
+    if given is None:
+        if declared is None:
+            raise ShapeNeeded(name)
+        return declared
+    listed = [given] if isinstance(given, int) else list(given)
+    return [_given(importer, name, place, size, declared) for place, size in enumerate(listed)]
+
+
+def _declared(importer: Importer, name: str, place: int, dim: Any) -> Any:
+    if dim.HasField("dim_value"):
+        size = int(dim.dim_value)
+        if size < 0 or size > LARGEST:
+            raise AbsurdSize(f"the input {name!r}", [size], "a size is negative or beyond any memory")
+        return size
+    return importer.size_var(dim.dim_param if dim.dim_param else f"{name}_d{place}")
+
+
+def _given(importer: Importer, name: str, place: int, size: Any, declared: Sequence[Any] | None) -> Any:
+    if size is None or (isinstance(size, int) and size == -1):
+        if declared is not None and place < len(declared):
+            return declared[place]
+        return importer.size_var(f"{name}_d{place}")
+    if isinstance(size, str):
+        return importer.size_var(size)
+    if isinstance(size, (AnySize, PrimExpr)):
+        return size
+    if not hasattr(size, "__index__") or int(size) < 0:
+        raise AbsurdSize(f"the input {name!r}", [size], "a size is a number that is not negative, a name, or Any()")
+    return int(size)
+
+
+def _known_input(importer: Importer, value: Any, given: Any) -> Any:
+    """An input whose value is given: constants."""
+    of = value.type
+    if of.HasField("optional_type"):
+        if given is None:
+            return OptionalValue(None)
+        return OptionalValue(_known_of_type(importer, value.name, of.optional_type.elem_type, given))
+    return _known_of_type(importer, value.name, of, given)
+
+
+def _known_of_type(importer: Importer, name: str, of: Any, given: Any) -> Any:
+    if of.HasField("sequence_type"):
+        item = of.sequence_type.elem_type
+        kind = of_proto(item.tensor_type.elem_type, f"the input {name!r}")
+        return SequenceValue([_known_of_type(importer, name, item, one) for one in given], kind.dtype)
+    kind = of_proto(of.tensor_type.elem_type, f"the input {name!r}")
+    array = np.asarray(given.numpy() if hasattr(given, "numpy") else given)
+    if array.dtype != kind.numpy():
+        array = array.astype(kind.numpy())
+    made = Constant(kind.to_graph(array))
+    if kind.carried:
+        importer.set_element(made, kind)
+    return made
+
+
+def _as_expr(result: Any) -> Expr:
+    """A result of the model as one expression: a sequence is a tuple, an absent optional an empty one."""
+    if isinstance(result, OptionalValue):
+        return Tuple([]) if result.content is None else _as_expr(result.content)
+    if isinstance(result, SequenceValue):
+        return Tuple([_as_expr(item) for item in result.items])
+    assert isinstance(result, Expr)
+    return result
+
+
+def _structure(importer: Importer, result: Any) -> Structure:
+    if isinstance(result, OptionalValue):
+        return None if result.content is None else _structure(importer, result.content)
+    if isinstance(result, SequenceValue):
+        return [_structure(importer, item) for item in result.items]
+    kind = importer.elements.get(id(result))
+    return kind if kind is not None else of_dtype(str(importer.type_of(result).dtype))  # type: ignore[attr-defined]
+
+
+def _renamed(model: LoadedModel, path: str | os.PathLike[str]) -> LoadedModel:
+    """The model with every node named by its operator and place, written to `path`."""
+    proto = type(model.proto).FromString(model.proto.SerializeToString())
+    for place, node in enumerate(proto.graph.node):
+        node.name = f"{node.op_type}_{place}"
+    with open(path, "wb") as file:
+        file.write(proto.SerializeToString())
+    return LoadedModel(proto, model.folder, model.opsets)

@@ -1,0 +1,262 @@
+"""Values that are known before the model runs, though not all of them are numbers.
+
+    Shape(x) of x: (n, 3, 224, 224)      →   [n, 3, 224, 224]
+    Gather(…, 0), Concat, Mul, Reshape   →   stay formulas of n
+
+A tensor that is known is a numpy array; where sizes with names are in it, an array of objects: ints and expressions of
+size variables. Operators on such arrays are few, and are those that models compute shapes with. numpy does the work:
+the expressions have operators.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from loopwright.ir import Expr as PrimExpr
+from loopwright.ir.intrinsics import maximum, minimum
+from loopwright.ir.operators import truncdiv
+from loopwright.relay.types import as_dim
+
+MOST: Final = 4096  # elements of an array of sizes
+
+Known = np.ndarray
+
+
+def is_symbolic(array: Known) -> bool:
+    return array.dtype == object
+
+
+def settled(array: Known) -> Known:
+    """An array of objects with its expressions simplified; one of int64 where all of them turn out to be numbers."""
+    flat = [as_dim(item) if isinstance(item, PrimExpr) else item for item in array.reshape(-1).tolist()]
+    if all(isinstance(item, (int, np.integer)) for item in flat):
+        return np.array(flat, dtype=np.int64).reshape(array.shape)
+    out = np.empty(len(flat), dtype=object)
+    out[:] = flat
+    return out.reshape(array.shape)
+
+
+def objects(items: Sequence[Any], shape: Sequence[int] | None = None) -> Known:
+    out = np.empty(len(items), dtype=object)
+    out[:] = list(items)
+    return out.reshape(tuple(shape) if shape is not None else (len(items),))
+
+
+Rule = Callable[..., Any]
+_RULES: Final[dict[str, Rule]] = {}
+
+
+def rule(*names: str) -> Callable[[Rule], Rule]:
+    def enter(function: Rule) -> Rule:
+        for name in names:
+            _RULES[name] = function
+        return function
+
+    return enter
+
+
+def evaluate(op: str, node: Any, inputs: Sequence[Known | None]) -> list[Known] | None:
+    """The outputs of a node of known inputs, some of them sizes with names; None where there is no rule for that."""
+    how = _RULES.get(op)
+    if how is None or any(array is not None and array.size > MOST for array in inputs):
+        return None
+    found = how(node, *inputs)
+    if found is None:
+        return None
+    listed = found if isinstance(found, list) else [found]
+    arrays = [np.asarray(array) for array in listed]
+    if any(array.size > MOST for array in arrays):
+        return None
+    return [settled(array) if array.dtype == object else array for array in arrays]
+
+
+def _axes(node: Any, given: Known | None) -> tuple[int, ...] | None:
+    """Axes as an attribute or, later, as an input."""
+    if given is not None:
+        return None if is_symbolic(given) else tuple(int(axis) for axis in np.atleast_1d(given))
+    listed = node.attr("axes", None)
+    return None if listed is None else tuple(listed)
+
+
+def _whole(array: Known) -> bool:
+    return array.dtype == object or array.dtype.kind in "iu"
+
+
+def _two(function: Callable[[Any, Any], Any]) -> Rule:
+    def apply(node: Any, a: Known, b: Known) -> Any:
+        if not (_whole(a) and _whole(b)):
+            return None
+        return np.frompyfunc(function, 2, 1)(a.astype(object), b.astype(object))
+
+    return apply
+
+
+def _several(function: Callable[[Any, Any], Any]) -> Rule:
+    def apply(node: Any, *arrays: Known) -> Any:
+        if not all(map(_whole, arrays)):
+            return None
+        total = arrays[0].astype(object)
+        for array in arrays[1:]:
+            total = np.frompyfunc(function, 2, 1)(total, array.astype(object))
+        return total
+
+    return apply
+
+
+def _plain(value: Any) -> bool:
+    return not isinstance(value, PrimExpr)
+
+
+def _divided(a: Any, b: Any) -> Any:
+    if _plain(a) and _plain(b):
+        return (abs(a) // abs(b)) * (1 if (a < 0) == (b < 0) else -1)
+    return truncdiv(a, b)
+
+
+def _larger(a: Any, b: Any) -> Any:
+    return max(a, b) if _plain(a) and _plain(b) else maximum(a, b)
+
+
+def _smaller(a: Any, b: Any) -> Any:
+    return min(a, b) if _plain(a) and _plain(b) else minimum(a, b)
+
+
+_RULES["Add"] = _two(lambda a, b: a + b)
+_RULES["Sub"] = _two(lambda a, b: a - b)
+_RULES["Mul"] = _two(lambda a, b: a * b)
+_RULES["Div"] = _two(_divided)
+_RULES["Max"] = _several(_larger)
+_RULES["Min"] = _several(_smaller)
+_RULES["Sum"] = _several(lambda a, b: a + b)
+
+
+@rule("Identity")
+def _identity(node: Any, x: Known) -> Any:
+    return x
+
+
+@rule("Neg")
+def _neg(node: Any, x: Known) -> Any:
+    return -x
+
+
+@rule("Cast")
+def _cast(node: Any, x: Known) -> Any:
+    return x if node.attr("to", 0) in (6, 7, 12, 13) else None  # to int32, int64, uint32, uint64
+
+
+@rule("CastLike")
+def _cast_like(node: Any, x: Known, like: Known) -> Any:
+    return x if _whole(like) else None
+
+
+@rule("Unsqueeze")
+def _unsqueeze(node: Any, x: Known, axes: Known | None = None) -> Any:
+    listed = _axes(node, axes)
+    return None if listed is None else np.expand_dims(x, listed)
+
+
+@rule("Squeeze")
+def _squeeze(node: Any, x: Known, axes: Known | None = None) -> Any:
+    listed = _axes(node, axes)
+    return np.squeeze(x, listed)
+
+
+@rule("Gather")
+def _gather(node: Any, x: Known, indices: Known) -> Any:
+    if is_symbolic(indices):
+        return None
+    return np.take(x, indices, axis=node.attr("axis", 0))
+
+
+@rule("Concat")
+def _concat(node: Any, *arrays: Known) -> Any:
+    return np.concatenate([array.astype(object) for array in arrays], axis=node.attr("axis", 0))
+
+
+@rule("Slice")
+def _slice(node: Any, x: Known, *given: Known | None) -> Any:
+    if given:
+        starts, ends, axes, steps = (*given, None, None)[:4]
+        if any(array is not None and is_symbolic(array) for array in (starts, ends, axes, steps)):
+            return None
+        first = [int(k) for k in starts] if starts is not None else []
+        last = [int(k) for k in ends] if ends is not None else []
+        over = [int(k) for k in axes] if axes is not None else list(range(len(first)))
+        by = [int(k) for k in steps] if steps is not None else [1] * len(first)
+    else:
+        first, last = list(node.attr("starts")), list(node.attr("ends"))
+        over, by = list(node.attr("axes", range(len(first)))), [1] * len(first)
+    index = [slice(None)] * x.ndim
+    for begin, end, axis, step in zip(first, last, over, by, strict=True):
+        index[axis] = slice(begin, end if not (step < 0 and end < -x.shape[axis]) else None, step)
+    return x[tuple(index)]
+
+
+@rule("Reshape")
+def _reshape(node: Any, x: Known, shape: Known | None = None) -> Any:
+    wanted = node.attr("shape", None) if shape is None else shape
+    if wanted is None or (shape is not None and is_symbolic(shape)):
+        return None
+    sizes = [int(size) for size in np.asarray(wanted)]
+    if not node.attr("allowzero", 0):
+        sizes = [x.shape[k] if size == 0 else size for k, size in enumerate(sizes)]
+    return x.reshape(sizes)
+
+
+@rule("Split")
+def _split(node: Any, x: Known, split: Known | None = None) -> Any:
+    sizes = node.attr("split", None) if split is None else split
+    axis = node.attr("axis", 0)
+    if sizes is None:
+        return [*np.array_split(x, node.output_count, axis=axis)]
+    return None if is_symbolic(np.asarray(sizes)) else [*np.split(x, np.cumsum(sizes)[:-1].astype(int), axis=axis)]
+
+
+@rule("ReduceProd")
+def _product(node: Any, x: Known, axes: Known | None = None) -> Any:
+    listed = _axes(node, axes)
+    if x.ndim != 1 or listed not in (None, (0,), (-1,)):
+        return None
+    total: Any = 1
+    for item in x.tolist():
+        total = total * item
+    return objects([total], (1,) if node.attr("keepdims", 1) else ())
+
+
+@rule("Transpose", "Flatten")
+def _of_a_vector(node: Any, x: Known) -> Any:
+    return x if x.ndim == 1 and node.op == "Transpose" else None
+
+
+@rule("Expand")
+def _expand(node: Any, x: Known, shape: Known) -> Any:
+    if is_symbolic(shape):
+        return None
+    return np.broadcast_to(x, np.broadcast_shapes(x.shape, tuple(int(size) for size in shape)))
+
+
+@rule("Where")
+def _where(node: Any, condition: Known, x: Known, y: Known) -> Any:
+    return None if is_symbolic(condition) else np.where(condition, x.astype(object), y.astype(object))
+
+
+@rule("Equal")
+def _equal(node: Any, a: Known, b: Known) -> Any:
+    """Whether sizes are -1, 0 and the like: a size with a name is no negative number, and its own equal."""
+    shape = np.broadcast_shapes(a.shape, b.shape)
+    pairs = zip(np.broadcast_to(a, shape).reshape(-1).tolist(), np.broadcast_to(b, shape).reshape(-1).tolist())
+    answers = []
+    for one, other in pairs:
+        if _plain(one) and _plain(other):
+            answers.append(one == other)
+        elif one is other:
+            answers.append(True)
+        elif any(_plain(side) and side < 0 for side in (one, other)):
+            answers.append(False)
+        else:
+            return None
+    return np.array(answers, dtype=bool).reshape(shape)

@@ -1,0 +1,273 @@
+"""Read a model and see that its graph can be walked: every tensor is made once, before it is used.
+
+    model = load("model.onnx")       a path, bytes, an open file, or a ModelProto
+
+Model-local functions are put in the place of their calls here; nodes that come too late are put in order.
+"""
+
+from __future__ import annotations
+
+import heapq
+import os
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from loopwright.frontends.onnx.errors import BrokenGraph, UnreadableModel
+
+DEEPEST: Final = 64  # graphs within graphs
+LARGEST_CHECKED: Final = 1 << 28  # bytes of a model that ONNX's own checker is given
+
+
+@dataclass(frozen=True)
+class LoadedModel:
+    """A model that was read, the folder it came from, and the version of each operator set it uses."""
+
+    proto: Any
+    folder: Path | None
+    opsets: dict[str, int]
+
+
+def require_onnx() -> Any:
+    """The onnx package, or what to do to have it."""
+    try:
+        import onnx
+    except ImportError as error:
+        raise ImportError(
+            "reading ONNX models needs the package onnx: pip install 'loopwright[onnx]'", name="onnx"
+        ) from error
+    return onnx
+
+
+def load(source: Any, check: bool = True) -> LoadedModel:
+    """The model at a path, in bytes, in an open file, or as it is."""
+    onnx = require_onnx()
+    folder: Path | None = None
+    if isinstance(source, onnx.ModelProto):
+        model = source
+        name = "the model"
+    else:
+        name, content, folder = _content(source)
+        model = onnx.ModelProto()
+        try:
+            model.ParseFromString(content)
+        except Exception as error:  # protobuf's own class differs between its implementations
+            raise UnreadableModel(name, f"its bytes do not decode ({error})", hint="is the file complete?") from error
+    if not model.HasField("graph") or not (model.graph.node or model.graph.output):
+        raise UnreadableModel(name, "it holds no graph", hint="is it an ONNX file?")
+    if any(isinstance(text, bytes) for text in _texts(model)):
+        raise UnreadableModel(name, "a name in it is no text (UTF-8)")
+    if check:
+        _warn_of_checker(onnx, model, folder)
+    model = _without_functions(onnx, model)
+    if not check_graph(model.graph):
+        model = type(model).FromString(model.SerializeToString())  # the caller's own stays as it is
+        check_graph(model.graph, reorder=True)
+    return LoadedModel(model, folder, opset_versions(model.opset_import))
+
+
+def _texts(model: Any) -> Iterator[Any]:
+    """Every name in a model. Protobuf hands out bytes in place of a text that does not decode."""
+    for entry in model.opset_import:
+        yield entry.domain
+    graphs = [model.graph]
+    while graphs:
+        graph = graphs.pop()
+        for value in (*graph.input, *graph.output):
+            yield value.name
+            for dim in value.type.tensor_type.shape.dim:
+                yield dim.dim_param
+        for tensor in (*graph.initializer, *(sparse.values for sparse in graph.sparse_initializer)):
+            yield tensor.name
+            for entry in tensor.external_data:
+                yield entry.key
+                yield entry.value
+        for node in graph.node:
+            yield from (node.name, node.op_type, node.domain, *node.input, *node.output)
+            for attribute in node.attribute:
+                yield from (attribute.name, attribute.ref_attr_name)
+            graphs += graphs_of(node)
+
+
+def opset_versions(imports: Iterable[Any]) -> dict[str, int]:
+    """Domain → version; the default domain is "" under either of its names, and version 1 where nothing is said."""
+    found: dict[str, int] = {"": 1}
+    for entry in imports:
+        domain = "" if entry.domain == "ai.onnx" else entry.domain
+        found[domain] = max(int(entry.version), 1)
+    return found
+
+
+def _content(source: Any) -> tuple[str, bytes, Path | None]:
+    """What to call the source, its bytes, and the folder they are in."""
+    if isinstance(source, (bytes, bytearray, memoryview)):
+        return "what was given", bytes(source), None
+    if hasattr(source, "read"):
+        content = source.read()
+        if not isinstance(content, bytes):
+            raise UnreadableModel("the open file", "it was opened as text", hint='open it with mode "rb"')
+        path = getattr(source, "name", None)
+        return "the open file", content, Path(path).parent if isinstance(path, str) else None
+    if isinstance(source, (str, os.PathLike)):
+        path = Path(source)
+        try:
+            return repr(str(path)), path.read_bytes(), path.parent
+        except (OSError, ValueError) as error:
+            raise UnreadableModel(repr(str(path)), str(error)) from error
+    raise UnreadableModel(
+        f"a {type(source).__name__}",
+        "a path, bytes, an open file or an onnx.ModelProto is needed",
+    )
+
+
+def _warn_of_checker(onnx: Any, model: Any, folder: Path | None) -> None:
+    """What ONNX's own checker finds is worth a warning: many models that run break one of its rules."""
+    if model.ByteSize() > LARGEST_CHECKED:
+        return
+    if any(tensor.data_location == tensor.EXTERNAL for tensor in model.graph.initializer):
+        return  # it would look for the files relative to the working directory
+    try:
+        onnx.checker.check_model(model)
+    except onnx.checker.ValidationError as error:
+        warnings.warn(f"ONNX's checker says: {str(error).strip()}", stacklevel=4)
+    except (RuntimeError, ValueError) as error:
+        warnings.warn(f"ONNX's checker failed: {error}", stacklevel=4)
+
+
+def _without_functions(onnx: Any, model: Any) -> Any:
+    """The model with the bodies of its own functions in place of their calls."""
+    if not model.functions:
+        return model
+    from onnx import inliner
+
+    try:
+        return inliner.inline_local_functions(model)
+    except Exception as error:  # what onnx raises here is not declared
+        raise BrokenGraph(f"the functions of the model cannot be expanded: {error}") from error
+
+
+def check_graph(graph: Any, outer: frozenset[str] = frozenset(), depth: int = 0, reorder: bool = False) -> bool:
+    """See that each tensor is made once, in this graph and those inside it; whether each is made before its use."""
+    if depth > DEEPEST:
+        raise BrokenGraph(f"graphs are nested more than {DEEPEST} deep")
+    made: dict[str, str] = {}
+
+    def make(name: str, by: str) -> None:
+        if name in made and not (by == "an initialiser" and made[name] == "an input"):
+            raise BrokenGraph(f"tensor {name!r} is made twice: by {made[name]} and by {by}")
+        made[name] = by
+
+    for value in graph.input:
+        make(value.name, "an input")
+    for tensor in graph.initializer:
+        if not tensor.name:
+            raise BrokenGraph("an initialiser has no name")
+        make(tensor.name, "an initialiser")
+    for sparse in graph.sparse_initializer:
+        make(sparse.values.name, "an initialiser")
+    begin = frozenset(made)
+    for place, node in enumerate(graph.node):
+        for name in node.output:
+            if name:
+                make(name, f"node {node_name(node, place)!r}")
+    in_order = _put_in_order(graph, begin | outer, set(made), reorder)
+    visible = outer | set(made)
+    for node in graph.node:
+        for inner in graphs_of(node):
+            in_order = check_graph(inner, frozenset(visible), depth + 1, reorder) and in_order
+    for value in graph.output:
+        if value.name not in visible:
+            raise BrokenGraph(f"the output {value.name!r} is made by no node")
+    return in_order
+
+
+def _put_in_order(graph: Any, known: frozenset[str], made_here: set[str], reorder: bool) -> bool:
+    """Whether each node comes after what it uses; with `reorder`, put the nodes in such an order."""
+    ready = set(known)
+    needs = [_uses(node) for node in graph.node]
+    waiting_for: dict[str, list[int]] = {}
+    missing: list[int] = []
+    for place, node in enumerate(graph.node):
+        absent = {name for name in needs[place] if name not in ready}
+        for name in absent:
+            if name not in made_here:
+                raise BrokenGraph(
+                    f"node {node_name(node, place)!r} ({node.op_type}) uses {name!r}, which nothing makes",
+                    hint="a weight may be missing from the model's initialisers",
+                )
+            waiting_for.setdefault(name, []).append(place)
+        missing.append(len(absent))
+    free = [place for place, count in enumerate(missing) if count == 0]
+    order: list[int] = []
+    while free:
+        place = heapq.heappop(free)
+        order.append(place)
+        for name in graph.node[place].output:
+            for waiter in waiting_for.pop(name, ()):
+                missing[waiter] -= 1
+                if missing[waiter] == 0:
+                    heapq.heappush(free, waiter)
+    if len(order) < len(graph.node):
+        left = sorted(set(range(len(graph.node))) - set(order))
+        names = ", ".join(repr(node_name(graph.node[place], place)) for place in left[:4])
+        raise BrokenGraph(
+            f"{len(left)} nodes wait for one another, {names} among them",
+            why="a graph has no cycles: each node uses what was made before it",
+        )
+    in_order = order == sorted(order)
+    if not in_order and reorder:
+        copies = [type(graph.node[place]).FromString(graph.node[place].SerializeToString()) for place in order]
+        del graph.node[:]
+        graph.node.extend(copies)
+    return in_order
+
+
+def _uses(node: Any) -> list[str]:
+    """The tensors that a node needs, those that graphs inside it take from outside included."""
+    found = [name for name in node.input if name]
+    for graph in graphs_of(node):
+        found += _free_names(graph)
+    return found
+
+
+def _free_names(graph: Any, depth: int = 0) -> list[str]:
+    if depth > DEEPEST:
+        raise BrokenGraph(f"graphs are nested more than {DEEPEST} deep")
+    made = {value.name for value in graph.input} | {tensor.name for tensor in graph.initializer}
+    made |= {sparse.values.name for sparse in graph.sparse_initializer}
+    made |= {name for node in graph.node for name in node.output}
+    used = [name for node in graph.node for name in node.input if name]
+    used += [name for node in graph.node for inner in graphs_of(node) for name in _free_names(inner, depth + 1)]
+    used += [value.name for value in graph.output]
+    return [name for name in used if name not in made]
+
+
+def graphs_of(node: Any) -> list[Any]:
+    """The graphs among the attributes of a node."""
+    found: list[Any] = []
+    for attribute in node.attribute:
+        if attribute.HasField("g"):
+            found.append(attribute.g)
+        found.extend(attribute.graphs)
+    return found
+
+
+def node_name(node: Any, place: int) -> str:
+    """What a node is called: its name, or its operator and place where it has none."""
+    return node.name or f"{node.op_type}_{place}"
+
+
+def nodes_of(graph: Any) -> Iterable[tuple[int, Any]]:
+    """Every node of a graph and of those inside it, with its place in its graph."""
+    for place, node in enumerate(graph.node):
+        yield place, node
+        for inner in graphs_of(node):
+            yield from nodes_of(inner)
+
+
+def text_of(names: Sequence[str], most: int = 8) -> str:
+    """Names in a row; of many, the first ones and how many more there are."""
+    shown = ", ".join(names[:most])
+    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"

@@ -1,0 +1,160 @@
+"""What a converter asks about its node: attributes, shapes and types of tensors, and values that are known.
+
+axis = node.attr("axis", -1)
+rows, *_ = node.shape(x)                 sizes: numbers, expressions of size variables, or Any()
+axes = node.ints(axes)                   the elements of a tensor; ValueNeeded where they are not known
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from loopwright.frontends.common.tensors import Tensors, shape_text
+from loopwright.frontends.onnx.element_types import ElementType, of_dtype
+from loopwright.frontends.onnx.errors import BadNode, ShapeNeeded
+from loopwright.frontends.onnx.known import Known, is_symbolic
+from loopwright.ir.types import Type
+from loopwright.relay.expr import Expr
+from loopwright.relay.types import Dim, is_any
+from loopwright.runtime.errors import LoopwrightError
+from loopwright.runtime.op_errors import OpAttributeInvalid, OpAttributeRequired, OpAttributeUnImplemented
+
+if TYPE_CHECKING:
+    from loopwright.frontends.onnx.importer import Importer, Scope
+
+_NEEDED: Final = object()
+
+
+class Node(Tensors):
+    """One node of the model while it is converted."""
+
+    def __init__(
+        self,
+        importer: Importer,
+        scope: Scope,
+        op: str,
+        name: str,
+        domain: str,
+        attributes: Mapping[str, Any],
+        inputs: Sequence[str],
+        outputs: Sequence[str],
+    ) -> None:
+        self.importer = importer
+        self.scope = scope
+        self.op = op
+        self.name = name
+        self.domain = domain
+        self.attributes = attributes
+        self.input_names = tuple(inputs)
+        self.output_names = tuple(outputs)
+        self.opset = scope.opsets.get(domain, 1)
+        self.tensor_names: dict[int, str] = {}  # by the identity of the expression
+
+    # Attributes.
+
+    def attr(self, name: str, default: Any = _NEEDED) -> Any:
+        """An attribute: a number, text, list, numpy array or graph; `default` where it is not given."""
+        if name in self.attributes:
+            return self.attributes[name]
+        if default is _NEEDED:
+            raise OpAttributeRequired(f"node {self.name!r} ({self.op}): the attribute {name} is missing")
+        return default
+
+    @property
+    def output_count(self) -> int:
+        return len(self.output_names)
+
+    def wants(self, place: int) -> bool:
+        """Whether the output at that place has a name, so that somebody may use it."""
+        return place < len(self.output_names) and bool(self.output_names[place])
+
+    # Types.
+
+    def type_of(self, x: Expr) -> Type:
+        return self.importer.type_of(x)
+
+    def static_shape(self, x: Any) -> tuple[int, ...]:
+        """The shape as numbers; a refusal where a size is not one."""
+        shape = self.shape(x)
+        if not all(isinstance(size, int) for size in shape):
+            raise self.sizes_needed(f"the shape {shape_text(shape)} has sizes that are not numbers", shape)
+        return tuple(int(size) for size in shape if isinstance(size, int))
+
+    def element(self, x: Any) -> ElementType:
+        """The element type in the model; the graph may carry it in another."""
+        return self.importer.elements.get(id(x)) or of_dtype(str(self.dtype(x)))
+
+    def carries(self, x: Expr, kind: ElementType) -> Expr:
+        """Say that an expression carries elements of that type."""
+        if kind.carried:
+            self.importer.set_element(x, kind)
+        return x
+
+    # Values.
+
+    def known(self, x: Any) -> Known | None:
+        """The elements of a tensor where they are known: numbers, or objects with sizes that have names."""
+        return self.importer.known_of(x)
+
+    def value(self, x: Any) -> np.ndarray:
+        """The elements of a tensor as numbers, which the graph cannot be made without."""
+        found = self.known(x)
+        if found is None or is_symbolic(found):
+            raise self.importer.value_needed(self, x)
+        return found
+
+    def ints(self, x: Any) -> list[int]:
+        """The elements of a tensor of integers (of one dimension, or none)."""
+        return [int(item) for item in self.value(x).reshape(-1)]
+
+    def scalar(self, x: Any) -> Any:
+        """The one element of a tensor, as a number of Python."""
+        array = self.value(x)
+        if array.size != 1:
+            raise self.bad(f"one number is needed, and {self.tensor_name(x)!r} has {array.size}")
+        return array.reshape(()).item()
+
+    def sizes(self, x: Any) -> list[Any]:
+        """The elements of a tensor that says a shape: ints and expressions of size variables."""
+        found = self.known(x)
+        if found is None:
+            raise self.importer.value_needed(self, x)
+        return [item if not isinstance(item, np.integer) else int(item) for item in found.reshape(-1).tolist()]
+
+    def sizes_if_known(self, x: Any) -> list[Any] | None:
+        """`sizes`, or None where the operator is to find them when the model runs."""
+        return self.sizes(x) if self.known(x) is not None or not self.importer.may_run_dynamic(x) else None
+
+    # Making expressions.
+
+    def subgraph(self, graph: Any, inputs: Mapping[str, Any] | None = None) -> list[Any]:
+        """The outputs of a graph inside this node; `inputs` are what its input names stand for."""
+        return self.importer.convert_graph(graph, self.scope.child(dict(inputs or {})))
+
+    # What is wrong.
+
+    def tensor_name(self, x: Any) -> str:
+        return self.tensor_names.get(id(x), "a tensor")
+
+    def bad(self, problem: str, hint: str | None = None) -> BadNode:
+        return BadNode(self.name, self.op, problem, hint=hint)
+
+    def invalid(self, attribute: str, value: object, allowed: str) -> OpAttributeInvalid:
+        return OpAttributeInvalid(f"node {self.name!r} ({self.op}): {attribute} is {value!r}", hint=f"it is {allowed}")
+
+    def sizes_needed(self, problem: str, sizes: Sequence[Dim]) -> LoopwrightError:
+        """Sizes have to be numbers: an error that names the input that has them, where there is one."""
+        found = self.importer.input_with_sizes(sizes)
+        if found is None or self.importer.dynamic:
+            return self.unsupported(problem, hint="give `shape=`")
+        return ShapeNeeded(found, f"has sizes that node {self.name!r} ({self.op}) needs as numbers: {problem}")
+
+    def unsupported(self, problem: str, hint: str | None = None) -> OpAttributeUnImplemented:
+        return OpAttributeUnImplemented(f"node {self.name!r} ({self.op}): {problem} is not supported", hint=hint)
+
+
+def all_known(shape: Sequence[Dim]) -> bool:
+    return not any(is_any(size) for size in shape)

@@ -1,0 +1,93 @@
+"""Constants and tensors made of nothing but a shape: Constant, ConstantOfShape, Range, EyeLike."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from loopwright import relay
+from loopwright.frontends.onnx.attributes import StoredTensor
+from loopwright.frontends.onnx.element_types import of_numpy, of_proto
+from loopwright.frontends.onnx.errors import UnsupportedType
+from loopwright.frontends.onnx.known import is_symbolic
+from loopwright.frontends.onnx.node import Node
+from loopwright.frontends.onnx.registry import converter
+from loopwright.ir import Expr as PrimExpr
+from loopwright.relay.expr import Constant
+from loopwright.relay.op.sizes import divide_up, minus
+
+
+@converter("Constant")
+def constant(node: Node) -> Any:
+    for name in ("value", "sparse_value"):
+        if name in node.attributes:
+            return stored(node, node.attr(name))
+    for name, dtype in (("value_float", np.float32), ("value_floats", np.float32), ("value_int", np.int64)):
+        if name in node.attributes:
+            return Constant(np.asarray(node.attr(name), dtype))
+    if "value_ints" in node.attributes:
+        return Constant(np.asarray(node.attr("value_ints"), np.int64))
+    if "value_string" in node.attributes or "value_strings" in node.attributes:
+        raise UnsupportedType(f"the constant of node {node.name!r}", "string", "texts are not computed with")
+    raise node.bad("it has no value")
+
+
+def stored(node: Node, tensor: StoredTensor) -> Any:
+    """A tensor among the attributes as a constant."""
+    array = tensor.array()
+    kind = of_numpy(array.dtype)
+    return node.carries(Constant(kind.to_graph(array)), kind)
+
+
+@converter("ConstantOfShape", since=9)
+def constant_of_shape(node: Node, shape: Any) -> Any:
+    tensor = node.attr("value", None)
+    fill = np.zeros(1, np.float32) if tensor is None else tensor.array()
+    kind = of_numpy(fill.dtype)
+    if fill.size != 1:
+        raise node.bad(f"its value has {fill.size} elements, and one is needed")
+    number = Constant(kind.to_graph(fill).reshape(()))
+    sizes = node.sizes_if_known(shape)
+    if sizes is None:
+        return node.carries(relay.full(number, shape, dtype=kind.dtype), kind)
+    if any(isinstance(size, int) and size < 0 for size in sizes):
+        raise node.bad(f"a size is negative: {sizes}")
+    return node.carries(relay.full(number, tuple(sizes), dtype=kind.dtype), kind)
+
+
+@converter("Range", since=11)
+def range_(node: Node, start: Any, limit: Any, delta: Any) -> Any:
+    kind = node.dtype(start)
+    values = [node.known(one) for one in (start, limit, delta)]
+    if all(value is not None and not is_symbolic(value) for value in values):
+        first, last, step = (value.reshape(())[()] for value in values if value is not None)
+        if step == 0:
+            raise node.bad("its step is 0")
+        count = max(int(np.ceil((np.float64(last) - np.float64(first)) / np.float64(step))), 0)
+        if count * kind.nbytes > 1 << 32:
+            raise node.bad(f"it would have {count:,} elements")
+        places = np.arange(count)
+        return Constant((places * step + first).astype(kind.numpy()))
+    if all(value is not None for value in values) and not kind.is_float:
+        # A range up to a size with a name: the places are the sums of so many ones.
+        first, last, step = (_number(value) for value in values)
+        if isinstance(step, int) and step > 0:
+            length = divide_up(minus(last, first), step)
+            ones = relay.full(node.const(1, kind), (length,), dtype=str(kind))
+            places = relay.cumsum(ones, axis=0, dtype=str(kind), exclusive=True)
+            scaled = places if step == 1 else relay.multiply(places, node.const(step, kind))
+            return scaled if isinstance(first, int) and first == 0 else relay.add(scaled, start)
+    raise node.importer.value_needed(node, limit if values[1] is None else start if values[0] is None else delta)
+
+
+def _number(value: Any) -> Any:
+    item = value.reshape(-1).tolist()[0]
+    return item if isinstance(item, PrimExpr) else int(item)
+
+
+@converter("EyeLike", since=9)
+def eye_like(node: Node, x: Any) -> Any:
+    rows, columns = node.static_shape(x)
+    kind = of_proto(node.attr("dtype")).dtype if "dtype" in node.attributes else str(node.dtype(x))
+    return relay.const(np.eye(rows, columns, k=node.attr("k", 0)), kind)

@@ -1,0 +1,223 @@
+"""Elements chosen by indices: Gather, Scatter, OneHot, TopK, NonZero, Compress, Unique …"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from loopwright import relay
+from loopwright.frontends.onnx.node import Node
+from loopwright.frontends.onnx.registry import converter
+from loopwright.relay.expr import Constant
+from loopwright.relay.op.sizes import times
+
+
+def counted_from_front(node: Node, indices: Any, size: Any) -> Any:
+    """Indices with the negative ones counted from the front; known ones are changed now."""
+    found = node.known(indices)
+    if found is not None and found.dtype != object:
+        if not (found < 0).any():
+            return indices
+        if isinstance(size, int):
+            return Constant(np.where(found < 0, found + size, found).astype(found.dtype))
+    kind = node.dtype(indices)
+    if kind.is_unsigned:
+        return indices
+    if isinstance(size, int):
+        length = node.const(size, kind)
+    else:
+        return relay.where(
+            relay.less(indices, node.const(0, kind)), relay.add(indices, _length(node, size, kind)), indices
+        )
+    return relay.where(relay.less(indices, node.const(0, kind)), relay.add(indices, length), indices)
+
+
+def _length(node: Node, size: Any, kind: Any) -> Any:
+    """A size that is no number, as a tensor: so many ones added up."""
+    ones = relay.full(node.const(1, kind), (size,), dtype=str(kind))
+    return relay.sum(ones, axis=[0])
+
+
+@converter("Gather")
+def gather(node: Node, x: Any, indices: Any) -> Any:
+    axis = node.axis(node.attr("axis", 0), node.rank(x))
+    size = node.shape(x)[axis]
+    found = node.known(indices)
+    if found is not None and found.dtype != object and isinstance(size, int) and found.size:
+        if found.min() < -size or found.max() >= size:
+            raise node.bad(f"an index is outside the size {size} of axis {axis}: {found.min()} … {found.max()}")
+    return relay.take(x, counted_from_front(node, indices, size), axis=axis)
+
+
+@converter("GatherElements", since=11)
+def gather_elements(node: Node, x: Any, indices: Any) -> Any:
+    axis = node.axis(node.attr("axis", 0), node.rank(x))
+    return relay.gather(x, axis, counted_from_front(node, indices, node.shape(x)[axis]))
+
+
+def _tuples_first(node: Node, indices: Any) -> Any:
+    """Index tuples as the first axis, which is where relay wants them; ONNX has them last."""
+    rank = node.rank(indices)
+    return relay.transpose(indices, axes=[rank - 1, *range(rank - 1)]) if rank > 1 else indices
+
+
+def _tuples_from_front(node: Node, indices: Any, sizes: Any) -> Any:
+    """Index tuples (last axis) without negative numbers; `sizes` are those of the axes they index."""
+    found = node.known(indices)
+    if found is not None and found.dtype != object and not (found < 0).any():
+        return indices
+    if not all(isinstance(size, int) for size in sizes):
+        raise node.unsupported("an index into an axis whose size is no number")
+    lengths = relay.const(np.array(sizes), str(node.dtype(indices)))
+    return relay.where(relay.less(indices, node.const(0, indices)), relay.add(indices, lengths), indices)
+
+
+@converter("GatherND", since=11)
+def gather_nd(node: Node, x: Any, indices: Any) -> Any:
+    batch = node.attr("batch_dims", 0)
+    depth = node.shape(indices)[-1]
+    if not isinstance(depth, int):
+        raise node.unsupported("index tuples whose length is no number")
+    indices = _tuples_from_front(node, indices, node.shape(x)[batch : batch + depth])
+    return relay.gather_nd(x, _tuples_first(node, indices), batch_dims=batch, index_rank=depth)
+
+
+_REDUCTIONS = {"none": "update", "add": "add", "mul": "mul", "max": "max", "min": "min"}
+
+
+def _reduction(node: Node) -> str:
+    given = node.attr("reduction", "none")
+    if given not in _REDUCTIONS:
+        raise node.invalid("reduction", given, ", ".join(_REDUCTIONS))
+    return _REDUCTIONS[given]
+
+
+@converter("Scatter", since=9)
+@converter("ScatterElements", since=11)
+def scatter_elements(node: Node, x: Any, indices: Any, updates: Any) -> Any:
+    axis = node.axis(node.attr("axis", 0), node.rank(x))
+    places = counted_from_front(node, indices, node.shape(x)[axis])
+    return relay.scatter_elements(x, places, updates, axis=axis, reduction=_reduction(node))
+
+
+@converter("ScatterND", since=11)
+def scatter_nd(node: Node, x: Any, indices: Any, updates: Any) -> Any:
+    depth = node.shape(indices)[-1]
+    if not isinstance(depth, int):
+        raise node.unsupported("index tuples whose length is no number")
+    indices = _tuples_from_front(node, indices, node.shape(x)[:depth])
+    return relay.scatter_nd(x, _tuples_first(node, indices), updates, mode=_reduction(node))
+
+
+@converter("TensorScatter", since=24)
+def tensor_scatter(node: Node, past: Any, update: Any, write_indices: Any = None) -> Any:
+    """New rows written into a cache, each batch at its own place; around the end where that is circular."""
+    axis = node.axis(node.attr("axis", -2), node.rank(past))
+    mode = node.attr("mode", "linear")
+    if mode not in ("linear", "circular"):
+        raise node.invalid("mode", mode, "linear or circular")
+    shape, part = node.static_shape(past), node.static_shape(update)
+    starts = node.const(np.zeros(shape[0])) if write_indices is None else node.cast(write_indices, "int64")
+    column = (shape[0],) + (1,) * (len(shape) - 1)
+    along = np.arange(part[axis]).reshape([-1 if k == axis else 1 for k in range(len(shape))])
+    places = relay.add(relay.reshape(starts, column), node.const(along))
+    if mode == "circular":
+        places = relay.floor_mod(places, node.const(shape[axis]))
+    indices = relay.broadcast_to(places, part)
+    return relay.scatter_elements(past, indices, update, axis=axis, reduction="update")
+
+
+@converter("OneHot", since=9)
+def one_hot(node: Node, indices: Any, depth: Any, values: Any) -> Any:
+    """`values` are [off, on]; indices below zero are counted from the end, others outside have no place."""
+    count = int(node.scalar(depth))
+    rank = node.rank(indices)
+    axis = node.axis(node.attr("axis", -1), rank + 1)
+    whole = node.cast(indices, "int64")
+    places = relay.where(relay.less(whole, node.const(0)), relay.add(whole, node.const(count)), whole)
+    classes = node.const(np.arange(count).reshape([-1 if k == axis else 1 for k in range(rank + 1)]))
+    hot = relay.equal(relay.expand_dims(places, axis=axis), classes)
+    off = relay.reshape(relay.strided_slice(values, begin=[0], end=[1]), ())
+    on = relay.reshape(relay.strided_slice(values, begin=[1], end=[2]), ())
+    return relay.where(hot, on, off)
+
+
+@converter("TopK", since=1)
+def topk_attribute(node: Node, x: Any) -> Any:
+    return _topk(node, x, node.attr("k"), largest=True)
+
+
+@converter("TopK", since=10)
+def topk(node: Node, x: Any, k: Any) -> Any:
+    return _topk(node, x, int(node.scalar(k)), largest=bool(node.attr("largest", 1)))
+
+
+def _topk(node: Node, x: Any, count: int, largest: bool) -> Any:
+    axis = node.axis(node.attr("axis", -1), node.rank(x))
+    size = node.shape(x)[axis]
+    if count < 0 or (isinstance(size, int) and count > size):
+        raise node.bad(f"k is {count}, and axis {axis} has {size} elements")
+    if count == 0:
+        shape = [0 if k == axis else one for k, one in enumerate(node.static_shape(x))]
+        return [relay.const(np.zeros(shape), str(node.dtype(x))), node.const(np.zeros(shape))]
+    return relay.topk(x, k=count, axis=axis, ret_type="both", is_ascend=not largest, dtype="int64")
+
+
+@converter("NonZero", since=9)
+def non_zero(node: Node, x: Any) -> Any:
+    """Places of what is not zero, a row an axis."""
+    found = node.known(x)
+    if found is not None and found.dtype != object:
+        return Constant(np.array(np.nonzero(found), dtype=np.int64).reshape(found.ndim, -1))
+    if node.rank(x) == 0:
+        raise node.unsupported("a single number")
+    return relay.cast(relay.transpose(relay.argwhere(x), axes=[1, 0]), "int64")
+
+
+@converter("Compress", since=9)
+def compress(node: Node, x: Any, condition: Any) -> Any:
+    """The slices along an axis (or elements) where the condition holds; what it is too short for is left out."""
+    axis = node.attr("axis", None)
+    if axis is None:
+        x = relay.reshape(x, (times(*node.shape(x)),))
+        axis = 0
+    axis = node.axis(axis, node.rank(x))
+    found = node.known(condition)
+    if found is not None:
+        return relay.take(x, node.const(np.nonzero(found)[0]), axis=axis)
+    places = relay.cast(relay.squeeze(relay.argwhere(condition), axis=[1]), "int64")
+    return relay.take(x, places, axis=axis)
+
+
+@converter("Unique", since=11)
+def unique(node: Node, x: Any) -> Any:
+    """Different values, in order (or in order of their first places); their first places, where each is, how many."""
+    axis = node.attr("axis", None)
+    in_order = bool(node.attr("sorted", 1))
+    found = node.known(x)
+    if found is None or found.dtype == object:
+        if axis is not None and node.rank(x) > 1:
+            raise node.importer.value_needed(node, x)
+        return _unique_running(node, relay.reshape(x, (times(*node.shape(x)),)), in_order)
+    values, first, inverse, counts = np.unique(
+        found, return_index=True, return_inverse=True, return_counts=True, axis=axis
+    )
+    inverse = np.asarray(inverse).reshape(-1)
+    if not in_order:
+        order = np.argsort(first, kind="stable")
+        rank_of = np.empty_like(order)
+        rank_of[order] = np.arange(order.size)
+        values = np.take(values, order, axis=axis or 0)
+        first, counts, inverse = first[order], counts[order], rank_of[inverse]
+    return [Constant(values), *(Constant(np.asarray(one, np.int64)) for one in (first, inverse, counts))]
+
+
+def _unique_running(node: Node, x: Any, in_order: bool) -> list[Any]:
+    values, first, inverse, count, counts = relay.unique(x, is_sorted=in_order, return_counts=True)
+    begin, end = node.const([0]), node.cast(relay.reshape(count, (1,)), "int64")
+
+    def trimmed(padded: Any) -> Any:
+        return relay.strided_slice(padded, begin, end, node.const([1]))
+
+    return [trimmed(values), *(relay.cast(one, "int64") for one in (trimmed(first), inverse, trimmed(counts)))]

@@ -1,0 +1,68 @@
+"""Products of matrices: MatMul, Gemm, Einsum."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from loopwright import relay
+from loopwright.frontends.common.products import product as matrix_product
+from loopwright.frontends.onnx.node import Node
+from loopwright.frontends.onnx.registry import converter
+from loopwright.relay.op.sizes import times
+
+
+@converter("Gemm")
+def gemm(node: Node, a: Any, b: Any, c: Any = None) -> Any:
+    """alpha * A * B + beta * C, either operand turned."""
+    if node.rank(a) != 2:
+        shape = node.shape(a)
+        a = relay.reshape(a, (shape[0], times(*shape[1:])))
+    if node.rank(b) != 2:
+        raise node.bad(f"the second operand has {node.rank(b)} dimensions, and needs 2")
+    alpha, beta = node.attr("alpha", 1.0), node.attr("beta", 1.0)
+    if node.attr("transA", 0):
+        a = relay.transpose(a, axes=[1, 0])
+    weight = b if node.attr("transB", 0) else relay.transpose(b, axes=[1, 0])
+    kind, wide = str(node.dtype(a)), node.sum_dtype(a)
+    found = relay.nn.dense(a, weight, out_dtype=wide)
+    if alpha != 1.0:
+        found = relay.multiply(found, node.const(alpha, found))
+    if c is not None and beta != 0.0:
+        c = node.cast(c, wide)
+        found = relay.add(found, c if beta == 1.0 else relay.multiply(c, node.const(beta, c)))
+    return node.cast(found, kind)
+
+
+@converter("MatMul")
+def matmul(node: Node, a: Any, b: Any) -> Any:
+    return node.cast(product(node, a, b, node.sum_dtype(a)), str(node.dtype(a)))
+
+
+def product(node: Node, a: Any, b: Any, out_dtype: str = "") -> Any:
+    """numpy's matmul."""
+    return matrix_product(node, a, b, out_dtype, turn=node.importer.config.get("use_nt_batch_matmul", True))
+
+
+@converter("Einsum", since=12)
+def einsum(node: Node, *operands: Any) -> Any:
+    wide = [node.cast(one, node.sum_dtype(one)) for one in operands]
+    return node.cast(relay.einsum(wide, node.attr("equation").replace(" ", "")), str(node.dtype(operands[0])))
+
+
+@converter("FC")
+def fc(node: Node, x: Any, weight: Any, bias: Any) -> Any:
+    shape = node.shape(x)
+    axis = node.attr("axis", 1)
+    rows = relay.reshape(x, (times(*shape[:axis]), times(*shape[axis:])))
+    return relay.add(relay.nn.dense(rows, weight), bias)
+
+
+@converter("LinearRegressor", domain="ai.onnx.ml")
+def linear_regressor(node: Node, x: Any) -> Any:
+    weights = np.array(node.attr("coefficients"), np.float32)
+    targets = node.attr("targets", 1)
+    found = relay.nn.dense(node.cast(x, "float32"), relay.const(weights.reshape(targets, -1), "float32"))
+    bias = node.attr("intercepts", None)
+    return found if bias is None else relay.add(found, relay.const(np.array(bias), "float32"))

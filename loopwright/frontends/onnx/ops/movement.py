@@ -1,0 +1,373 @@
+"""Elements moved to other places: Transpose, Concat, Split, Slice, Pad, Tile, DepthToSpace, Trilu, ReverseSequence …"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from loopwright import relay
+from loopwright.frontends.onnx.node import Node
+from loopwright.frontends.onnx.registry import converter
+from loopwright.ir import Expr as PrimExpr
+from loopwright.relay.op.sizes import divide_down, plus, times
+from loopwright.relay.types import Dim
+
+_FAR = 1 << 31  # ends beyond this mean "to the end"
+
+
+@converter("Transpose")
+def transpose(node: Node, x: Any) -> Any:
+    rank = node.rank(x)
+    axes = node.attr("perm", None)
+    if axes is None:
+        axes = list(range(rank))[::-1]
+    if sorted(node.axis(axis, rank) for axis in axes) != list(range(rank)):
+        raise node.bad(f"perm is {list(axes)}, and not an order of {rank} axes")
+    return x if list(axes) == list(range(rank)) else relay.transpose(x, axes=axes)
+
+
+@converter("Concat")
+def concat(node: Node, *inputs: Any) -> Any:
+    if not inputs:
+        raise node.bad("there is nothing to put together")
+    axis = node.attr("axis", 1 if node.opset < 4 else None)
+    if axis is None:
+        axis = node.attr("axis")
+    axis = node.axis(axis, node.rank(inputs[0]))
+    if len(inputs) == 1:
+        return inputs[0]
+    # An empty part adds nothing.
+    kept = [one for one in inputs if node.rank(one) != node.rank(inputs[0]) or not _is_zero(node.shape(one)[axis])]
+    if len(kept) == 1:
+        return kept[0]
+    return relay.concatenate(kept or list(inputs), axis=axis)
+
+
+def _is_zero(size: Dim) -> bool:
+    return isinstance(size, int) and size == 0
+
+
+@converter("Split")
+def split(node: Node, x: Any, parts: Any = None) -> Any:
+    axis = node.axis(node.attr("axis", 0), node.rank(x))
+    given = node.attr("split", None) if parts is None else node.ints(parts)
+    size = node.shape(x)[axis]
+    if given is None:
+        given = _equal_parts(node, size)
+        if given is None:
+            return relay.split(x, node.output_count, axis=axis)
+    if any(one < 0 for one in given) or (isinstance(size, int) and sum(given) != size):
+        raise node.bad(f"parts {list(given)} do not make up the size {size} of axis {axis}")
+    if len(given) == 1:
+        return [x]
+    cuts = np.cumsum(given)[:-1].tolist()
+    if any(one == 0 for one in given):
+        edges = [0, *cuts, sum(given)]
+        return [relay.strided_slice(x, begin=[a], end=[b], axes=[axis]) for a, b in pairwise(edges)]
+    return relay.split(x, cuts, axis=axis)
+
+
+def _equal_parts(node: Node, size: Dim) -> list[int] | None:
+    """Parts of the same size, the last one smaller where they do not fit; None for a size that is no number."""
+    count = node.attr("num_outputs", node.output_count)
+    if not isinstance(size, int):
+        return None
+    if count < 1:
+        raise node.bad(f"there are {count} parts")
+    one = -(-size // count)
+    parts = [one] * (count - 1)
+    last = size - sum(parts)
+    if last < 0:
+        raise node.bad(f"a size of {size} has no {count} parts")
+    return [*parts, last]
+
+
+@converter("Slice", since=1)
+def slice_attributes(node: Node, x: Any) -> Any:
+    starts, ends = node.attr("starts"), node.attr("ends")
+    return sliced(node, x, starts, ends, node.attr("axes", list(range(len(starts)))), [1] * len(starts))
+
+
+@converter("Slice", since=10)
+def slice_(node: Node, x: Any, starts: Any, ends: Any, axes: Any = None, steps: Any = None) -> Any:
+    if node.importer.dynamic and any(node.known(one) is None for one in (starts, ends)):
+        return _sliced_dynamic(node, x, starts, ends, axes, steps)
+    first, last = node.sizes(starts), node.sizes(ends)
+    over = list(range(len(first))) if axes is None else node.ints(axes)
+    by = [1] * len(first) if steps is None else node.ints(steps)
+    return sliced(node, x, first, last, over, by)
+
+
+def sliced(
+    node: Node, x: Any, starts: Sequence[Any], ends: Sequence[Any], axes: Sequence[int], steps: Sequence[int]
+) -> Any:
+    """The part of `x` between starts and ends, counted as Python counts."""
+    shape = node.shape(x)
+    rank = len(shape)
+    if not len(starts) == len(ends) == len(axes) == len(steps):
+        raise node.bad(f"starts {starts}, ends {ends}, axes {axes} and steps {steps} are not equally many")
+    begin: list[Any] = []
+    end: list[Any] = []
+    over: list[int] = []
+    by: list[int] = []
+    for first, last, given, step in zip(starts, ends, axes, steps):
+        axis = node.axis(given, rank)
+        if step == 0:
+            raise node.bad("a step is 0")
+        size = shape[axis]
+        if isinstance(size, int) and isinstance(first, int) and isinstance(last, int):
+            low, high, _ = slice(first, last, step).indices(size)
+            first, last = low, high
+            if step < 0 and last < 0:
+                last = -size - 1  # below the first: -1 would be the last
+        elif isinstance(last, int) and last >= _FAR - 1:
+            last = size if not isinstance(size, int) else last
+        if isinstance(first, int) and first == 0 and last is size and step == 1:
+            continue
+        begin.append(first)
+        end.append(last)
+        over.append(axis)
+        by.append(int(step))
+    if not over:
+        return x
+    return relay.strided_slice(x, begin=begin, end=end, strides=by, axes=over)
+
+
+def _sliced_dynamic(node: Node, x: Any, starts: Any, ends: Any, axes: Any, steps: Any) -> Any:
+    """Bounds found when the model runs: those of every axis, those that are not sliced at their full size."""
+    rank = node.rank(x)
+    count = node.static_shape(starts)[0]
+    over = list(range(count)) if axes is None else [node.axis(axis, rank) for axis in node.ints(axes)]
+    shape = relay.shape_of(x, dtype="int64")
+    begins: list[Any] = []
+    finishes: list[Any] = []
+    by = [1] * rank
+    for axis, step in zip(over, [1] * count if steps is None else node.ints(steps)):
+        by[axis] = step
+    for axis in range(rank):
+        if axis in over:
+            at = over.index(axis)
+            begins.append(relay.strided_slice(node.cast(starts, "int64"), begin=[at], end=[at + 1]))
+            finishes.append(relay.strided_slice(node.cast(ends, "int64"), begin=[at], end=[at + 1]))
+        else:
+            begins.append(node.const([0]))
+            finishes.append(relay.strided_slice(shape, begin=[axis], end=[axis + 1]))
+    begin = relay.concatenate(begins, axis=0) if rank > 1 else begins[0]
+    end = relay.concatenate(finishes, axis=0) if rank > 1 else finishes[0]
+    return relay.strided_slice(x, begin, end, node.const(by))
+
+
+@converter("Pad", since=1)
+def pad_attributes(node: Node, x: Any) -> Any:
+    widths = node.attr("pads", None) or node.attr("paddings")
+    return padded(node, x, widths, node.const(node.attr("value", 0.0), x), node.attr("mode", "constant"))
+
+
+@converter("Pad", since=11)
+def pad(node: Node, x: Any, pads: Any, value: Any = None, axes: Any = None) -> Any:
+    rank = node.rank(x)
+    widths = node.ints(pads)
+    if axes is not None:
+        over = [node.axis(axis, rank) for axis in node.ints(axes)]
+        if len(widths) != 2 * len(over):
+            raise node.bad(f"{len(widths)} pads are given for {len(over)} axes")
+        spread = [0] * (2 * rank)
+        for place, axis in enumerate(over):
+            spread[axis], spread[rank + axis] = widths[place], widths[len(over) + place]
+        widths = spread
+    if value is None or node.shape(value) == (0,):
+        value = node.const(0, x)
+    elif node.rank(value):
+        value = relay.reshape(value, ())
+    return padded(node, x, widths, value, node.attr("mode", "constant"))
+
+
+def padded(node: Node, x: Any, widths: Sequence[int], value: Any, mode: str) -> Any:
+    """Begins of all axes, then ends; what is negative is cut off."""
+    rank = node.rank(x)
+    if len(widths) != 2 * rank:
+        raise node.bad(f"{len(widths)} pads are given for {rank} dimensions")
+    if mode not in ("constant", "reflect", "edge", "wrap"):
+        raise node.invalid("mode", mode, "constant, reflect, edge or wrap")
+    before, after = list(widths[:rank]), list(widths[rank:])
+    cut = [axis for axis in range(rank) if before[axis] < 0 or after[axis] < 0]
+    for axis in cut:
+        begin = max(-before[axis], 0)
+        end = -max(-after[axis], 0)
+        size = node.shape(x)[axis]
+        last: Any = size if end == 0 else plus(size, end)
+        x = relay.strided_slice(x, begin=[begin], end=[last], axes=[axis])
+        before[axis], after[axis] = max(before[axis], 0), max(after[axis], 0)
+    if not any(before) and not any(after):
+        return x
+    if mode == "wrap":
+        return _wrapped(node, x, before, after)
+    if mode == "constant":
+        known = node.known(value)
+        fill = value if known is None else known.reshape(()).item()
+        return relay.nn.pad(x, list(zip(before, after)), pad_value=fill, pad_mode="constant")
+    if mode == "reflect" and _reflects_far(node, x, before, after):
+        return _taken(node, x, before, after, _reflected)
+    return relay.nn.pad(x, list(zip(before, after)), pad_mode=mode)
+
+
+def _reflects_far(node: Node, x: Any, before: Sequence[int], after: Sequence[int]) -> bool:
+    sizes = node.shape(x)
+    return any(isinstance(size, int) and max(b, a) >= max(size, 1) for size, b, a in zip(sizes, before, after))
+
+
+def _reflected(places: np.ndarray, size: int) -> np.ndarray:
+    period = max(2 * (size - 1), 1)
+    inside = places % period
+    return np.where(inside < size, inside, period - inside)
+
+
+def _wrapped(node: Node, x: Any, before: Sequence[int], after: Sequence[int]) -> Any:
+    return _taken(node, x, before, after, lambda places, size: places % size)
+
+
+def _taken(node: Node, x: Any, before: Sequence[int], after: Sequence[int], place_of: Any) -> Any:
+    """Each padded axis as a choice of elements that are there."""
+    for axis, size in enumerate(node.static_shape(x)):
+        if before[axis] or after[axis]:
+            if size == 0:
+                raise node.bad(f"axis {axis} has no elements to pad with")
+            places = place_of(np.arange(-before[axis], size + after[axis]), size)
+            x = relay.take(x, relay.const(places, "int64"), axis=axis)
+    return x
+
+
+@converter("Tile", since=1)
+def tile_old(node: Node, x: Any, tiles: Any, axis: Any) -> Any:
+    reps = [1] * node.rank(x)
+    reps[node.axis(int(node.scalar(axis)), node.rank(x))] = int(node.scalar(tiles))
+    return relay.tile(x, reps)
+
+
+@converter("Tile", since=6)
+def tile(node: Node, x: Any, repeats: Any) -> Any:
+    reps = node.sizes_if_known(repeats)
+    if reps is None:
+        return relay.tile(x, repeats)
+    if len(reps) != node.rank(x):
+        raise node.bad(f"{len(reps)} repeats are given for {node.rank(x)} dimensions")
+    if any(isinstance(one, PrimExpr) for one in reps):
+        return _tiled_symbolic(node, x, reps)
+    if any(one == 0 for one in reps):
+        shape = [size * one for size, one in zip(node.static_shape(x), reps)]
+        return relay.const(np.zeros(shape), str(node.dtype(x)))
+    return x if all(one == 1 for one in reps) else relay.tile(x, reps)
+
+
+def _tiled_symbolic(node: Node, x: Any, reps: Sequence[Any]) -> Any:
+    """Repeated by sizes that have names: a new axis beside each one, broadcast and merged."""
+    shape = node.shape(x)
+    apart = [size for one in shape for size in (1, one)]
+    wide = [size for one, rep in zip(shape, reps) for size in (rep, one)]
+    spread = relay.broadcast_to(relay.reshape(x, tuple(apart)), tuple(wide))
+    return relay.reshape(spread, tuple(times(one, rep) for one, rep in zip(shape, reps)))
+
+
+@converter("DepthToSpace")
+def depth_to_space(node: Node, x: Any) -> Any:
+    mode = node.attr("mode", "DCR")
+    if mode not in ("DCR", "CRD"):
+        raise node.invalid("mode", mode, "DCR or CRD")
+    batch, channels, height, width = node.shape(x)
+    block = node.attr("blocksize")
+    if block < 1 or (isinstance(channels, int) and channels % (block * block)):
+        raise node.bad(f"{channels} channels cannot be parted into blocks of {block} by {block}")
+    less = divide_down(channels, block * block)
+    if mode == "DCR":
+        apart = relay.reshape(x, (batch, block, block, less, height, width))
+        moved = relay.transpose(apart, axes=[0, 3, 4, 1, 5, 2])
+    else:
+        apart = relay.reshape(x, (batch, less, block, block, height, width))
+        moved = relay.transpose(apart, axes=[0, 1, 4, 2, 5, 3])
+    return relay.reshape(moved, (batch, less, times(height, block), times(width, block)))
+
+
+@converter("SpaceToDepth")
+def space_to_depth(node: Node, x: Any) -> Any:
+    batch, channels, height, width = node.shape(x)
+    block = node.attr("blocksize")
+    mode = node.attr("mode", "DCR")
+    for size in (height, width):
+        if block < 1 or (isinstance(size, int) and size % block):
+            raise node.bad(f"a size of {size} cannot be parted into blocks of {block}")
+    rows, columns = divide_down(height, block), divide_down(width, block)
+    apart = relay.reshape(x, (batch, channels, rows, block, columns, block))
+    moved = relay.transpose(apart, axes=[0, 3, 5, 1, 2, 4] if mode == "DCR" else [0, 1, 3, 5, 2, 4])
+    return relay.reshape(moved, (batch, times(channels, block * block), rows, columns))
+
+
+@converter("Trilu", since=14)
+def trilu(node: Node, x: Any, k: Any = None) -> Any:
+    """One triangle of the last two axes; zeros in the other."""
+    upper = bool(node.attr("upper", 1))
+    offset = 0 if k is None else int(node.scalar(k))
+    if any(_is_zero(size) for size in node.shape(x)):
+        return x
+    rows, columns = node.shape(x)[-2:]
+    if isinstance(rows, int) and isinstance(columns, int):
+        places = np.arange(columns)[None, :] - np.arange(rows)[:, None]
+        mask = places >= offset if upper else places <= offset
+        return relay.where(relay.const(mask, "bool"), x, node.const(0, x))
+    return relay.trilu(x, relay.const(offset, "int32"), upper=upper)
+
+
+@converter("ReverseSequence", since=10)
+def reverse_sequence(node: Node, x: Any, lengths: Any) -> Any:
+    batch, time = node.attr("batch_axis", 1), node.attr("time_axis", 0)
+    return relay.reverse_sequence(x, lengths, seq_axis=time, batch_axis=batch)
+
+
+@converter("CenterCropPad", since=18)
+def center_crop_pad(node: Node, x: Any, shape: Any) -> Any:
+    """Each axis to a size: what is too long is cut on both sides, what is too short padded with zeros."""
+    rank = node.rank(x)
+    wanted = node.ints(shape)
+    axes = [node.axis(axis, rank) for axis in node.attr("axes", list(range(rank)))]
+    for axis, size in zip(axes, wanted, strict=True):
+        given = node.static_shape(x)[axis]
+        if given > size:
+            begin = (given - size) // 2
+            x = relay.strided_slice(x, begin=[begin], end=[begin + size], axes=[axis])
+        elif given < size:
+            before = (size - given) // 2
+            widths = [(0, 0)] * rank
+            widths[axis] = (before, size - given - before)
+            x = relay.nn.pad(x, widths, pad_value=0)
+    return x
+
+
+@converter("Col2Im", since=18)
+def col2im(node: Node, x: Any, image_shape: Any, block_shape: Any) -> Any:
+    """Blocks added up where they lie in the image: columns that an im2col made, back again."""
+    image, block = node.ints(image_shape), node.ints(block_shape)
+    rank = len(image)
+    strides = node.attr("strides", [1] * rank)
+    dilations = node.attr("dilations", [1] * rank)
+    pads = node.attr("pads", [0] * 2 * rank)
+    batch, columns, _ = node.static_shape(x)
+    channels = columns // int(np.prod(block))
+    full = [size + pads[k] + pads[rank + k] for k, size in enumerate(image)]
+    counts = [(full[k] - dilations[k] * (block[k] - 1) - 1) // strides[k] + 1 for k in range(rank)]
+    # Where each element of each block lies in the padded image, as one number.
+    inside = np.stack(np.meshgrid(*[np.arange(n) for n in block], indexing="ij"), -1).reshape(-1, rank)
+    begins = np.stack(np.meshgrid(*[np.arange(n) for n in counts], indexing="ij"), -1).reshape(-1, rank)
+    places = inside[:, None] * np.array(dilations) + begins[None] * np.array(strides)
+    flat = np.ravel_multi_index(tuple(np.moveaxis(places, -1, 0)), full).reshape(-1)
+    parts = relay.reshape(x, (batch * channels, flat.size))
+    empty = relay.const(np.zeros((batch * channels, int(np.prod(full)))), str(node.dtype(x)))
+    indices = relay.const(np.broadcast_to(flat, (batch * channels, flat.size)), "int64")
+    summed = relay.scatter_elements(empty, indices, parts, axis=1, reduction="add")
+    whole = relay.reshape(summed, (batch, channels, *full))
+    if not any(pads):
+        return whole
+    begin = [pads[k] for k in range(rank)]
+    end = [pads[k] + image[k] for k in range(rank)]
+    return relay.strided_slice(whole, begin=begin, end=end, axes=list(range(2, 2 + rank)))

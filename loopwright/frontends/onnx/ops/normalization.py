@@ -1,0 +1,175 @@
+"""Normalisations: BatchNormalization, LayerNormalization, GroupNormalization, LRN, Dropout …"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from loopwright import relay
+from loopwright.frontends.onnx.element_types import of_proto
+from loopwright.frontends.onnx.node import Node
+from loopwright.frontends.onnx.registry import converter
+from loopwright.relay.op.sizes import divide_down, times
+
+
+def per_channel(node: Node, x: Any, values: Any) -> Any:
+    """One number for each channel, laid out beside axis 1 of `x`."""
+    behind = node.rank(x) - 2
+    return relay.expand_dims(values, axis=1, num_newaxis=behind) if behind > 0 else values
+
+
+@converter("BatchNormalization")
+def batch_normalization(node: Node, x: Any, scale: Any, bias: Any, mean: Any, var: Any) -> Any:
+    epsilon = node.attr("epsilon", 1e-5)
+    training = (
+        node.attr("training_mode", 0) if node.opset >= 14 else not node.attr("is_test", 1 if node.opset >= 7 else 0)
+    )
+    if training and (node.opset >= 14 or node.wants(1)):
+        return _training(node, x, scale, bias, mean, var, epsilon)
+    kinds = {str(node.dtype(one)) for one in (x, scale, bias, mean, var)}
+    if len(kinds) == 1:
+        return relay.nn.batch_norm(x, scale, bias, mean, var, axis=1, epsilon=epsilon)[0]
+    wide = "float32"
+    parts = [node.cast(one, wide) for one in (x, scale, bias, mean, var)]
+    return node.cast(relay.nn.batch_norm(*parts, axis=1, epsilon=epsilon)[0], x)
+
+
+def _training(node: Node, x: Any, scale: Any, bias: Any, mean: Any, var: Any, epsilon: float) -> list[Any]:
+    """With the statistics of this batch; the running ones move towards them."""
+    axes = [axis for axis in range(node.rank(x)) if axis != 1]
+    momentum = node.attr("momentum", 0.9)
+    here = relay.mean(x, axis=axes)
+    apart = relay.subtract(x, per_channel(node, x, here))
+    spread = relay.mean(relay.multiply(apart, apart), axis=axes)
+    inverse = relay.divide(node.const(1, x), relay.sqrt(relay.add(spread, node.const(epsilon, x))))
+    factor = per_channel(node, x, relay.multiply(node.cast(scale, x), inverse))
+    found = relay.add(relay.multiply(apart, factor), per_channel(node, x, node.cast(bias, x)))
+
+    def moved(running: Any, batch: Any) -> Any:
+        kept = relay.multiply(running, node.const(momentum, running))
+        return relay.add(kept, relay.multiply(node.cast(batch, running), node.const(1 - momentum, running)))
+
+    return [found, moved(mean, here), moved(var, spread)]
+
+
+@converter("InstanceNormalization")
+def instance_normalization(node: Node, x: Any, scale: Any, bias: Any) -> Any:
+    return relay.nn.instance_norm(x, scale, bias, axis=1, epsilon=node.attr("epsilon", 1e-5))
+
+
+def standardized(node: Node, x: Any, axes: Sequence[int], epsilon: float) -> tuple[Any, Any, Any]:
+    """`x` less its mean and over its deviation along `axes`; the mean and the inverse deviation."""
+    mean = relay.mean(x, axis=list(axes), keepdims=True)
+    apart = relay.subtract(x, mean)
+    spread = relay.mean(relay.multiply(apart, apart), axis=list(axes), keepdims=True)
+    inverse = relay.divide(node.const(1, x), relay.sqrt(relay.add(spread, node.const(epsilon, x))))
+    return relay.multiply(apart, inverse), mean, inverse
+
+
+@converter("LayerNormalization", since=17)
+def layer_normalization(node: Node, x: Any, scale: Any, bias: Any = None) -> Any:
+    rank = node.rank(x)
+    first = node.axis(node.attr("axis", -1), rank)
+    epsilon = node.attr("epsilon", 1e-5)
+    kind = str(node.dtype(x))
+    simple = first == rank - 1 and not node.wants(1) and not node.wants(2) and node.rank(scale) == 1
+    if simple and kind in ("float32", "float64") and node.shape(scale) == node.shape(x)[-1:]:
+        shift = bias if bias is not None else relay.zeros(node.shape(scale), kind)
+        return relay.nn.layer_norm(x, scale, shift, axis=-1, epsilon=epsilon)
+    # `stash_type` is the type of the statistics.
+    stash = of_proto(node.attr("stash_type", 1)).dtype if kind != "float64" else kind
+    normal, mean, inverse = standardized(node, node.cast(x, stash), list(range(first, rank)), epsilon)
+    found = relay.multiply(node.cast(normal, x), scale)
+    return [found if bias is None else relay.add(found, bias), mean, inverse]
+
+
+@converter("RMSNormalization", since=23)
+def rms_normalization(node: Node, x: Any, scale: Any) -> Any:
+    rank = node.rank(x)
+    axes = list(range(node.axis(node.attr("axis", -1), rank), rank))
+    kind = str(node.dtype(x))
+    stash = of_proto(node.attr("stash_type", 1)).dtype if kind != "float64" else kind
+    wide = node.cast(x, stash)
+    square = relay.mean(relay.multiply(wide, wide), axis=axes, keepdims=True)
+    root = relay.sqrt(relay.add(square, node.const(node.attr("epsilon", 1e-5), wide)))
+    return relay.multiply(node.cast(relay.divide(wide, root), scale), scale)
+
+
+@converter("GroupNormalization", since=18)
+def group_normalization(node: Node, x: Any, scale: Any, bias: Any) -> Any:
+    """Scale and bias are one a group at version 18, one a channel from 21 on."""
+    groups = node.attr("num_groups")
+    batch, channels, *rest = node.shape(x)
+    if groups < 1 or (isinstance(channels, int) and channels % groups):
+        raise node.bad(f"{channels} channels cannot be parted into {groups} groups")
+    each = divide_down(channels, groups)
+    kind = str(node.dtype(x))
+    stash = of_proto(node.attr("stash_type", 1)).dtype if node.opset >= 21 and kind != "float64" else kind
+    apart = relay.reshape(node.cast(x, stash), (batch, groups, times(each, *rest)))
+    normal, _, _ = standardized(node, apart, [2], node.attr("epsilon", 1e-5))
+    if node.opset < 21:
+        if node.shape(scale) == (groups,):
+            scale, bias = (relay.expand_dims(one, axis=1) for one in (scale, bias))
+            found = relay.add(relay.multiply(node.cast(normal, x), scale), bias)
+            return relay.reshape(found, (batch, channels, *rest))
+    back = relay.reshape(node.cast(normal, x), (batch, channels, *rest))
+    return relay.add(relay.multiply(back, per_channel(node, x, scale)), per_channel(node, x, bias))
+
+
+@converter("LRN")
+def lrn(node: Node, x: Any) -> Any:
+    """Each element over the squares of its neighbours among the channels."""
+    size = node.attr("size")
+    alpha, beta, bias = node.attr("alpha", 1e-4), node.attr("beta", 0.75), node.attr("bias", 1.0)
+    if size % 2:
+        return relay.nn.lrn(x, size=size, axis=1, bias=bias, alpha=alpha, beta=beta)
+    # An even window reaches one further behind than before.
+    channels = node.static_shape(x)[1]
+    squared = relay.multiply(x, x)
+    places = np.arange(channels)
+    apart = places[None, :] - places[:, None]
+    near = ((apart >= -((size - 1) // 2)) & (apart <= size // 2)).astype(np.float64)
+    shape = node.shape(x)
+    flat = relay.reshape(squared, (shape[0], channels, times(*shape[2:])))
+    summed = relay.reshape(relay.einsum([node.const(near, x), flat], "kc,bcp->bkp"), shape)
+    scale = relay.add(relay.multiply(summed, node.const(alpha / size, x)), node.const(bias, x))
+    return relay.divide(x, relay.power(scale, node.const(beta, x)))
+
+
+@converter("MeanVarianceNormalization", since=9)
+def mean_variance_normalization(node: Node, x: Any) -> Any:
+    axes = [node.axis(axis, node.rank(x)) for axis in node.attr("axes", [0, 2, 3])]
+    mean = relay.mean(x, axis=axes, keepdims=True)
+    apart = relay.subtract(x, mean)
+    deviation = relay.sqrt(relay.mean(relay.multiply(apart, apart), axis=axes, keepdims=True))
+    return relay.divide(apart, relay.add(deviation, node.const(1e-9, x)))
+
+
+@converter("LpNormalization")
+def lp_normalization(node: Node, x: Any) -> Any:
+    """Each vector along an axis over its norm; one of zeros stays as it is."""
+    axis = node.axis(node.attr("axis", -1), node.rank(x))
+    p = node.attr("p", 2)
+    if p == 1:
+        norm = relay.sum(relay.abs(x), axis=[axis], keepdims=True)
+    elif p == 2:
+        norm = relay.sqrt(relay.sum(relay.multiply(x, x), axis=[axis], keepdims=True))
+    else:
+        raise node.invalid("p", p, "1 or 2")
+    zero = relay.equal(norm, node.const(0, x))
+    return relay.where(zero, node.const(0, x), relay.divide(x, relay.where(zero, node.const(1, x), norm)))
+
+
+@converter("Dropout")
+def dropout(node: Node, x: Any, ratio: Any = None, training: Any = None) -> Any:
+    """What is dropped is dropped in training alone; here all is kept, and the mask says so."""
+    if training is not None and bool(node.scalar(training)):
+        rate = 0.5 if ratio is None else float(node.scalar(ratio))
+        if rate != 0.0:
+            raise node.unsupported("dropping elements, as in training")
+    if not node.wants(1):
+        return [x]
+    kind = "bool" if node.opset >= 10 else str(node.dtype(x))
+    return [x, relay.cast(relay.ones_like(x), kind)]

@@ -1,0 +1,119 @@
+"""Reductions: ReduceSum and its kin, ArgMax, ArgMin."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from loopwright import relay
+from loopwright.frontends.onnx.node import Node
+from loopwright.frontends.onnx.registry import converter
+
+_NAMES = [
+    "ReduceSum",
+    "ReduceMean",
+    "ReduceMax",
+    "ReduceMin",
+    "ReduceProd",
+    "ReduceL1",
+    "ReduceL2",
+    "ReduceLogSum",
+    "ReduceLogSumExp",
+    "ReduceSumSquare",
+]
+
+
+def _over(node: Node, x: Any, axes: Any) -> list[int] | None:
+    """The axes to reduce, as an attribute or as an input; None where the tensor stays as it is."""
+    rank = node.rank(x)
+    listed = node.attr("axes", None) if axes is None else node.ints(axes)
+    if not listed:
+        return None if node.attr("noop_with_empty_axes", 0) else list(range(rank))
+    return sorted({node.axis(axis, rank) for axis in listed})
+
+
+@converter(*_NAMES)
+def reduce(node: Node, x: Any, axes: Any = None) -> Any:
+    over = _over(node, x, axes)
+    keep = bool(node.attr("keepdims", 1))
+    if not over:
+        return _of_each(node, x)
+    if node.op in ("ReduceMax", "ReduceMin"):
+        return _reduced(node, x, over, keep)
+    return node.cast(_reduced(node, node.cast(x, node.sum_dtype(x)), over, keep), str(node.dtype(x)))
+
+
+def _of_each(node: Node, x: Any) -> Any:
+    """No axis is reduced: what the operator makes of single elements."""
+    match node.op:
+        case "ReduceL1" | "ReduceL2":
+            return relay.abs(x)
+        case "ReduceSumSquare":
+            return relay.multiply(x, x)
+        case "ReduceLogSum":
+            return relay.log(x)
+        case _:
+            return x
+
+
+def _reduced(node: Node, x: Any, over: list[int], keep: bool) -> Any:
+    options = {"axis": over, "keepdims": keep}
+    kind = node.dtype(x)
+    match node.op:
+        case "ReduceSum":
+            return relay.sum(x, **options)
+        case "ReduceMean":
+            return relay.mean(x, **options)
+        case "ReduceMax" | "ReduceMin":
+            return _extreme(node, x, options)
+        case "ReduceProd":
+            return relay.prod(x, **options)
+        case "ReduceL1":
+            return relay.sum(relay.abs(x), **options)
+        case "ReduceSumSquare":
+            return relay.sum(relay.multiply(x, x), **options)
+        case "ReduceL2":
+            total = relay.sum(relay.multiply(x, x), **options)
+            return relay.sqrt(total) if kind.is_float else node.cast(relay.sqrt(node.cast(total, "float64")), kind)
+        case "ReduceLogSum":
+            total = relay.sum(x, **options)
+            return relay.log(total) if kind.is_float else node.cast(relay.log(node.cast(total, "float64")), kind)
+        case _:
+            if _is_empty(node, x):
+                return relay.log(relay.sum(relay.exp(x), **options))
+            if kind.is_float:
+                return relay.logsumexp(x, axis=over, keepdims=keep)
+            return node.cast(relay.logsumexp(node.cast(x, "float64"), axis=over, keepdims=keep), kind)
+
+
+def _is_empty(node: Node, x: Any) -> bool:
+    return any(isinstance(size, int) and size == 0 for size in node.shape(x))
+
+
+def _extreme(node: Node, x: Any, options: dict[str, Any]) -> Any:
+    """The largest or smallest; of no elements, the one that any number exceeds. Truth values are numbers 0 and 1."""
+    kind = node.dtype(x)
+    largest = node.op == "ReduceMax"
+    if kind.is_bool:
+        return relay.any(x, **options) if largest else relay.all(x, **options)
+    if _is_empty(node, x) and kind.is_float:
+        shape = [
+            (1 if axis in options["axis"] else size)
+            for axis, size in enumerate(node.static_shape(x))
+            if options["keepdims"] or axis not in options["axis"]
+        ]
+        return relay.const(np.full(shape, -np.inf if largest else np.inf), str(kind))
+    return relay.max(x, **options) if largest else relay.min(x, **options)
+
+
+@converter("ArgMax", "ArgMin")
+def arg_extreme(node: Node, x: Any) -> Any:
+    function = relay.argmax if node.op == "ArgMax" else relay.argmin
+    place = function(
+        x,
+        axis=node.axis(node.attr("axis", 0), node.rank(x)),
+        keepdims=bool(node.attr("keepdims", 1)),
+        select_last_index=bool(node.attr("select_last_index", 0)),
+    )
+    return relay.cast(place, "int64")

@@ -1,0 +1,369 @@
+"""Resize and Upsample.
+
+An axis that is resized is a table: for each place of the result the places it is read from, and their weights. ONNX
+says how the table is made, and with sizes that are numbers it is made here, exactly. The usual cases (two or three
+spatial axes, the factor being the quotient of the sizes) are relay's `image.resize`, which works out the places itself
+and may have sizes that are no numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Final
+
+import numpy as np
+
+from loopwright import relay
+from loopwright.frontends.onnx.node import Node
+from loopwright.frontends.onnx.registry import converter
+from loopwright.relay.op.sizes import divide_down, times
+from loopwright.relay.types import Dim, same_dim
+
+_MODES: Final = ("nearest", "linear", "cubic")
+_COORDINATES: Final = (
+    "half_pixel",
+    "half_pixel_symmetric",
+    "pytorch_half_pixel",
+    "align_corners",
+    "asymmetric",
+    "tf_half_pixel_for_nn",
+    "tf_crop_and_resize",
+)
+_ROUNDINGS: Final = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")
+_LAYOUTS: Final = {3: "NCW", 4: "NCHW", 5: "NCDHW"}
+_FEW_TAPS: Final = 4  # beyond that an axis is a product with a matrix
+
+
+@dataclass(frozen=True)
+class _How:
+    """How a tensor is resized, as the attributes say."""
+
+    mode: str
+    coordinates: str
+    rounding: str
+    alpha: float
+    exclude: bool
+    extrapolation: float
+    antialias: bool
+
+
+@dataclass(frozen=True)
+class _Axis:
+    """One axis: its sizes before and after, and the factor by which coordinates are computed, in the type it has."""
+
+    axis: int
+    before: Dim
+    after: Dim
+    scale: Any  # a float, or a float32
+    start: float = 0.0
+    end: float = 1.0
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the factor is the quotient of the sizes."""
+        if not isinstance(self.before, int) or not isinstance(self.after, int):
+            return True
+        return bool(abs(self.scale * self.before - self.after) < 1e-6 * max(self.after, 1))
+
+
+@converter("Upsample", since=1)
+def upsample_attributes(node: Node, x: Any) -> Any:
+    scales = node.attr("scales", None)
+    if scales is None:
+        scales = [1.0, 1.0, node.attr("height_scale"), node.attr("width_scale")]
+    return _upsampled(node, x, scales)
+
+
+@converter("Upsample", since=9)
+@converter("Resize", since=10)
+def upsample(node: Node, x: Any, scales: Any) -> Any:
+    return _upsampled(node, x, [float(one) for one in node.value(scales).reshape(-1)])
+
+
+def _upsampled(node: Node, x: Any, scales: Sequence[float]) -> Any:
+    mode = node.attr("mode", "nearest")
+    mode = {"bilinear": "linear"}.get(mode, mode)
+    if mode not in ("nearest", "linear"):
+        raise node.invalid("mode", mode, "nearest or linear")
+    how = _How(mode, "asymmetric", "floor", -0.75, False, 0.0, False)
+    return _resized(node, x, _scaled_axes(node, x, scales, list(range(node.rank(x)))), how)
+
+
+@converter("Resize", since=11)
+def resize(node: Node, x: Any, roi: Any = None, scales: Any = None, sizes: Any = None) -> Any:
+    how = _How(
+        _choice(node, "mode", "nearest", _MODES),
+        _choice(node, "coordinate_transformation_mode", "half_pixel", _COORDINATES),
+        _choice(node, "nearest_mode", "round_prefer_floor", _ROUNDINGS),
+        node.attr("cubic_coeff_a", -0.75),
+        bool(node.attr("exclude_outside", 0)),
+        node.attr("extrapolation_value", 0.0),
+        bool(node.attr("antialias", 0)),
+    )
+    rank = node.rank(x)
+    over = [node.axis(axis, rank) for axis in node.attr("axes", list(range(rank)))]
+    if _is_given(node, sizes):
+        axes = _sized_axes(node, x, node.sizes(sizes), over)
+    elif _is_given(node, scales):
+        axes = _scaled_axes(node, x, [float(one) for one in node.value(scales).reshape(-1)], over)
+    else:
+        raise node.bad("neither scales nor sizes are given")
+    if how.coordinates == "tf_crop_and_resize":
+        axes = _with_region(node, axes, roi, over)
+    return _resized(node, x, axes, how)
+
+
+def _choice(node: Node, name: str, default: str, allowed: Sequence[str]) -> str:
+    given = node.attr(name, default)
+    if given not in allowed:
+        raise node.invalid(name, given, ", ".join(allowed))
+    return str(given)
+
+
+def _is_given(node: Node, x: Any) -> bool:
+    """An input may be left out, or have no elements."""
+    return x is not None and node.shape(x) != (0,)
+
+
+def _scaled_axes(node: Node, x: Any, scales: Sequence[float], over: Sequence[int]) -> list[_Axis]:
+    shape = node.shape(x)
+    if len(scales) != len(over):
+        raise node.bad(f"{len(scales)} scales are given for {len(over)} axes")
+    found = []
+    for axis, scale in zip(over, scales):
+        if not scale > 0:
+            raise node.bad(f"a scale is {scale}")
+        before = shape[axis]
+        if isinstance(before, int):
+            after: Dim = math.floor(before * scale)
+        else:
+            part = Fraction(scale).limit_denominator(1 << 10)
+            if part.denominator != 1 or abs(float(part) - scale) > 1e-6 * scale:
+                raise node.sizes_needed(f"the size {before} of axis {axis} is scaled by {scale}", [before])
+            after = divide_down(times(before, part.numerator), 1)
+        found.append(_Axis(axis, before, after, np.float32(scale)))
+    return found
+
+
+def _sized_axes(node: Node, x: Any, sizes: Sequence[Any], over: Sequence[int]) -> list[_Axis]:
+    shape = node.shape(x)
+    if len(sizes) != len(over):
+        raise node.bad(f"{len(sizes)} sizes are given for {len(over)} axes")
+    policy = _choice(node, "keep_aspect_ratio_policy", "stretch", ("stretch", "not_larger", "not_smaller"))
+    if policy != "stretch":
+        before = [node.static_shape(x)[axis] for axis in over]
+        factors = [int(size) / one for size, one in zip(sizes, before)]
+        scale = min(factors) if policy == "not_larger" else max(factors)
+        return [_Axis(axis, one, math.floor(scale * one + 0.5), scale) for axis, one in zip(over, before)]
+    found = []
+    for axis, size in zip(over, sizes):
+        given = shape[axis]
+        if isinstance(size, int) and size < 1:
+            raise node.bad(f"a size is {size}")
+        quotient = size / given if isinstance(size, int) and isinstance(given, int) and given else 1.0
+        found.append(_Axis(axis, given, size, quotient))
+    return found
+
+
+def _with_region(node: Node, axes: Sequence[_Axis], roi: Any, over: Sequence[int]) -> list[_Axis]:
+    if not _is_given(node, roi):
+        raise node.bad("tf_crop_and_resize needs a region of interest")
+    region = [float(one) for one in node.value(roi).reshape(-1)]
+    if len(region) != 2 * len(over):
+        raise node.bad(f"the region of interest has {len(region)} numbers for {len(over)} axes")
+    count = len(over)
+    return [
+        _Axis(one.axis, one.before, one.after, one.scale, region[k], region[k + count]) for k, one in enumerate(axes)
+    ]
+
+
+def _resized(node: Node, x: Any, axes: Sequence[_Axis], how: _How) -> Any:
+    changed = [
+        one
+        for one in axes
+        if not same_dim(one.before, one.after) or not one.is_exact or (one.start, one.end) != (0.0, 1.0)
+    ]
+    if not changed:
+        return x
+    if _fits_relay(node, x, changed, how):
+        return _by_relay(node, x, changed, how)
+    for one in changed:
+        if not isinstance(one.before, int) or not isinstance(one.after, int):
+            raise node.sizes_needed(f"axis {one.axis} of size {one.before} is resized", [one.before])
+        if one.before == 0:
+            raise node.bad(f"axis {one.axis} has no elements")
+    return _by_tables(node, x, changed, how)
+
+
+# By relay's operator.
+
+
+def _fits_relay(node: Node, x: Any, changed: Sequence[_Axis], how: _How) -> bool:
+    rank = node.rank(x)
+    return (
+        rank in _LAYOUTS
+        and all(one.axis >= 2 and one.is_exact for one in changed)
+        and how.coordinates != "tf_crop_and_resize"
+        and not how.antialias
+        and (how.mode == "nearest" or str(node.dtype(x)) in ("float32", "float64"))
+        and not (how.coordinates == "tf_half_pixel_for_nn" and how.mode != "nearest")
+    )
+
+
+def _by_relay(node: Node, x: Any, changed: Sequence[_Axis], how: _How) -> Any:
+    shape = node.shape(x)
+    size = list(shape[2:])
+    for one in changed:
+        size[one.axis - 2] = one.after
+    # The factor is that of the sizes: what is symmetric about the middle is so already.
+    coordinates = "half_pixel" if how.coordinates == "half_pixel_symmetric" else how.coordinates
+    function = (relay.image.resize1d, relay.image.resize2d, relay.image.resize3d)[len(size) - 1]
+    return function(
+        x,
+        tuple(size),
+        layout=_LAYOUTS[len(shape)],
+        method={"nearest": "nearest_neighbor"}.get(how.mode, how.mode),
+        coordinate_transformation_mode=coordinates,
+        rounding_method=how.rounding if how.mode == "nearest" else "",
+        cubic_alpha=how.alpha,
+        cubic_exclude=int(how.exclude),
+    )
+
+
+# By tables.
+
+
+@dataclass(frozen=True)
+class _Table:
+    """For each place of the result: the places it is read from, their weights, and whether it is outside."""
+
+    places: np.ndarray  # results, taps
+    weights: np.ndarray
+    outside: np.ndarray
+
+
+def _source(one: _Axis, how: _How) -> np.ndarray:
+    """Where the places of the result lie in the axis as it was."""
+    assert isinstance(one.before, int) and isinstance(one.after, int)
+    # A scale of 0.6 is a float32, and 1.5 / 0.6 is 2.5 in such numbers only.
+    at: np.ndarray = np.arange(one.after).astype(np.float32 if isinstance(one.scale, np.float32) else np.float64)
+    before, width = float(one.before), one.scale * one.before
+    match how.coordinates:
+        case "align_corners":
+            return np.zeros_like(at) if width == 1 else at * (before - 1) / (width - 1)
+        case "asymmetric":
+            return at / one.scale
+        case "tf_half_pixel_for_nn":
+            return (at + 0.5) / one.scale
+        case "tf_crop_and_resize":
+            span = (one.end - one.start) * (before - 1)
+            along = np.full_like(at, span / 2) if width == 1 else at * span / (width - 1)
+            return along + one.start * (before - 1)
+        case "half_pixel_symmetric":
+            offset = before / 2 * (1 - one.after / width)
+            return offset + (at + 0.5) / one.scale - 0.5
+        case "pytorch_half_pixel" if width == 1:
+            return np.full_like(at, -0.5)
+        case _:
+            return (at + 0.5) / one.scale - 0.5
+
+
+def _cubic(distance: np.ndarray, alpha: float) -> np.ndarray:
+    x = np.abs(distance)
+    near = ((alpha + 2) * x - (alpha + 3)) * x * x + 1
+    far = ((alpha * x - 5 * alpha) * x + 8 * alpha) * x - 4 * alpha
+    return np.where(x <= 1, near, np.where(x < 2, far, 0.0))
+
+
+def _table(one: _Axis, how: _How) -> _Table:
+    assert isinstance(one.before, int)
+    source = _source(one, how).astype(np.float64)
+    outside = np.zeros(source.shape, bool)
+    if how.coordinates == "tf_crop_and_resize":
+        outside = (source < 0) | (source > one.before - 1)
+    if how.mode == "nearest":
+        places = _nearest(source, how.rounding)[:, None]
+        weights = np.ones_like(source)[:, None]
+        return _Table(np.clip(places, 0, one.before - 1), weights, outside)
+    # The left neighbour of a place is below it, never at it: what is left over is above 0, and at most 1.
+    left = np.ceil(source) - 1
+    rest = (source - left)[:, None]
+    reach = 1 if how.mode == "linear" else 2
+    shrink = min(float(one.scale), 1.0) if how.antialias else 1.0
+    first = math.floor(-reach / shrink) + 1
+    offsets = np.arange(first, 2 - first)[None, :]
+    distance = (offsets - rest) * shrink
+    weights = np.clip(1 - np.abs(distance), 0, 1) if how.mode == "linear" else _cubic(distance, how.alpha)
+    places = (left[:, None] + offsets).astype(np.int64)
+    if how.antialias:
+        weights = weights / weights.sum(axis=1, keepdims=True)
+    if how.exclude:
+        weights = np.where((places >= 0) & (places < one.before), weights, 0.0)
+        weights = weights / weights.sum(axis=1, keepdims=True)
+    return _Table(np.clip(places, 0, one.before - 1), weights, outside)
+
+
+def _nearest(source: np.ndarray, rounding: str) -> np.ndarray:
+    match rounding:
+        case "floor":
+            found = np.floor(source)
+        case "ceil":
+            found = np.ceil(source)
+        case "round_prefer_ceil":
+            found = np.floor(source + 0.5)
+        case _:
+            found = np.ceil(source - 0.5)
+    return found.astype(np.int64)
+
+
+def _by_tables(node: Node, x: Any, changed: Sequence[_Axis], how: _How) -> Any:
+    kind = node.dtype(x)
+    tables = [(one.axis, _table(one, how)) for one in changed]
+    if how.mode == "nearest":
+        for axis, table in tables:
+            x = relay.take(x, node.const(table.places[:, 0]), axis=axis)
+    else:
+        real = x if str(kind) in ("float32", "float64") else node.cast(x, "float32")
+        for axis, table in tables:
+            real = _interpolated(node, real, axis, table)
+        x = node.cast(real, kind)
+    rank = node.rank(x)
+    for axis, table in tables:
+        if table.outside.any():
+            mask = table.outside.reshape([-1 if k == axis else 1 for k in range(rank)])
+            x = relay.where(node.const(mask, "bool"), node.const(how.extrapolation, x), x)
+    return x
+
+
+def _interpolated(node: Node, x: Any, axis: int, table: _Table) -> Any:
+    rank = node.rank(x)
+    taps = table.places.shape[1]
+    if taps > _FEW_TAPS:
+        return _by_matrix(node, x, axis, table)
+    total: Any = None
+    for tap in range(taps):
+        weights = table.weights[:, tap].reshape([-1 if k == axis else 1 for k in range(rank)])
+        if not weights.any():
+            continue
+        part = relay.multiply(relay.take(x, node.const(table.places[:, tap]), axis=axis), node.const(weights, x))
+        total = part if total is None else relay.add(total, part)
+    return total
+
+
+def _by_matrix(node: Node, x: Any, axis: int, table: _Table) -> Any:
+    """Many weights for each place: the axis, as the last one, times a matrix."""
+    shape = node.shape(x)
+    rank = len(shape)
+    results, _ = table.places.shape
+    size = shape[axis]
+    assert isinstance(size, int)
+    matrix = np.zeros((results, size))
+    np.add.at(matrix, (np.arange(results)[:, None], table.places), table.weights)
+    order = [k for k in range(rank) if k != axis] + [axis]
+    rows = [shape[k] for k in order[:-1]]
+    flat = relay.reshape(relay.transpose(x, axes=order), (times(*rows), size))
+    found = relay.reshape(relay.nn.dense(flat, node.const(matrix, x)), (*rows, results))
+    return relay.transpose(found, axes=[order.index(k) for k in range(rank)])

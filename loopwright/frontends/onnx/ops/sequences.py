@@ -1,0 +1,184 @@
+"""Sequences and optionals: SequenceConstruct, SequenceAt, SplitToSequence, SequenceMap, Optional …
+
+They exist while the model is imported, and not in the graph: a sequence is a list of expressions, an optional is
+there or is not. So the length of a sequence is known, and places in it have to be. (A place that is not known is still
+read, where all elements have one type: from a stack of them.)
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from loopwright import relay
+from loopwright.frontends.onnx.element_types import of_proto
+from loopwright.frontends.onnx.node import Node
+from loopwright.frontends.onnx.ops.indexing import counted_from_front
+from loopwright.frontends.onnx.ops.movement import sliced
+from loopwright.frontends.onnx.registry import converter
+from loopwright.frontends.onnx.values import OptionalValue, SequenceValue
+from loopwright.relay.expr import Expr
+from loopwright.relay.types import same_dim
+
+MOST_PARTS = 1 << 16  # elements of a sequence that a tensor is split into
+
+
+def content(node: Node, value: Any) -> Any:
+    """What an optional holds; other values as they are."""
+    if isinstance(value, OptionalValue):
+        if value.content is None:
+            raise node.bad("the optional it is given is empty")
+        return content(node, value.content)
+    return value
+
+
+def sequence(node: Node, value: Any) -> SequenceValue:
+    found = content(node, value)
+    if not isinstance(found, SequenceValue):
+        raise node.bad("a sequence is needed, and not a tensor")
+    return found
+
+
+def _place(node: Node, position: Any, count: int) -> int:
+    """A place in a sequence, counted from the front."""
+    place = int(node.scalar(position))
+    if not -count <= place < count:
+        raise node.bad(f"place {place} is outside a sequence of {count}")
+    return place + count if place < 0 else place
+
+
+@converter("SequenceEmpty", since=11)
+def sequence_empty(node: Node) -> Any:
+    return SequenceValue([], of_proto(node.attr("dtype", 1)).dtype)
+
+
+@converter("SequenceConstruct", since=11)
+def sequence_construct(node: Node, *items: Any) -> Any:
+    if not items:
+        raise node.bad("there is nothing to make a sequence of", hint="SequenceEmpty makes one without elements")
+    return SequenceValue(items, str(node.dtype(items[0])))
+
+
+@converter("SequenceLength", since=11)
+def sequence_length(node: Node, given: Any) -> Any:
+    return node.const(len(sequence(node, given)))
+
+
+@converter("SequenceAt", since=11)
+def sequence_at(node: Node, given: Any, position: Any) -> Any:
+    found = sequence(node, given)
+    if node.known(position) is None and _alike(node, found):
+        place = counted_from_front(node, relay.reshape(position, ()), len(found))
+        return relay.take(relay.stack(list(found.items), axis=0), place, axis=0)
+    return found.items[_place(node, position, len(found))]
+
+
+def _alike(node: Node, found: SequenceValue) -> bool:
+    """Whether the elements are tensors of one shape and type."""
+    if not found.items or not all(isinstance(item, Expr) for item in found.items):
+        return False
+    first = node.type(found.items[0])
+    return all(
+        node.dtype(item) == first.dtype
+        and len(node.shape(item)) == len(first.shape)
+        and all(map(same_dim, node.shape(item), first.shape))
+        for item in found.items
+    )
+
+
+@converter("SequenceInsert", since=11)
+def sequence_insert(node: Node, given: Any, tensor: Any, position: Any = None) -> Any:
+    found = sequence(node, given)
+    place = len(found) if position is None else int(node.scalar(position))
+    if not -len(found) <= place <= len(found):
+        raise node.bad(f"place {place} is outside a sequence of {len(found)}")
+    items = list(found.items)
+    items.insert(place + len(found) if place < 0 else place, tensor)
+    return SequenceValue(items, str(node.dtype(tensor)))
+
+
+@converter("SequenceErase", since=11)
+def sequence_erase(node: Node, given: Any, position: Any = None) -> Any:
+    found = sequence(node, given)
+    if not found.items:
+        raise node.bad("the sequence has no element to take out")
+    place = len(found) - 1 if position is None else _place(node, position, len(found))
+    return SequenceValue([*found.items[:place], *found.items[place + 1 :]], found.dtype)
+
+
+@converter("ConcatFromSequence", since=11)
+def concat_from_sequence(node: Node, given: Any) -> Any:
+    found = sequence(node, given)
+    if not found.items:
+        raise node.bad("the sequence has nothing to put together")
+    axis, new = node.attr("axis"), bool(node.attr("new_axis", 0))
+    axis = node.axis(axis, node.rank(found.items[0]) + new)
+    if new:
+        return relay.stack(list(found.items), axis=axis)
+    return found.items[0] if len(found) == 1 else relay.concatenate(list(found.items), axis=axis)
+
+
+@converter("SplitToSequence", since=11)
+def split_to_sequence(node: Node, x: Any, split: Any = None) -> Any:
+    """Parts of given sizes, of one size (the last one smaller), or single slices, without their axis at keepdims=0."""
+    axis = node.axis(node.attr("axis", 0), node.rank(x))
+    size = node.shape(x)[axis]
+    if not isinstance(size, int):
+        raise node.sizes_needed(f"the size {size} of axis {axis} is no number", [size])
+    if split is None:
+        lengths = [1] * size
+    elif node.rank(split) == 0:
+        one = int(node.scalar(split))
+        if one < 1:
+            raise node.bad(f"a part has {one} elements")
+        lengths = [min(one, size - start) for start in range(0, size, one)]
+    else:
+        lengths = node.ints(split)
+        if any(one < 0 for one in lengths) or sum(lengths) != size:
+            raise node.bad(f"parts {lengths} do not make up the size {size} of axis {axis}")
+    if len(lengths) > MOST_PARTS:
+        raise node.unsupported(f"a sequence of {len(lengths):,} tensors")
+    parts = []
+    start = 0
+    for length in lengths:
+        part = sliced(node, x, [start], [start + length], [axis], [1])
+        if split is None and not node.attr("keepdims", 1):
+            part = relay.squeeze(part, axis=[axis])
+        parts.append(part)
+        start += length
+    return SequenceValue(parts, str(node.dtype(x)))
+
+
+@converter("SequenceMap", since=17)
+def sequence_map(node: Node, first: Any, *others: Any) -> Any:
+    """A graph applied to each element; inputs that are tensors are the same for all of them."""
+    given = [sequence(node, first), *others]
+    body = node.attr("body")
+    if len(body.input) != len(given):
+        raise node.bad(f"its graph has {len(body.input)} inputs, and {len(given)} are given")
+    count = len(given[0])
+    for one in given:
+        if isinstance(one, SequenceValue) and len(one) != count:
+            raise node.bad(f"sequences of {count} and {len(one)} elements are given")
+    results: list[list[Any]] = [[] for _ in body.output]
+    for place in range(count):
+        inputs = [one.items[place] if isinstance(one, SequenceValue) else one for one in given]
+        for made, found in zip(results, node.subgraph(body, dict(zip((one.name for one in body.input), inputs)))):
+            made.append(found)
+    kinds = [of_proto(one.type.tensor_type.elem_type).dtype for one in body.output]
+    return [SequenceValue(made, kind) for made, kind in zip(results, kinds)]
+
+
+@converter("Optional", since=15)
+def optional(node: Node, value: Any = None) -> Any:
+    return OptionalValue(value)
+
+
+@converter("OptionalHasElement", since=15)
+def optional_has_element(node: Node, value: Any = None) -> Any:
+    there = value is not None and not (isinstance(value, OptionalValue) and value.content is None)
+    return node.const(there, "bool")
+
+
+@converter("OptionalGetElement", since=15)
+def optional_get_element(node: Node, value: Any) -> Any:
+    return content(node, value)

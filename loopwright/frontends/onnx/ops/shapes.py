@@ -1,0 +1,196 @@
+"""Shapes and what changes only them: Shape, Size, Reshape, Flatten, Squeeze, Unsqueeze, Expand, Identity."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from loopwright import relay
+from loopwright.frontends.onnx.known import objects
+from loopwright.frontends.onnx.node import Node, all_known
+from loopwright.frontends.onnx.registry import converter
+from loopwright.ir import Expr as PrimExpr
+from loopwright.relay.expr import Constant
+from loopwright.relay.op.sizes import divide_down, times
+from loopwright.relay.types import Dim, as_dim, is_any, same_dim
+
+
+@converter("Identity")
+def identity(node: Node, x: Any) -> Any:
+    return x
+
+
+@converter("Shape")
+def shape(node: Node, x: Any) -> Any:
+    """The shape as int64; sizes with names are known as such."""
+    sizes = node.shape(x)
+    rank = len(sizes)
+    start, end = (_bound(node.attr(name, default), rank) for name, default in (("start", 0), ("end", rank)))
+    return _sizes_as_tensor(node, x, sizes, start, max(end, start))
+
+
+def _bound(place: int, rank: int) -> int:
+    return min(max(place + rank if place < 0 else place, 0), rank)
+
+
+def _sizes_as_tensor(node: Node, x: Any, sizes: Sequence[Dim], start: int, end: int) -> Any:
+    part = sizes[start:end]
+    if all(isinstance(size, int) for size in part):
+        return Constant(np.array(part, np.int64))
+    whole = relay.shape_of(x, dtype="int64")
+    made = whole if (start, end) == (0, len(sizes)) else relay.strided_slice(whole, begin=[start], end=[end])
+    if all_known(part):
+        node.importer.set_known(made, objects(part))
+    return made
+
+
+@converter("Size")
+def size(node: Node, x: Any) -> Any:
+    total = times(*node.shape(x))
+    if isinstance(total, int):
+        return Constant(np.array(total, np.int64))
+    made = relay.ndarray_size(x, dtype="int64")
+    if not is_any(total):
+        node.importer.set_known(made, objects([total], ()))
+    return made
+
+
+@converter("Reshape", since=1)
+def reshape_attribute(node: Node, x: Any) -> Any:
+    return reshaped(node, x, node.attr("shape"), allow_zero=False)
+
+
+@converter("Reshape", since=5)
+def reshape(node: Node, x: Any, shape: Any) -> Any:
+    """0 keeps a size (unless `allowzero`), -1 is what is left."""
+    sizes = node.sizes_if_known(shape)
+    if sizes is None:
+        return relay.reshape(x, shape)
+    return reshaped(node, x, sizes, allow_zero=bool(node.attr("allowzero", 0)))
+
+
+def reshaped(node: Node, x: Any, sizes: Sequence[Any], allow_zero: bool) -> Any:
+    """`x` in another shape, its sizes written out."""
+    given = node.shape(x)
+    wanted: list[Dim] = []
+    inferred = None
+    for place, one in enumerate(sizes):
+        if isinstance(one, int) and one == 0 and not allow_zero:
+            if place >= len(given):
+                raise node.bad(f"shape {list(sizes)} keeps size {place}, and the tensor has {len(given)} dimensions")
+            wanted.append(given[place])
+        elif isinstance(one, int) and one == -1:
+            if inferred is not None:
+                raise node.bad(f"shape {list(sizes)} leaves two sizes open")
+            inferred = place
+            wanted.append(1)
+        elif isinstance(one, int) and one < 0:
+            raise node.bad(f"shape {list(sizes)} has the size {one}")
+        else:
+            wanted.append(one)
+    if inferred is not None:
+        wanted[inferred] = _rest(node, given, [one for place, one in enumerate(wanted) if place != inferred])
+    if len(wanted) == len(given) and all(same_dim(one, other) for one, other in zip(wanted, given)):
+        return x
+    if any(is_any(one) for one in wanted):
+        return relay.reshape(x, tuple(-1 if is_any(one) else one for one in wanted), allowzero=True)
+    return relay.reshape(x, tuple(wanted), allowzero=True)
+
+
+def _rest(node: Node, given: Sequence[Dim], others: Sequence[Dim]) -> Dim:
+    """The size that is left when the others are taken from a shape."""
+    left = list(given)
+    remaining = []
+    for one in others:  # what is in both, one by one: n * 3 / n is 3 whatever n is
+        place = next((k for k, size in enumerate(left) if same_dim(size, one)), None)
+        if place is None:
+            remaining.append(one)
+        else:
+            del left[place]
+    total, taken = times(*left), times(*remaining)
+    if isinstance(total, int) and isinstance(taken, int):
+        if taken == 0:
+            return 0
+        if total % taken:
+            raise node.bad(f"{total} elements cannot be parted by {taken}")
+    return divide_down(total, taken)
+
+
+@converter("Flatten")
+def flatten(node: Node, x: Any) -> Any:
+    shape = node.shape(x)
+    axis = node.attr("axis", 1)
+    if not -len(shape) <= axis <= len(shape):
+        raise node.bad(f"axis {axis} is not one of a tensor of {len(shape)} dimensions")
+    axis = axis + len(shape) if axis < 0 else axis
+    return relay.reshape(x, (times(*shape[:axis]), times(*shape[axis:])), allowzero=True)
+
+
+@converter("Squeeze", since=1)
+def squeeze_attribute(node: Node, x: Any) -> Any:
+    return _squeezed(node, x, node.attr("axes", None))
+
+
+@converter("Squeeze", since=13)
+def squeeze(node: Node, x: Any, axes: Any = None) -> Any:
+    return _squeezed(node, x, None if axes is None else node.ints(axes))
+
+
+def _squeezed(node: Node, x: Any, axes: Sequence[int] | None) -> Any:
+    shape = node.shape(x)
+    if axes is None:
+        over = [axis for axis, one in enumerate(shape) if isinstance(one, int) and one == 1]
+    else:
+        over = sorted({node.axis(axis, len(shape)) for axis in axes})
+        for axis in over:
+            if isinstance(shape[axis], int) and shape[axis] != 1:
+                raise node.bad(f"axis {axis} has size {shape[axis]}, and not 1")
+    return relay.squeeze(x, axis=over) if over else x
+
+
+@converter("Unsqueeze", since=1)
+def unsqueeze_attribute(node: Node, x: Any) -> Any:
+    return _unsqueezed(node, x, node.attr("axes"))
+
+
+@converter("Unsqueeze", since=13)
+def unsqueeze(node: Node, x: Any, axes: Any) -> Any:
+    return _unsqueezed(node, x, node.ints(axes))
+
+
+def _unsqueezed(node: Node, x: Any, axes: Sequence[int]) -> Any:
+    rank = node.rank(x) + len(axes)
+    over = sorted({node.axis(axis, rank) for axis in axes})
+    if len(over) != len(axes):
+        raise node.bad(f"an axis is named twice: {list(axes)}")
+    for axis in over:
+        x = relay.expand_dims(x, axis=axis)
+    return x
+
+
+@converter("Expand", since=8)
+def expand(node: Node, x: Any, shape: Any) -> Any:
+    """Broadcast both ways: a size of 1 in the wanted shape keeps that of the tensor."""
+    sizes = node.sizes_if_known(shape)
+    if sizes is None:
+        return relay.broadcast_to(x, shape)
+    given = node.shape(x)
+    rank = max(len(given), len(sizes))
+    left: list[Dim] = [1] * (rank - len(given)) + list(given)
+    right: list[Any] = [1] * (rank - len(sizes)) + list(sizes)
+    wanted = [_expanded(node, one, other) for one, other in zip(left, right)]
+    if rank == len(given) and all(same_dim(one, other) for one, other in zip(wanted, given)):
+        return x
+    return relay.broadcast_to(x, tuple(wanted))
+
+
+def _expanded(node: Node, one: Dim, other: Any) -> Dim:
+    if isinstance(other, int) and other == 1:
+        return one
+    if isinstance(one, int) and one == 1:
+        return as_dim(other) if isinstance(other, PrimExpr) else int(other)
+    if isinstance(one, int) and isinstance(other, int) and one != other:
+        raise node.bad(f"a size of {one} cannot be expanded to {other}")
+    return one

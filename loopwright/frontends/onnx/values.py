@@ -1,0 +1,30 @@
+"""Values of a model that are no tensors: sequences and optionals. They resolve while the model is imported."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+
+class SequenceValue:
+    """A sequence whose length is known: its tensors are expressions (or sequences) of their own."""
+
+    def __init__(self, items: Sequence[Any], dtype: str | None = None) -> None:
+        self.items = tuple(items)
+        self.dtype = dtype  # of its elements; of an empty one nothing else says it
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __repr__(self) -> str:
+        return f"SequenceValue({len(self.items)})"
+
+
+class OptionalValue:
+    """A value that may be absent: `content` is None then."""
+
+    def __init__(self, content: Any | None) -> None:
+        self.content = content
+
+    def __repr__(self) -> str:
+        return f"OptionalValue({'absent' if self.content is None else 'present'})"

@@ -1,0 +1,116 @@
+"""A module that can be called.
+
+    model = CompiledModule(module, (x,))
+    y = model(x)                    tensors of torch in, tensors of torch out; arrays in, arrays out
+
+Arguments and results have the structure that the module has: tuples, dicts, keywords. Open sizes (`dynamic_shapes`) are
+compiled once, for every number they may be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from loopwright.frontends.common.runners import Runner, native
+from loopwright.frontends.onnx.errors import NotOneLibrary
+from loopwright.frontends.pytorch.convert import import_module
+from loopwright.frontends.pytorch.element_types import as_array, as_tensor
+from loopwright.frontends.pytorch.errors import WrongInputs
+from loopwright.frontends.pytorch.program import request_of
+from loopwright.ir import IRModule
+from loopwright.ir import Var as SizeVariable
+from loopwright.relay.expr import Var
+from loopwright.relay.types import TensorType
+from loopwright.runtime.dtype import DataType
+
+
+class CompiledModule:
+    """A PyTorch model as a function of tensors.
+
+    model, example_inputs, example_kwargs, dynamic_shapes, custom_convert_map: as `from_pytorch` has them. The weights
+        are those the model has when it is compiled.
+    make_runner: what makes a module of relay callable; the native compiler by default.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        example_inputs: Any = None,
+        example_kwargs: Mapping[str, Any] | None = None,
+        *,
+        target: Any = None,
+        dynamic_shapes: Any = None,
+        custom_convert_map: Mapping[str, Callable[..., Any]] | None = None,
+        winograd: bool | int = False,
+        make_runner: Callable[[IRModule], Runner] | None = None,
+    ) -> None:
+        request = request_of(example_inputs, None, example_kwargs, dynamic_shapes, "float32")
+        self._imported = import_module(model, request, custom=custom_convert_map, freeze_params=True)
+        self.mod = self._imported.mod
+        self._run = (make_runner or (lambda mod: native(mod, target, winograd)))(self.mod)
+        self.input_names = [var.name_hint for var in self._imported.inputs if var is not None]
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        """What the module returns, in its structure."""
+        from torch.utils import _pytree
+
+        spec = self._imported.program.call_spec
+        leaves, given = _pytree.tree_flatten((args, self._ordered(named)))
+        if given != spec.in_spec:
+            raise WrongInputs(
+                f"the model takes {spec.in_spec.num_leaves} inputs ({', '.join(self.input_names)}), in the structure "
+                f"it was exported with, and {len(leaves)} are given"
+            )
+        theirs = any(hasattr(leaf, "requires_grad") for leaf in leaves)
+        sizes: dict[Any, tuple[int, str]] = {}
+        arrays = [_array(leaf, var, sizes) for leaf, var in zip(leaves, self._imported.inputs) if var is not None]
+        tensors = iter(self._run(arrays))
+        results = [_outside(next(tensors), theirs) if of is None else of[0] for of in self._imported.outputs]
+        return _pytree.tree_unflatten(results, spec.out_spec)
+
+    @property
+    def library(self) -> Any:
+        """What relay.build made of the model, where one native function holds all of it: to export, to profile."""
+        found = getattr(self._run, "library", None)
+        if found is None:
+            raise NotOneLibrary([])
+        return found
+
+    def _ordered(self, named: Mapping[str, Any]) -> dict[str, Any]:
+        """Keywords in the order that the model was exported with."""
+        wanted = self._imported.program.call_spec.in_spec
+        names = wanted.children()[1].context if hasattr(wanted, "children") else wanted.children_specs[1].context
+        return {**{name: named[name] for name in names if name in named}, **named}
+
+
+def _outside(array: np.ndarray, theirs: bool) -> Any:
+    return as_tensor(array) if theirs else array
+
+
+def _array(value: Any, var: Var, sizes: dict[Any, tuple[int, str]]) -> np.ndarray:
+    """An input as the parameter of `main` takes it."""
+    of = var.type_annotation
+    assert isinstance(of, TensorType)
+    name = var.name_hint
+    array = as_array(value, f"the input {name!r}") if hasattr(value, "requires_grad") else np.asarray(value)
+    wanted = DataType(of.dtype).numpy()
+    if array.dtype != wanted:
+        if hasattr(value, "dtype"):
+            raise WrongInputs(f"the input {name!r} has elements of {array.dtype}, and the model takes {wanted}")
+        array = array.astype(wanted)
+    fits = array.ndim == len(of.shape)
+    for axis, (size, declared) in enumerate(zip(array.shape, of.shape)):
+        if isinstance(declared, int) and size != declared:
+            fits = False
+        if isinstance(declared, SizeVariable):
+            known, where = sizes.setdefault(declared, (size, f"axis {axis} of {name!r}"))
+            if known != size:
+                raise WrongInputs(
+                    f"the size {declared.name} is {known} by {where}, and {size} by axis {axis} of {name!r}"
+                )
+    if not fits:
+        raise WrongInputs(f"the input {name!r} has shape {array.shape}, and the model takes {of}")
+    return array

@@ -1,0 +1,145 @@
+"""What a converter asks about its node: what torch says of the result, and tensors and numbers as expressions.
+
+node.out_shape(), node.out_dtype()       the result that torch expects: sizes, and an element type of ours
+node.operand(other, "float32")           a tensor, a number or a size as an expression of that type
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from loopwright import relay
+from loopwright.frontends.common.tensors import Tensors, shape_text
+from loopwright.frontends.pytorch.element_types import our_dtype
+from loopwright.frontends.pytorch.errors import BadTorchNode
+from loopwright.ir import Expr as PrimExpr
+from loopwright.ir.types import Type
+from loopwright.relay.expr import Constant, Expr
+from loopwright.relay.types import Dim, TensorType, is_any, same_dim
+from loopwright.runtime.dtype import DataType
+
+if TYPE_CHECKING:
+    from loopwright.frontends.pytorch.importer import Importer
+
+
+class Node(Tensors):
+    """One node of the exported graph while it is converted."""
+
+    def __init__(self, importer: Importer, name: str, op: str, fx: Any) -> None:
+        self.importer = importer
+        self.name = name
+        self.op = op
+        self.fx = fx  # torch.fx.Node
+
+    def type_of(self, x: Expr) -> Type:
+        return self.importer.type_of(x)
+
+    # What torch says of the result.
+
+    @property
+    def results(self) -> Any:
+        """What torch knows of the result: a tensor without elements, a number, or several of them."""
+        return self.fx.meta.get("val")
+
+    def result(self, place: int = 0) -> Any:
+        found = self.results
+        return found[place] if isinstance(found, (list, tuple)) else found
+
+    def out_shape(self, place: int = 0) -> tuple[Dim, ...]:
+        return tuple(self.importer.sizes.of(size) for size in self.result(place).shape)
+
+    def out_dtype(self, place: int = 0) -> str:
+        return our_dtype(self.result(place).dtype, f"the result of node {self.name!r} ({self.op})")
+
+    def wants(self, place: int) -> bool:
+        """Whether somebody uses that one of several results."""
+        import operator
+
+        return any(user.target is not operator.getitem or user.args[1] == place for user in self.fx.users)
+
+    # Arguments.
+
+    def operand(self, x: Any, dtype: Any) -> Any:
+        """A tensor, a number or a size as an expression of an element type, or of that of an expression."""
+        kind = str(self.dtype(dtype) if isinstance(dtype, Expr) else DataType(dtype))
+        if isinstance(x, Expr):
+            return self.cast(x, kind)
+        if isinstance(x, PrimExpr):
+            return self.cast(self.importer.size_tensor(x), kind)
+        return self.const(x, kind)
+
+    def float_operand(self, x: Any) -> Any:
+        """A tensor, as real numbers of the type that torch gives the result; halves as float32."""
+        return self.cast(x, self.wide(self.out_dtype()))
+
+    def wide(self, dtype: str) -> str:
+        """The type to compute in: float32 for halves, as torch does."""
+        kind = DataType(dtype)
+        return "float32" if kind.is_float and kind.bits <= 16 else dtype
+
+    def known(self, x: Any) -> Any:
+        return x.data if isinstance(x, Constant) else None
+
+    def shape_of(self, sizes: Sequence[Any]) -> Any:
+        """A shape that an argument says: sizes, or an expression where one of them is known when the model runs."""
+        if not any(isinstance(size, Expr) for size in sizes):
+            return tuple(sizes)
+        parts = [relay.reshape(self.operand(size, "int64"), (1,)) for size in sizes]
+        return relay.concatenate(parts, axis=0)
+
+    def static_shape(self, x: Any) -> tuple[int, ...]:
+        """The shape as numbers; a refusal where a size is not one."""
+        shape = self.shape(x)
+        if not all(isinstance(size, int) for size in shape):
+            raise self.unsupported(
+                f"the shape {shape_text(shape)} with sizes that are not numbers", hint="export it with fixed sizes"
+            )
+        return tuple(int(size) for size in shape if isinstance(size, int))
+
+    # Making expressions.
+
+    def reshaped(self, x: Any, shape: Sequence[Dim]) -> Any:
+        """`x` in another shape; as it is where it has that already. One size may be known only at run time."""
+        given = self.shape(x)
+        if len(given) == len(shape) and all(map(same_dim, given, shape)):
+            return x
+        open_sizes = sum(is_any(size) for size in shape)
+        if open_sizes > 1:
+            raise self.unsupported(f"the shape {shape_text(shape)}, of which several sizes are known at run time")
+        return relay.reshape(x, tuple(-1 if is_any(size) else size for size in shape), allowzero=True)
+
+    def like(self, x: Any, value: float) -> Constant:
+        """A number of the element type of `x`."""
+        return self.const(value, x)
+
+    # What is wrong. (`carries` and `element` are asked by loops, which ONNX's models share.)
+
+    def carries(self, x: Expr, kind: object) -> Expr:
+        return x
+
+    def element(self, x: Any) -> None:
+        return None
+
+    def bad(self, problem: str, hint: str | None = None) -> BadTorchNode:
+        return BadTorchNode(self.name, self.op, problem, hint=hint)
+
+    def unsupported(self, problem: str, hint: str | None = None) -> BadTorchNode:
+        return BadTorchNode(self.name, self.op, f"{problem} is not supported", hint=hint)
+
+
+def ints(value: Any, count: int, default: int = 0) -> list[int]:
+    """One number for each of `count` axes: a list, one for all, or none for `default`."""
+    listed = list(value) if isinstance(value, (list, tuple)) else [value]
+    if not listed or listed == [None]:
+        return [default] * count
+    return listed * count if len(listed) == 1 else listed
+
+
+def is_static(sizes: Sequence[Dim]) -> bool:
+    return all(isinstance(size, int) for size in sizes)
+
+
+def tensor_type(of: Type) -> TensorType:
+    assert isinstance(of, TensorType)
+    return of

@@ -1,0 +1,102 @@
+"""Activations that have operators, or a shorter way, here; torch writes the others by arithmetic."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from loopwright import relay
+from loopwright.frontends.pytorch.node import Node
+from loopwright.frontends.pytorch.registry import converter
+
+
+@converter("relu")
+def relu(node: Node, x: Any) -> Any:
+    return relay.nn.relu(x)
+
+
+@converter("relu6")
+def relu6(node: Node, x: Any) -> Any:
+    return relay.clip(x, 0.0, 6.0)
+
+
+@converter("hardtanh")
+def hardtanh(node: Node, x: Any, low: Any = -1.0, high: Any = 1.0) -> Any:
+    return relay.clip(x, low, high) if node.is_float(x) else relay.clip(x, int(low), int(high))
+
+
+@converter("leaky_relu")
+def leaky_relu(node: Node, x: Any, slope: float = 0.01) -> Any:
+    return relay.nn.leaky_relu(x, alpha=slope)
+
+
+@converter("elu")
+def elu(node: Node, x: Any, alpha: float = 1.0, scale: float = 1.0, input_scale: float = 1.0) -> Any:
+    x = node.float_operand(x)
+    zero = node.like(x, 0)
+    inner = relay.multiply(relay.minimum(x, zero), node.like(x, input_scale))
+    below = relay.multiply(node.like(x, alpha * scale), relay.subtract(relay.exp(inner), node.like(x, 1)))
+    return relay.where(relay.greater(x, zero), relay.multiply(x, node.like(x, scale)), below)
+
+
+@converter("silu")
+def silu(node: Node, x: Any) -> Any:
+    x = node.float_operand(x)
+    return relay.multiply(x, relay.sigmoid(x))
+
+
+@converter("softplus")
+def softplus(node: Node, x: Any, beta: float = 1.0, threshold: float = 20.0) -> Any:
+    """log(1 + exp(beta * x)) / beta, without overflow; beyond the threshold x itself."""
+    x = node.float_operand(x)
+    scaled = relay.multiply(x, node.like(x, beta))
+    small = relay.log(relay.add(relay.exp(relay.negative(relay.abs(scaled))), node.like(x, 1)))
+    found = relay.divide(relay.add(relay.maximum(scaled, node.like(x, 0)), small), node.like(x, beta))
+    return relay.where(relay.greater(scaled, node.like(x, threshold)), x, found)
+
+
+@converter("gelu")
+def gelu(node: Node, x: Any, approximate: str = "none") -> Any:
+    x = node.float_operand(x)
+    if approximate == "tanh":
+        cubed = relay.multiply(relay.multiply(x, x), relay.multiply(x, node.like(x, 0.044715)))
+        inner = relay.tanh(relay.multiply(node.like(x, math.sqrt(2 / math.pi)), relay.add(x, cubed)))
+    else:
+        inner = relay.erf(relay.multiply(x, node.like(x, math.sqrt(0.5))))
+    return relay.multiply(relay.multiply(node.like(x, 0.5), x), relay.add(node.like(x, 1), inner))
+
+
+@converter("prelu", "_prelu_kernel")
+def prelu(node: Node, x: Any, weight: Any) -> Any:
+    """A slope for all, or one for each channel, which are axis 1."""
+    behind = node.rank(x) - 2
+    if node.op == "aten::prelu" and node.rank(weight) == 1 and node.shape(weight) != (1,) and behind > 0:
+        weight = relay.expand_dims(weight, axis=1, num_newaxis=behind)
+    return relay.where(relay.greater(x, node.like(x, 0)), x, relay.multiply(x, weight))
+
+
+@converter("softmax.int", "_softmax", "_safe_softmax", "log_softmax.int", "_log_softmax")
+def softmax(node: Node, x: Any, dim: int, *others: Any, dtype: Any = None) -> Any:
+    x = node.float_operand(x)
+    if node.rank(x) == 0:
+        return relay.reshape(softmax_along(node, relay.reshape(x, (1,)), 0), ())
+    return softmax_along(node, x, node.axis(dim, node.rank(x)))
+
+
+def softmax_along(node: Node, x: Any, axis: int) -> Any:
+    if "log_softmax" in node.op:
+        return relay.nn.log_softmax(x, axis=axis)
+    found = relay.nn.softmax(x, axis=axis)
+    if "_safe_softmax" in node.op:
+        # A row in which nothing is allowed is one of zeros.
+        dead = relay.equal(relay.max(x, axis=[axis], keepdims=True), node.like(x, -math.inf))
+        found = relay.where(dead, node.like(x, 0), found)
+    return found
+
+
+@converter("dropout", "native_dropout", "feature_dropout", "alpha_dropout")
+def dropout(node: Node, x: Any, p: float = 0.5, train: bool = False) -> Any:
+    """All is kept, unless in training."""
+    if train and p:
+        raise node.unsupported("dropping elements, as in training", hint="call model.eval() before it is exported")
+    return [x, relay.ones(node.shape(x), "bool")] if "native" in node.op else x

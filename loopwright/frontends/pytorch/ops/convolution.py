@@ -1,0 +1,125 @@
+"""Convolutions, both ways."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from loopwright import relay
+from loopwright.frontends.common.windows import Window, transposed_convolution
+from loopwright.frontends.pytorch.node import Node, ints
+from loopwright.frontends.pytorch.registry import converter
+
+
+def _batched(node: Node, x: Any, rank: int) -> tuple[Any, bool]:
+    """The data with a batch in front, and whether it had none."""
+    single = node.rank(x) == rank + 1
+    return (relay.expand_dims(x, axis=0) if single else x), single
+
+
+def _kernel(node: Node, weight: Any) -> list[int]:
+    return list(node.static_shape(weight)[2:])
+
+
+@converter("convolution")
+def convolution(
+    node: Node,
+    x: Any,
+    weight: Any,
+    bias: Any,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    transposed: bool,
+    output_padding: Any,
+    groups: int,
+) -> Any:
+    if transposed:
+        return _transposed(node, x, weight, bias, stride, padding, output_padding, groups, dilation)
+    rank = len(_kernel(node, weight))
+    return _forward(node, x, weight, bias, stride, ints(padding, rank) * 2, dilation, groups)
+
+
+@converter("conv1d", "conv2d", "conv3d")
+def conv(
+    node: Node,
+    x: Any,
+    weight: Any,
+    bias: Any = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: int = 1,
+) -> Any:
+    kernel = _kernel(node, weight)
+    rank = len(kernel)
+    if isinstance(padding, str):
+        # "same": as many elements as before; the one that is over comes behind.
+        reach = [(k - 1) * d for k, d in zip(kernel, ints(dilation, rank))] if padding == "same" else [0] * rank
+        pads = [one // 2 for one in reach] + [one - one // 2 for one in reach]
+    else:
+        pads = ints(padding, rank) * 2
+    return _forward(node, x, weight, bias, stride, pads, dilation, groups)
+
+
+def _forward(
+    node: Node, x: Any, weight: Any, bias: Any, stride: Any, pads: Sequence[int], dilation: Any, groups: int
+) -> Any:
+    kernel = _kernel(node, weight)
+    rank = len(kernel)
+    x, single = _batched(node, x, rank)
+    wide = node.sum_dtype(x)
+    function = (relay.nn.conv1d, relay.nn.conv2d, relay.nn.conv3d)[rank - 1]
+    found = function(
+        x,
+        weight,
+        strides=ints(stride, rank, 1),
+        padding=list(pads),
+        dilation=ints(dilation, rank, 1),
+        groups=groups,
+        channels=node.shape(weight)[0],
+        kernel_size=kernel,
+        out_dtype=wide,
+    )
+    if bias is not None:
+        found = relay.nn.bias_add(found, node.cast(bias, wide), axis=1)
+    return relay.squeeze(found, axis=[0]) if single else found
+
+
+@converter("conv_transpose1d", "conv_transpose2d", "conv_transpose3d")
+def conv_transpose(
+    node: Node,
+    x: Any,
+    weight: Any,
+    bias: Any = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    output_padding: Any = 0,
+    groups: int = 1,
+    dilation: Any = 1,
+) -> Any:
+    return _transposed(node, x, weight, bias, stride, padding, output_padding, groups, dilation)
+
+
+def _transposed(
+    node: Node,
+    x: Any,
+    weight: Any,
+    bias: Any,
+    stride: Any,
+    padding: Any,
+    output_padding: Any,
+    groups: int,
+    dilation: Any,
+) -> Any:
+    kernel = _kernel(node, weight)
+    rank = len(kernel)
+    x, single = _batched(node, x, rank)
+    wide = node.sum_dtype(x)
+    window = Window(kernel, ints(stride, rank, 1), ints(dilation, rank, 1), ints(padding, rank) * 2)
+    found = transposed_convolution(
+        node, node.cast(x, wide), node.cast(weight, wide), window, ints(output_padding, rank), groups
+    )
+    if bias is not None:
+        found = relay.nn.bias_add(found, node.cast(bias, wide), axis=1)
+    return relay.squeeze(found, axis=[0]) if single else found

@@ -1,0 +1,102 @@
+"""Tensors made of nothing but a shape, or of a range."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from loopwright import relay
+from loopwright.frontends.pytorch.node import Node
+from loopwright.frontends.pytorch.registry import converter
+from loopwright.relay.expr import Expr
+from loopwright.relay.types import is_any
+from loopwright.runtime.dtype import DataType
+
+_MOST = 1 << 20  # elements of a range that is a constant
+
+
+def _filled(node: Node, value: Any, sizes: Sequence[Any] | None = None) -> Any:
+    shape = node.out_shape()
+    kind = node.out_dtype()
+    if any(is_any(size) for size in shape):
+        if sizes is None:
+            raise node.unsupported("a shape that is known only when the model runs")
+        return relay.full(node.operand(value, kind), node.shape_of(sizes), kind)
+    return relay.full(node.operand(value, kind), shape, kind)
+
+
+@converter("full")
+def full(node: Node, sizes: Sequence[Any], value: Any, dtype: Any = None) -> Any:
+    return _filled(node, value, sizes)
+
+
+@converter("zeros", "empty.memory_format", "empty_permuted", "empty_strided")
+def zeros(node: Node, sizes: Sequence[Any], *others: Any, dtype: Any = None) -> Any:
+    return _filled(node, 0, sizes)
+
+
+@converter("ones")
+def ones(node: Node, sizes: Sequence[Any], dtype: Any = None) -> Any:
+    return _filled(node, 1, sizes)
+
+
+@converter("full_like")
+def full_like(node: Node, x: Any, value: Any, dtype: Any = None) -> Any:
+    return _like(node, x, value)
+
+
+@converter("zeros_like", "empty_like", "new_zeros", "new_empty", "new_empty_strided")
+def zeros_like(node: Node, x: Any, *sizes: Any, dtype: Any = None) -> Any:
+    return _like(node, x, 0, *sizes)
+
+
+@converter("ones_like", "new_ones")
+def ones_like(node: Node, x: Any, *sizes: Any, dtype: Any = None) -> Any:
+    return _like(node, x, 1, *sizes)
+
+
+@converter("new_full")
+def new_full(node: Node, x: Any, sizes: Any, value: Any, dtype: Any = None) -> Any:
+    return _like(node, x, value, sizes)
+
+
+def _like(node: Node, x: Any, value: Any, *sizes: Any) -> Any:
+    if not sizes and any(is_any(size) for size in node.out_shape()):
+        kind = node.out_dtype()
+        return relay.full_like(node.cast(x, kind), node.operand(value, kind))
+    return _filled(node, value, sizes[0] if sizes else None)
+
+
+@converter("scalar_tensor")
+def scalar_tensor(node: Node, value: Any, dtype: Any = None) -> Any:
+    return node.operand(value, node.out_dtype())
+
+
+@converter("arange.start_step", "arange.start", "arange.default", "arange.start_out")
+def arange(node: Node, *bounds: Any, dtype: Any = None) -> Any:
+    start, end, step = (0, bounds[0], 1) if len(bounds) == 1 else (*bounds, 1)[:3]
+    kind = node.out_dtype()
+    (count,) = node.out_shape()
+    if isinstance(count, int) and count <= _MOST and not any(isinstance(one, Expr) for one in (start, step)):
+        if all(isinstance(one, (int, float)) for one in (start, step)):
+            numbers = np.arange(count) * np.float64(step) + start if DataType(kind).is_float else None
+            return node.const(np.arange(count) * step + start if numbers is None else numbers, kind)
+    if is_any(count):
+        if not DataType(kind).is_float:
+            return relay.arange(*[node.operand(one, kind) for one in (start, end, step)], dtype=kind)
+        raise node.unsupported("a range of real numbers whose size is known only when the model runs")
+    # So many: the places are the sums of so many ones.
+    wide = "int64" if not DataType(kind).is_float else node.wide(kind)
+    places = relay.cumsum(relay.full(node.const(1), (count,), "int64"), axis=0, dtype="int64", exclusive=True)
+    places = node.cast(places, wide)
+    if not (isinstance(step, int) and step == 1):
+        places = relay.multiply(places, node.operand(step, wide))
+    return places if isinstance(start, int) and start == 0 else relay.add(places, node.operand(start, wide))
+
+
+@converter("tril_indices", "triu_indices")
+def triangle_indices(node: Node, rows: int, columns: int, offset: int = 0, dtype: Any = None) -> Any:
+    find = np.tril_indices if "tril" in node.op else np.triu_indices
+    return node.const(np.stack(find(rows, offset, columns)), node.out_dtype())

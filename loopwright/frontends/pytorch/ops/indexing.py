@@ -1,0 +1,252 @@
+"""Elements by their places: slices, rows, gathers, indices of tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from loopwright import relay
+from loopwright.frontends.pytorch.node import Node
+from loopwright.frontends.pytorch.registry import converter
+from loopwright.relay.expr import Constant, Expr
+from loopwright.relay.op.sizes import apply, broadcast, times
+from loopwright.relay.types import Dim, is_any, same_dim
+
+_ENDLESS = 1 << 62
+
+
+def _from_front(place: Any, size: Dim) -> Any:
+    """A place counted from the front."""
+    return apply(lambda a, b: a + b, size, place) if isinstance(place, int) and place < 0 else place
+
+
+@converter("select.int", "select_copy.int")
+def select(node: Node, x: Any, dim: int, index: Any) -> Any:
+    axis = node.axis(dim, node.rank(x))
+    size = node.shape(x)[axis]
+    place = _from_front(index, size)
+    if isinstance(place, Expr):
+        return relay.take(
+            x, relay.where(relay.less(place, node.const(0)), _plus_size(node, place, x, axis), place), axis
+        )
+    if is_any(place):
+        last = relay.add(relay.take(relay.shape_of(x, dtype="int64"), node.const(axis), axis=0), node.const(index))
+        return relay.take(x, last, axis=axis)
+    cut = relay.strided_slice(x, begin=[place], end=[place + 1], axes=[axis])
+    return relay.squeeze(cut, axis=[axis])
+
+
+def _plus_size(node: Node, place: Any, x: Any, axis: int) -> Any:
+    size = node.shape(x)[axis]
+    whole = (
+        relay.take(relay.shape_of(x, dtype="int64"), node.const(axis), axis=0)
+        if is_any(size)
+        else node.operand(size, "int64")
+    )
+    return relay.add(node.cast(place, "int64"), whole)
+
+
+def slice_bounds(node: Node, size: Dim, start: Any, end: Any, step: int) -> tuple[Any, Any] | None:
+    """The first place and the one behind the last, within an axis; None where they are known at run time."""
+    begin = 0 if start is None else _from_front(start, size)
+    last = size if end is None or (isinstance(end, int) and end >= _ENDLESS) else _from_front(end, size)
+    if any(isinstance(one, Expr) or is_any(one) for one in (begin, last)):
+        return None
+    if isinstance(size, int):
+        begin, last = (min(max(one, 0), size) if isinstance(one, int) else one for one in (begin, last))
+    elif isinstance(begin, int):
+        begin = max(begin, 0)
+    return begin, last
+
+
+@converter("slice.Tensor", "slice_copy.Tensor")
+def slice_(node: Node, x: Any, dim: int = 0, start: Any = None, end: Any = None, step: int = 1) -> Any:
+    axis = node.axis(dim, node.rank(x))
+    size = node.shape(x)[axis]
+    count = node.out_shape()[axis]
+    if step == 1 and same_dim(count, size):
+        return x
+    bounds = slice_bounds(node, size, start, end, step)
+    if bounds is None or is_any(count):
+        return _dynamic_slice(node, x, axis, start, end, step)
+    begin, _ = bounds
+    if isinstance(count, int) and count == 0:
+        return relay.strided_slice(x, begin=[0], end=[0], axes=[axis])
+    # As many as torch says: no bound is beyond the end then, whatever the sizes are.
+    last = apply(lambda a, n: a + (n - 1) * step + 1, begin, count)
+    return relay.strided_slice(x, begin=[begin], end=[last], strides=[step], axes=[axis])
+
+
+def _dynamic_slice(node: Node, x: Any, axis: int, start: Any, end: Any, step: int) -> Any:
+    """A slice whose bounds are tensors of one number."""
+
+    def vector(fill: int, own: Any) -> Any:
+        numbers = [node.const([fill])] * axis
+        return relay.concatenate([*numbers, relay.reshape(node.operand(own, "int64"), (1,))], axis=0)
+
+    first = vector(0, 0 if start is None else start)
+    last = vector(_ENDLESS, _ENDLESS if end is None else end)
+    return relay.strided_slice(x, first, last, node.const([1] * axis + [step]))
+
+
+@converter("narrow")
+def narrow(node: Node, x: Any, dim: int, start: Any, length: Any) -> Any:
+    return slice_(node, x, dim, start, None)
+
+
+def within(node: Node, indices: Any, size: Dim, x: Any, axis: int) -> Any:
+    """Indices counted from the front: negative ones count from the end."""
+    if isinstance(indices, Constant):
+        if (indices.data >= 0).all():
+            return indices
+        if isinstance(size, int):
+            return node.const(np.where(indices.data < 0, indices.data + size, indices.data))
+    wide = node.cast(indices, "int64")
+    return relay.where(relay.less(wide, node.const(0)), _plus_size(node, wide, x, axis), wide)
+
+
+@converter("index_select")
+def index_select(node: Node, x: Any, dim: int, index: Any) -> Any:
+    if node.rank(index) == 0:
+        index = relay.reshape(index, (1,))
+    return relay.take(x, index, axis=node.axis(dim, node.rank(x))) if node.rank(x) else relay.reshape(x, ())
+
+
+@converter("embedding")
+def embedding(node: Node, weight: Any, indices: Any, *others: Any) -> Any:
+    return relay.take(weight, indices, axis=0)
+
+
+@converter("_embedding_bag", "_embedding_bag_forward_only")
+def embedding_bag(
+    node: Node,
+    weight: Any,
+    indices: Any,
+    offsets: Any,
+    scale_grad: Any = False,
+    mode: int = 0,
+    sparse: Any = False,
+    weights: Any = None,
+    include_last: bool = False,
+    padding_idx: int = -1,
+) -> Any:
+    """Rows of a table, those between two offsets joined: summed, averaged, or the greatest of them."""
+    if include_last or padding_idx >= 0:
+        raise node.unsupported("a bag with a last offset or with padding")
+    rows = relay.take(weight, indices, axis=0)
+    if weights is not None:
+        rows = relay.multiply(rows, relay.expand_dims(weights, axis=1))
+    count = node.shape(indices)[0]
+    bags = node.shape(offsets)[0]
+    places = relay.cumsum(relay.full(node.const(1), (count,), "int64"), axis=0, exclusive=True, dtype="int64")
+    # The bag of a row is the last one that begins at it or before.
+    begun = relay.less_equal(relay.expand_dims(node.cast(offsets, "int64"), axis=1), relay.expand_dims(places, axis=0))
+    bag = relay.subtract(relay.sum(relay.cast(begun, "int64"), axis=[0]), node.const(1))
+    shape = (bags, node.shape(weight)[1])
+    kind = str(node.dtype(weight))
+    where = relay.expand_dims(bag, axis=0)
+    many = relay.scatter_nd(
+        relay.zeros((bags,), kind), where, relay.full(node.like(weight, 1), (count,), kind), mode="add"
+    )
+    filled = relay.expand_dims(relay.maximum(many, node.like(weight, 1)), axis=1)
+    if mode == 2:
+        low = relay.full(node.like(weight, -np.inf), shape, kind)
+        top = relay.scatter_nd(low, where, rows, mode="max")
+        empty = relay.equal(relay.expand_dims(many, axis=1), node.like(weight, 0))
+        return [relay.where(empty, node.like(weight, 0), top)]
+    total = relay.scatter_nd(relay.zeros(shape, kind), where, rows, mode="add")
+    return [relay.divide(total, filled) if mode == 1 else total]
+
+
+@converter("gather")
+def gather(node: Node, x: Any, dim: int, index: Any, sparse_grad: bool = False) -> Any:
+    if node.rank(x) == 0:
+        return node.reshaped(relay.broadcast_to(x, node.shape(index)), node.shape(index))
+    if node.rank(index) == 0:
+        index = relay.reshape(index, (1,))
+    return node.reshaped(relay.gather(x, node.axis(dim, node.rank(x)), index), node.out_shape())
+
+
+@converter("take")
+def take(node: Node, x: Any, index: Any) -> Any:
+    count = times(*node.shape(x))
+    flat = relay.reshape(x, (count,))
+    return relay.take(flat, within(node, index, count, flat, 0), axis=0)
+
+
+@converter("index.Tensor", "_unsafe_index.Tensor")
+def index(node: Node, x: Any, indices: Sequence[Any]) -> Any:
+    """numpy's indexing by tensors; axes that are not indexed stay."""
+    places = by_axis(node, x, indices)
+    if len(places) == 1:
+        axis, where = places[0]
+        return relay.take(x, within(node, where, node.shape(x)[axis], x, axis), axis=axis)
+    rank = node.rank(x)
+    axes = [axis for axis, _ in places]
+    found = [within(node, where, node.shape(x)[axis], x, axis) for axis, where in places]
+    order = [*axes, *[axis for axis in range(rank) if axis not in axes]]
+    data = x if order == list(range(rank)) else relay.transpose(x, axes=order)
+    wide = [node.cast(where, "int64") for where in spread(node, found)]
+    taken = relay.adv_index([data, *wide])
+    # Where the indexed axes are neighbours, what they become is in their place; otherwise it is in front.
+    first, width = axes[0], node.rank(wide[0])
+    if first and axes == list(range(first, first + len(axes))):
+        total = node.rank(taken)
+        taken = relay.transpose(taken, axes=[*range(width, width + first), *range(width), *range(width + first, total)])
+    return taken
+
+
+def by_axis(node: Node, x: Any, indices: Sequence[Any]) -> list[tuple[int, Any]]:
+    """The axes that are indexed, each with its indices; a mask is the places where it holds."""
+    places: list[tuple[int, Any]] = []
+    axis = 0
+    for one in indices:
+        if one is None:
+            axis += 1
+        elif node.dtype(one).is_bool or str(node.dtype(one)) == "uint8":
+            rank = node.rank(one)
+            held = relay.argwhere(one)
+            for k in range(rank):
+                column = relay.squeeze(relay.strided_slice(held, begin=[k], end=[k + 1], axes=[1]), axis=[1])
+                places.append((axis + k, node.cast(column, "int64")))
+            axis += rank
+        else:
+            places.append((axis, one))
+            axis += 1
+    return places
+
+
+def spread(node: Node, tensors: Sequence[Any]) -> list[Any]:
+    """Tensors repeated to one shape."""
+    shape: tuple[Dim, ...] = ()
+    for one in tensors:
+        shape = broadcast("index", shape, node.shape(one))
+    if any(is_any(size) for size in shape):
+        return list(tensors)
+    same = [len(node.shape(one)) == len(shape) and all(map(same_dim, node.shape(one), shape)) for one in tensors]
+    return [one if done else relay.broadcast_to(one, shape) for one, done in zip(tensors, same)]
+
+
+@converter("masked_select")
+def masked_select(node: Node, x: Any, mask: Any) -> Any:
+    """The elements where the mask holds; how many there are is known when the model runs."""
+    x, mask = spread(node, [x, mask])
+    if node.rank(x) == 0:
+        x, mask = relay.reshape(x, (1,)), relay.reshape(mask, (1,))
+    held = relay.transpose(relay.argwhere(mask), axes=[1, 0])
+    return relay.gather_nd(x, node.cast(held, "int64"), index_rank=node.rank(x))
+
+
+@converter("nonzero")
+def nonzero(node: Node, x: Any) -> Any:
+    kept = x if node.dtype(x).is_bool else relay.not_equal(x, node.like(x, 0))
+    return relay.argwhere(kept)
+
+
+@converter("one_hot")
+def one_hot(node: Node, x: Any, num_classes: int = -1) -> Any:
+    if num_classes < 0:
+        raise node.unsupported("a number of classes that the elements say", hint="give num_classes")
+    return relay.one_hot(x, 1, 0, num_classes, -1, "int64")

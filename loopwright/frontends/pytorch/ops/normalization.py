@@ -1,0 +1,158 @@
+"""Normalisations: by batch, layer, group, instance, root mean square."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from loopwright import relay
+from loopwright.frontends.pytorch.node import Node
+from loopwright.frontends.pytorch.registry import converter
+from loopwright.relay.op.sizes import divide_down, times
+
+
+def per_channel(node: Node, x: Any, values: Any) -> Any:
+    """One number for each channel, laid out beside axis 1 of `x`."""
+    behind = node.rank(x) - 2
+    return relay.expand_dims(values, axis=1, num_newaxis=behind) if behind > 0 else values
+
+
+def _channel_values(node: Node, x: Any, given: Any, value: float) -> Any:
+    """Factors or terms of the channels in the type of `x`; `value` for each where none are given."""
+    if given is not None:
+        return node.cast(given, x)
+    return relay.full(node.like(x, value), (node.shape(x)[1],), str(node.dtype(x)))
+
+
+@converter("_native_batch_norm_legit_no_training")
+def batch_norm_inner(
+    node: Node, x: Any, weight: Any, bias: Any, mean: Any, var: Any, momentum: float, eps: float
+) -> Any:
+    return [_by_running(node, x, weight, bias, mean, var, eps)]
+
+
+def _by_running(node: Node, x: Any, weight: Any, bias: Any, mean: Any, var: Any, eps: float) -> Any:
+    x = node.cast(x, node.sum_dtype(x))
+    gamma, beta = _channel_values(node, x, weight, 1), _channel_values(node, x, bias, 0)
+    return relay.nn.batch_norm(x, gamma, beta, node.cast(mean, x), node.cast(var, x), axis=1, epsilon=eps)[0]
+
+
+@converter("_native_batch_norm_legit", "_native_batch_norm_legit_functional")
+def batch_norm_by_batch(node: Node, x: Any, weight: Any, bias: Any, *rest: Any) -> Any:
+    """By the mean and variance of this batch; or, where it says so, by the running ones."""
+    *running, training, _, eps = rest
+    if not training and len(running) == 2:
+        mean, var = running
+        return [_by_running(node, x, weight, bias, mean, var, eps)]
+    return [_by_batch(node, x, weight, bias, eps)]
+
+
+def _by_batch(node: Node, x: Any, weight: Any, bias: Any, eps: float) -> Any:
+    x = node.cast(x, node.sum_dtype(x))
+    normal, _, _ = standardized(node, x, [axis for axis in range(node.rank(x)) if axis != 1], eps)
+    return _scaled(node, x, normal, weight, bias)
+
+
+def _scaled(node: Node, x: Any, normal: Any, weight: Any, bias: Any) -> Any:
+    if weight is not None:
+        normal = relay.multiply(normal, per_channel(node, x, node.cast(weight, x)))
+    return normal if bias is None else relay.add(normal, per_channel(node, x, node.cast(bias, x)))
+
+
+def standardized(node: Node, x: Any, axes: Sequence[int], eps: float) -> tuple[Any, Any, Any]:
+    """`x` less its mean and over its deviation along `axes`; the mean and the inverse deviation."""
+    mean = relay.mean(x, axis=list(axes), keepdims=True)
+    apart = relay.subtract(x, mean)
+    spread = relay.mean(relay.multiply(apart, apart), axis=list(axes), keepdims=True)
+    inverse = relay.rsqrt(relay.add(spread, node.like(x, eps)))
+    return relay.multiply(apart, inverse), mean, inverse
+
+
+@converter("layer_norm", "native_layer_norm")
+def layer_norm(
+    node: Node,
+    x: Any,
+    shape: Sequence[Any],
+    weight: Any = None,
+    bias: Any = None,
+    eps: float = 1e-5,
+    cudnn_enable: Any = None,
+) -> Any:
+    several = "native" in node.op
+    x = node.cast(x, node.sum_dtype(x))
+    if len(shape) == 1 and not (several and (node.wants(1) or node.wants(2))):
+        kind = str(node.dtype(x))
+        gamma = node.cast(weight, x) if weight is not None else relay.ones(tuple(shape), kind)
+        beta = node.cast(bias, x) if bias is not None else relay.zeros(tuple(shape), kind)
+        return [relay.nn.layer_norm(x, gamma, beta, axis=-1, epsilon=eps)]
+    rank = node.rank(x)
+    normal, mean, inverse = standardized(node, x, list(range(rank - len(shape), rank)), eps)
+    if weight is not None:
+        normal = relay.multiply(normal, node.cast(weight, x))
+    if bias is not None:
+        normal = relay.add(normal, node.cast(bias, x))
+    return [normal, mean, inverse]
+
+
+@converter("rms_norm", "_fused_rms_norm")
+def rms_norm(node: Node, x: Any, shape: Sequence[Any], weight: Any = None, eps: float | None = None) -> Any:
+    import numpy as np
+
+    kind = str(node.dtype(x))
+    if eps is None:
+        eps = float(np.finfo(np.float32 if kind in ("float16", "bfloat16") else kind).eps)
+    x = node.cast(x, node.sum_dtype(x))
+    if len(shape) == 1 and weight is not None:
+        return [relay.nn.rms_norm(x, node.cast(weight, x), axis=-1, epsilon=eps)]
+    axes = list(range(node.rank(x) - len(shape), node.rank(x)))
+    square = relay.mean(relay.multiply(x, x), axis=axes, keepdims=True)
+    normal = relay.multiply(x, relay.rsqrt(relay.add(square, node.like(x, eps))))
+    return [normal if weight is None else relay.multiply(normal, node.cast(weight, x))]
+
+
+@converter("group_norm")
+def group_norm(
+    node: Node, x: Any, groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5, cudnn: Any = None
+) -> Any:
+    x = node.cast(x, node.sum_dtype(x))
+    gamma, beta = _channel_values(node, x, weight, 1), _channel_values(node, x, bias, 0)
+    if node.rank(x) > 2:
+        return relay.nn.group_norm(x, gamma, beta, num_groups=groups, axis=1, epsilon=eps)
+    return _by_groups(node, x, groups, weight, bias, eps)
+
+
+def _by_groups(node: Node, x: Any, groups: int, weight: Any, bias: Any, eps: float) -> Any:
+    shape = node.shape(x)
+    each = divide_down(shape[1], groups)
+    apart = relay.reshape(x, (shape[0], groups, times(each, *shape[2:])))
+    normal, _, _ = standardized(node, apart, [2], eps)
+    return _scaled(node, x, relay.reshape(normal, shape), weight, bias)
+
+
+@converter("native_group_norm")
+def native_group_norm(
+    node: Node, x: Any, weight: Any, bias: Any, batch: Any, channels: Any, rest: Any, groups: int, eps: float
+) -> Any:
+    if node.wants(1) or node.wants(2):
+        raise node.unsupported("the mean and deviation of groups as results")
+    return [group_norm(node, x, groups, weight, bias, eps)]
+
+
+@converter("instance_norm")
+def instance_norm(
+    node: Node,
+    x: Any,
+    weight: Any,
+    bias: Any,
+    running_mean: Any,
+    running_var: Any,
+    use_input_stats: bool,
+    momentum: float,
+    eps: float,
+    cudnn_enabled: Any = None,
+) -> Any:
+    if not use_input_stats:
+        return _by_running(node, x, weight, bias, running_mean, running_var, eps)
+    x = node.cast(x, node.sum_dtype(x))
+    gamma, beta = _channel_values(node, x, weight, 1), _channel_values(node, x, bias, 0)
+    return relay.nn.instance_norm(x, gamma, beta, axis=1, epsilon=eps)

@@ -1,0 +1,146 @@
+"""Recurrent layers: LSTM, GRU and plain ones, in several layers and both directions.
+
+What a layer computes of its input alone is one product for all steps. The steps that follow one another are unrolled
+where they are few, and a loop of the graph otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from loopwright import relay
+from loopwright.frontends.common.products import dense
+from loopwright.frontends.onnx.repeat import limit_of, turns_of
+from loopwright.frontends.pytorch.node import Node
+from loopwright.frontends.pytorch.registry import converter
+
+# One step: what the layer computes of its input, the states before, and the weights of the states; the states after.
+# The first state is also the output.
+Cell = Callable[[Node, Any, list[Any], "Weights"], list[Any]]
+
+
+class Weights:
+    """The weights of one layer in one direction."""
+
+    def __init__(self, given: Sequence[Any], biases: bool) -> None:
+        self.of_input, self.of_state, *rest = given
+        self.bias_input: Any = rest.pop(0) if biases else None
+        self.bias_state: Any = rest.pop(0) if biases else None
+        self.projection: Any = rest.pop(0) if rest else None
+
+    def state(self, node: Node, h: Any) -> Any:
+        found = dense(node, h, self.of_state)
+        return found if self.bias_state is None else relay.add(found, self.bias_state)
+
+
+def _parts(x: Any, count: int) -> list[Any]:
+    return list(relay.split(x, count, axis=-1))
+
+
+def lstm_cell(node: Node, x: Any, states: list[Any], weights: Weights) -> list[Any]:
+    h, c = states
+    enter, forget, new, out = _parts(relay.add(x, weights.state(node, h)), 4)
+    kept = relay.multiply(relay.sigmoid(forget), c)
+    c = relay.add(kept, relay.multiply(relay.sigmoid(enter), relay.tanh(new)))
+    h = relay.multiply(relay.sigmoid(out), relay.tanh(c))
+    return [h if weights.projection is None else dense(node, h, weights.projection), c]
+
+
+def gru_cell(node: Node, x: Any, states: list[Any], weights: Weights) -> list[Any]:
+    (h,) = states
+    reset_x, update_x, new_x = _parts(x, 3)
+    reset_h, update_h, new_h = _parts(weights.state(node, h), 3)
+    reset = relay.sigmoid(relay.add(reset_x, reset_h))
+    update = relay.sigmoid(relay.add(update_x, update_h))
+    new = relay.tanh(relay.add(new_x, relay.multiply(reset, new_h)))
+    return [relay.add(new, relay.multiply(update, relay.subtract(h, new)))]
+
+
+def tanh_cell(node: Node, x: Any, states: list[Any], weights: Weights) -> list[Any]:
+    return [relay.tanh(relay.add(x, weights.state(node, states[0])))]
+
+
+def relu_cell(node: Node, x: Any, states: list[Any], weights: Weights) -> list[Any]:
+    return [relay.nn.relu(relay.add(x, weights.state(node, states[0])))]
+
+
+@converter("lstm.input")
+def lstm(node: Node, x: Any, states: Sequence[Any], weights: Sequence[Any], *rest: Any) -> Any:
+    return _layers(node, lstm_cell, x, list(states), weights, *rest)
+
+
+@converter("gru.input")
+def gru(node: Node, x: Any, state: Any, weights: Sequence[Any], *rest: Any) -> Any:
+    return _layers(node, gru_cell, x, [state], weights, *rest)
+
+
+@converter("rnn_tanh.input")
+def rnn_tanh(node: Node, x: Any, state: Any, weights: Sequence[Any], *rest: Any) -> Any:
+    return _layers(node, tanh_cell, x, [state], weights, *rest)
+
+
+@converter("rnn_relu.input")
+def rnn_relu(node: Node, x: Any, state: Any, weights: Sequence[Any], *rest: Any) -> Any:
+    return _layers(node, relu_cell, x, [state], weights, *rest)
+
+
+def _layers(
+    node: Node,
+    cell: Cell,
+    x: Any,
+    states: list[Any],
+    weights: Sequence[Any],
+    biases: bool,
+    count: int,
+    dropout: float,
+    train: bool,
+    bidirectional: bool,
+    batch_first: bool,
+) -> list[Any]:
+    """Layer upon layer: the outputs of the last one, and the last states of all of them."""
+    if dropout and train:
+        raise node.unsupported("dropping elements, as in training", hint="call model.eval() before it is exported")
+    single = node.rank(x) == 2
+    if single:
+        x = relay.expand_dims(x, axis=1)
+        states = [relay.expand_dims(state, axis=1) for state in states]
+    elif batch_first:
+        x = relay.transpose(x, axes=[1, 0, 2])
+    directions = 2 if bidirectional else 1
+    each = len(weights) // (count * directions)
+    last: list[list[Any]] = [[] for _ in states]
+    for layer in range(count):
+        outputs = []
+        for direction in range(directions):
+            place = layer * directions + direction
+            own = Weights(weights[place * each : (place + 1) * each], biases)
+            begin = [relay.take(state, node.const(place), axis=0) for state in states]
+            out, after = _steps(node, cell, x, begin, own, backwards=direction == 1)
+            outputs.append(out)
+            for held, one in zip(last, after):
+                held.append(one)
+        x = outputs[0] if directions == 1 else relay.concatenate(outputs, axis=2)
+    finals = [relay.stack(held, axis=0) for held in last]
+    if single:
+        return [relay.squeeze(x, axis=[1]), *(relay.squeeze(one, axis=[1]) for one in finals)]
+    return [relay.transpose(x, axes=[1, 0, 2]) if batch_first else x, *finals]
+
+
+def _steps(
+    node: Node, cell: Cell, x: Any, begin: list[Any], weights: Weights, backwards: bool
+) -> tuple[Any, list[Any]]:
+    """One layer in one direction: the outputs of all steps, and the states after the last."""
+    before = dense(node, x, weights.of_input)
+    if weights.bias_input is not None:
+        before = relay.add(before, weights.bias_input)
+    if backwards:
+        before = relay.reverse(before, axis=0)
+
+    def step(turn: Any, values: list[Any]) -> tuple[Any, list[Any], list[Any]]:
+        after = cell(node, relay.take(before, turn, axis=0), values, weights)
+        return None, after, [after[0]]
+
+    loop: Any = node
+    states, (rows,) = turns_of(loop, step, begin, limit_of(loop, before, 0), rows=1, nodes=20)
+    return (relay.reverse(rows, axis=0) if backwards else rows), states

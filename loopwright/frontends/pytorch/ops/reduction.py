@@ -1,0 +1,193 @@
+"""Reductions along axes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from loopwright import relay
+from loopwright.frontends.pytorch.node import Node
+from loopwright.frontends.pytorch.ops.pointwise import truth
+from loopwright.frontends.pytorch.registry import converter
+from loopwright.relay.op.sizes import times
+from loopwright.relay.types import is_any
+
+
+def axes_of(node: Node, x: Any, dim: Any) -> list[int]:
+    """Axes counted from the front; all of them where none are named."""
+    rank = node.rank(x)
+    if dim is None or dim == []:
+        return list(range(rank))
+    listed = dim if isinstance(dim, (list, tuple)) else [dim]
+    return sorted({node.axis(int(axis), rank) for axis in listed}) if rank else []
+
+
+def _reduced(node: Node, function: Callable[..., Any], x: Any, dim: Any, keepdim: bool) -> Any:
+    axes = axes_of(node, x, dim)
+    return function(x, axis=axes, keepdims=keepdim) if axes else x
+
+
+def wide_operand(node: Node, x: Any) -> Any:
+    """Elements in the type that they are added up in: that of the result, float32 for halves."""
+    return node.cast(x, node.wide(node.out_dtype()))
+
+
+@converter("sum")
+def sum_(node: Node, x: Any, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
+    return _reduced(node, relay.sum, wide_operand(node, x), dim, keepdim)
+
+
+@converter("mean")
+def mean(node: Node, x: Any, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
+    return _reduced(node, relay.mean, wide_operand(node, x), dim, keepdim)
+
+
+@converter("prod")
+def prod(node: Node, x: Any, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
+    return _reduced(node, relay.prod, wide_operand(node, x), dim, keepdim)
+
+
+@converter("amax", "max.default")
+def amax(node: Node, x: Any, dim: Any = None, keepdim: bool = False) -> Any:
+    if node.dtype(x).is_bool:
+        return _reduced(node, relay.any, x, dim, keepdim)
+    return _reduced(node, relay.max, x, dim, keepdim)
+
+
+@converter("amin", "min.default")
+def amin(node: Node, x: Any, dim: Any = None, keepdim: bool = False) -> Any:
+    if node.dtype(x).is_bool:
+        return _reduced(node, relay.all, x, dim, keepdim)
+    return _reduced(node, relay.min, x, dim, keepdim)
+
+
+@converter("any")
+def any_(node: Node, x: Any, dim: Any = None, keepdim: bool = False) -> Any:
+    return _reduced(node, relay.any, truth(node, x), dim, keepdim)
+
+
+@converter("all")
+def all_(node: Node, x: Any, dim: Any = None, keepdim: bool = False) -> Any:
+    return _reduced(node, relay.all, truth(node, x), dim, keepdim)
+
+
+def _place(node: Node, name: str, x: Any, dim: Any, keepdim: bool) -> Any:
+    """Where the greatest (or least) element is; over all axes, as if they were one."""
+    if node.dtype(x).is_bool:
+        x = relay.cast(x, "uint8")
+    rank = node.rank(x)
+    if rank == 0:
+        return node.const(0)
+    if dim is None:
+        flat = relay.reshape(x, (times(*node.shape(x)),)) if rank > 1 else x
+        found = getattr(relay, name)(flat, axis=[0])
+        return relay.reshape(found, (1,) * rank) if keepdim else found
+    return getattr(relay, name)(x, axis=[node.axis(dim, rank)], keepdims=keepdim)
+
+
+@converter("argmax")
+def argmax(node: Node, x: Any, dim: Any = None, keepdim: bool = False) -> Any:
+    return _place(node, "argmax", x, dim, keepdim)
+
+
+@converter("argmin")
+def argmin(node: Node, x: Any, dim: Any = None, keepdim: bool = False) -> Any:
+    return _place(node, "argmin", x, dim, keepdim)
+
+
+@converter("max.dim")
+def max_dim(node: Node, x: Any, dim: int, keepdim: bool = False) -> Any:
+    return [amax(node, x, dim, keepdim), _place(node, "argmax", x, dim, keepdim) if node.wants(1) else None]
+
+
+@converter("min.dim")
+def min_dim(node: Node, x: Any, dim: int, keepdim: bool = False) -> Any:
+    return [amin(node, x, dim, keepdim), _place(node, "argmin", x, dim, keepdim) if node.wants(1) else None]
+
+
+# Spread.
+
+
+@converter("var.correction", "std.correction")
+def var(node: Node, x: Any, dim: Any = None, correction: Any = 1, keepdim: bool = False) -> Any:
+    spread, _ = _spread(node, x, dim, correction, keepdim)
+    return relay.sqrt(spread) if "::std" in node.op else spread
+
+
+@converter("var_mean.correction", "std_mean.correction")
+def var_mean(node: Node, x: Any, dim: Any = None, correction: Any = 1, keepdim: bool = False) -> Any:
+    spread, middle = _spread(node, x, dim, correction, keepdim)
+    return [relay.sqrt(spread) if "::std" in node.op else spread, middle]
+
+
+@converter("var.dim", "std.dim")
+def var_unbiased(node: Node, x: Any, dim: Any = None, unbiased: bool = True, keepdim: bool = False) -> Any:
+    return var(node, x, dim, 1 if unbiased else 0, keepdim)
+
+
+def _spread(node: Node, x: Any, dim: Any, correction: Any, keepdim: bool) -> tuple[Any, Any]:
+    """The squares of the distances from the mean over their count less `correction`; and the mean."""
+    x = node.cast(x, node.sum_dtype(x))
+    axes = axes_of(node, x, dim)
+    middle = relay.mean(x, axis=axes, keepdims=True) if axes else x
+    apart = relay.subtract(x, middle)
+    total = _reduced(node, relay.sum, relay.multiply(apart, apart), axes, keepdim) if axes else apart
+    count = times(*[node.shape(x)[axis] for axis in axes])
+    less = 1 if correction is None else correction
+    if is_any(count):
+        raise node.unsupported("the variance of a size that is known only when the model runs")
+    if isinstance(count, int):
+        divisor: Any = node.like(x, max(count - less, 0))
+    else:
+        divisor = relay.subtract(node.operand(count, x), node.like(x, less))
+    out = middle if keepdim or not axes else relay.squeeze(middle, axis=axes)
+    return relay.divide(total, divisor), out
+
+
+@converter("logsumexp")
+def logsumexp(node: Node, x: Any, dim: Any, keepdim: bool = False) -> Any:
+    """log(sum(exp(x))), of what is left when the greatest is taken away."""
+    x = node.float_operand(x)
+    axes = axes_of(node, x, dim)
+    if not axes:
+        return x
+    top = relay.max(x, axis=axes, keepdims=True)
+    # An infinite greatest would take itself away and leave no number.
+    base = relay.where(relay.isinf(top), node.like(x, 0), top)
+    total = relay.log(relay.sum(relay.exp(relay.subtract(x, base)), axis=axes, keepdims=True))
+    found = relay.add(total, base)
+    return found if keepdim else relay.squeeze(found, axis=axes)
+
+
+@converter("linalg_vector_norm")
+def vector_norm(node: Node, x: Any, ord: float = 2, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
+    size = relay.abs(wide_operand(node, x))
+    axes = axes_of(node, x, dim)
+    if ord == math.inf:
+        return _reduced(node, relay.max, size, axes, keepdim)
+    if ord == -math.inf:
+        return _reduced(node, relay.min, size, axes, keepdim)
+    if ord == 0:
+        there = relay.cast(relay.not_equal(size, node.like(size, 0)), str(node.dtype(size)))
+        return _reduced(node, relay.sum, there, axes, keepdim)
+    if ord == 1:
+        return _reduced(node, relay.sum, size, axes, keepdim)
+    if ord == 2:
+        return relay.sqrt(_reduced(node, relay.sum, relay.multiply(size, size), axes, keepdim))
+    powered = _reduced(node, relay.sum, relay.power(size, node.like(size, ord)), axes, keepdim)
+    return relay.power(powered, node.like(size, 1 / ord))
+
+
+@converter("cumsum")
+def cumsum(node: Node, x: Any, dim: int, dtype: Any = None) -> Any:
+    return _running(node, relay.cumsum, wide_operand(node, x), dim)
+
+
+@converter("cumprod")
+def cumprod(node: Node, x: Any, dim: int, dtype: Any = None) -> Any:
+    return _running(node, relay.cumprod, wide_operand(node, x), dim)
+
+
+def _running(node: Node, function: Callable[..., Any], x: Any, dim: int) -> Any:
+    return function(x, axis=node.axis(dim, node.rank(x)), dtype=str(node.dtype(x))) if node.rank(x) else x

@@ -1,0 +1,101 @@
+"""CompiledModel: calls by position and name, variants by value, what it refuses."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from loopwright.frontends.onnx.compiled import CompiledModel, interpreted
+from loopwright.frontends.onnx.errors import InputMismatch, ValueNeeded
+from tests.frontends.onnx.onnx_models import model, random
+
+SCALED = """(float[n, 3] x, float[3] w) => (float[n, 3] y, float[n] z) <int64[1] last = {1}> {
+    y = Mul(x, w)
+    z = ReduceSum<keepdims = 0>(y, last)
+}"""
+
+
+def test_native_calls_at_several_sizes():
+    compiled = CompiledModel(model(SCALED))
+    for rows in (1, 2, 7):
+        x, w = random(rows, 3), random(3, seed=1)
+        y, z = compiled(x, w=w)
+        np.testing.assert_array_equal(y, x * w)
+        np.testing.assert_allclose(z, (x * w).sum(1), rtol=1e-5, atol=1e-6)
+
+
+def counting(made: list[object]):
+    def make(imported):
+        made.append(imported)
+        return interpreted(imported)
+
+    return make
+
+
+def test_a_value_that_is_needed_makes_a_variant_which_is_kept():
+    made: list[object] = []
+    graph = model("(float[6] x, int64[2] shape) => (float[a, b] y) { y = Reshape(x, shape) }")
+    compiled = CompiledModel(graph, make_runner=counting(made))
+    x = random(6)
+    assert made == []
+    for shape in ([2, 3], [3, -1], [2, 3], [3, -1]):
+        np.testing.assert_array_equal(compiled(x, np.array(shape)), x.reshape(shape))
+    assert len(made) == 2
+
+
+def test_a_value_may_be_given_beforehand():
+    graph = model("(float[6] x, int64[2] shape) => (float[a, b] y) { y = Reshape(x, shape) }")
+    compiled = CompiledModel(graph, values={"shape": [2, 3]}, make_runner=interpreted)
+    assert compiled.input_names == ["x"]
+    assert compiled(random(6)).shape == (2, 3)
+
+
+@pytest.mark.parametrize(
+    ("args", "named", "text"),
+    [
+        ((), {}, "the inputs 'x', 'w' are not given"),
+        (([[1, 2, 3]],), {}, "the input 'w' is not given"),
+        ((1, 2, 3), {}, "3 inputs are given, and the model has 2"),
+        ((np.zeros((1, 3), "f"),), {"x": 1}, "the input 'x' is given twice"),
+        ((np.zeros((1, 3), "f"),), {"v": 1}, "the model has no input 'v'"),
+        ((np.zeros((1, 3), "d"), np.zeros(3, "f")), {}, r"'x' has elements of float64, and the model takes float32"),
+        ((np.zeros((1, 4), "f"), np.zeros(3, "f")), {}, r"'x' has shape \(1, 4\), and the model takes"),
+        ((np.zeros(3, "f"), np.zeros(3, "f")), {}, r"'x' has 1 dimensions, and the model takes 2"),
+        (("no", np.zeros(3, "f")), {}, r"'x' is no tensor of float32"),
+    ],
+)
+def test_wrong_inputs_are_refused(args, named, text):
+    with pytest.raises(InputMismatch, match=text):
+        CompiledModel(model(SCALED), make_runner=interpreted)(*args, **named)
+
+
+def test_a_size_that_is_two_numbers_at_once():
+    graph = model("(float[n] x, float[n] z) => (float[n] y) { y = Add(x, z) }")
+    with pytest.raises(InputMismatch, match=r"the size n is 2 by axis 0 of 'x', and 3 by axis 0 of 'z'"):
+        CompiledModel(graph, make_runner=interpreted)(np.zeros(2, "f"), np.zeros(3, "f"))
+
+
+def test_a_value_that_depends_on_no_input_is_an_error_at_once():
+    # The count of random numbers' non-zeros is nobody's input: only the shape is asked for here, which is known.
+    graph = model("(float[4] x) => (float[k] y) { n = NonZero(x) t = Squeeze(n) y = Tile(x, t) }")
+    compiled = CompiledModel(graph, make_runner=interpreted)
+    assert compiled(np.float32([0, 0, 5, 0])).shape == (8,)
+    assert issubclass(ValueNeeded, ValueError)
+
+
+def test_types_that_are_carried_come_back_as_they_are():
+    graph = model(
+        """(float[5] x) => (int4[5] a, float4e2m1[5] b, float8e4m3fnuz[5] c) {
+            a = Cast<to = 22>(x)
+            b = Cast<to = 23>(x)
+            c = Cast<to = 18>(x)
+        }""",
+        opset=24,
+    )
+    x = np.float32([-8, -1.4, 0, 2.6, 7])
+    a, b, c = CompiledModel(graph, make_runner=interpreted)(x)
+    assert (a.dtype, b.dtype, c.dtype) == (ml_dtypes.int4, ml_dtypes.float4_e2m1fn, ml_dtypes.float8_e4m3fnuz)
+    np.testing.assert_array_equal(a.astype(int), [-8, -1, 0, 2, 7])
+    np.testing.assert_array_equal(b.astype("f"), np.clip(x, -6, 6).astype(ml_dtypes.float4_e2m1fn).astype("f"))
+    np.testing.assert_array_equal(c.astype("f"), x.astype(ml_dtypes.float8_e4m3fnuz).astype("f"))

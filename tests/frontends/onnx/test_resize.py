@@ -1,0 +1,83 @@
+"""Resize and Upsample, by relay's operator and by tables."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from loopwright.frontends.onnx.compiled import CompiledModel, interpreted
+from loopwright.frontends.onnx.errors import BadNode
+from loopwright.runtime.op_errors import OpAttributeInvalid
+from tests.frontends.onnx.one_node import compare, one_node
+from tests.frontends.onnx.onnx_models import imported, model, random, run
+
+X = random(1, 2, 4, 5)
+MODES = ["half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric", "half_pixel_symmetric"]
+
+
+@pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
+def test_modes_with_sizes_and_scales(mode):
+    for coordinates in MODES:
+        options = {"mode": mode, "coordinate_transformation_mode": coordinates, "constant": (2, 3)}
+        compare("Resize", [X, None, np.zeros(0, np.float32), np.int64([1, 2, 7, 3])], **options)
+        compare("Resize", [X, None, np.float32([1, 1, 0.6, 1.7])], **{**options, "constant": (2,)})
+
+
+def test_what_the_nearest_place_is():
+    for rounding, coordinates in itertools.product(
+        ["round_prefer_floor", "round_prefer_ceil", "floor", "ceil"], ["half_pixel", "asymmetric", "align_corners"]
+    ):
+        options = {"nearest_mode": rounding, "coordinate_transformation_mode": coordinates, "constant": (3,)}
+        compare("Resize", [X, None, None, np.int64([1, 2, 6, 9])], **options)
+
+
+@pytest.mark.parametrize("options", [{"exclude_outside": 1}, {"antialias": 1}, {"cubic_coeff_a": -0.5}])
+def test_cubic_options(options):
+    compare("Resize", [X, None, np.float32([1, 1, 0.5, 0.4])], mode="cubic", constant=(2,), **options)
+
+
+def test_a_region_of_interest():
+    roi = np.float32([0, 0, 0.4, 0.6, 1, 1, 0.6, 1.2])
+    sizes = np.int64([1, 2, 3, 3])
+    options = {"coordinate_transformation_mode": "tf_crop_and_resize", "extrapolation_value": 10.0, "constant": (1, 3)}
+    compare("Resize", [X, roi, None, sizes], mode="linear", **options)
+
+
+@pytest.mark.parametrize("policy", ["not_larger", "not_smaller"])
+def test_the_ratio_of_the_sides_may_be_kept(policy):
+    compare("Resize", [X, None, None, np.int64([7, 8])], axes=[2, 3], keep_aspect_ratio_policy=policy, constant=(3,))
+
+
+def test_sizes_with_names_stay():
+    text = """(float[1, 2, h, w] x) => (float[1, 2, h2, w2] y) {
+      scales = Constant<value = float[4] {1, 1, 2, 3}>()
+      y = Resize<mode = "linear", coordinate_transformation_mode = "asymmetric">(x, , scales)
+    }"""
+    graph = model(text)
+    assert "image.resize2d" in str(imported(graph).mod["main"])
+    fixed = model(text.replace("float[1, 2, h, w]", "float[1, 2, 4, 5]"))
+    np.testing.assert_array_equal(run(graph, X), run(fixed, X))
+
+
+@pytest.mark.parametrize("opset", [7, 9])
+def test_upsample(opset):
+    if opset == 7:
+        graph, feed = one_node("Upsample", [X], opset=7, scales=[1.0, 1.0, 2.0, 3.0])
+    else:
+        graph, feed = one_node("Upsample", [X, np.float32([1, 1, 2, 3])], opset=9, constant=(1,))
+    found = CompiledModel(graph, make_runner=interpreted).run(feed)[0]
+    np.testing.assert_array_equal(found, X.repeat(2, 2).repeat(3, 3))
+
+
+def test_what_cannot_be():
+    graph, _ = one_node("Resize", [X, None, np.float32([1, 1, 2])], constant=(2,))
+    with pytest.raises(BadNode, match="3 scales are given for 4 axes"):
+        imported(graph)
+    graph, _ = one_node("Resize", [X], opset=13)
+    with pytest.raises(BadNode, match="neither scales nor sizes"):
+        imported(graph)
+    graph, _ = one_node("Resize", [X, None, np.float32([1, 1, 2, 2])], constant=(2,), mode="quintic")
+    with pytest.raises(OpAttributeInvalid, match="mode is 'quintic'"):
+        imported(graph)
