@@ -1,7 +1,8 @@
 # Every target sets up its own virtual environment in .venv; all it needs is Python 3.11 or newer, pip and a C compiler.
-#   make demo    build, check and time a small program
+#   make demo    compile ResNet-50, check it, race it, draw it: build/demo/report.html
 #   make test    the whole test suite
 #   make lint    ruff and mypy
+#   make fuzz    damaged models for a minute (an error each, never a crash), and 200 random graphs compiled
 #   make bench   our kernels beside numpy, torch and C loops (make bench BENCH=--quick: a look, under a minute)
 #   make docs    the documentation site, into build/site; open build/site/index.html
 #   make clean   remove everything made here, .venv included
@@ -16,9 +17,13 @@ BIN := .venv/bin
 READY := .venv/.loopwright-ready
 WORKERS ?= 2
 
-.PHONY: demo test lint bench docs clean
+.PHONY: demo test lint fuzz bench docs clean
 
+# ONNX Runtime takes part in the race where it can be installed; the demo runs without.
 demo: $(READY)
+	@$(BIN)/python -c 'import onnxruntime' 2>/dev/null || \
+		$(BIN)/python -m pip install --quiet --disable-pip-version-check onnxruntime || \
+		echo "ONNX Runtime cannot be installed: there will be no race." >&2
 	$(BIN)/python examples/demo.py
 
 test: $(READY)
@@ -27,6 +32,10 @@ test: $(READY)
 lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+
+fuzz: $(READY)
+	$(BIN)/python -m benchmarks.fuzz_models --seconds 60 --seed $(or $(SEED),0)
+	$(BIN)/python -m benchmarks.fuzz_graphs --count 200 --seed $(or $(SEED),0)
 
 # matplotlib draws the picture. torch takes part where it is installed, and is never downloaded for this; without a
 # network the benchmarks run with what is there.

@@ -1,114 +1,120 @@
-"""The demo: matmul → exp → matmul, from tensor expressions to native code, checked and timed beside numpy.
+"""The demo: ResNet-50 from an ONNX file to one native function, checked, raced and drawn.
 
-    F[i, l] = sum over j of exp(sum over k of A[i, k] * B[k, j]) * C[j, l]        (1024 × 2048 × 1024 × 3072)
+Run it with `make demo`. It makes the model (`resnet50.py`: seeded random weights), compiles it, runs it, checks the
+result against float64 with a derived bound (`float64_network.py`), lets ONNX Runtime run the same file in turn where
+that is installed, and writes a page with the graph, the kernels and the memory plan: build/demo/report.html.
 
-Run it with `make demo`. As a student writes it down, the program runs its loops as they stand, which is slow. Scheduled
-by rule (`autosched=True`) the same program packs its operands, keeps sums in registers and shares the work out, with a
-proof for each step and no measurement. `textbook_ladder.py` and `packed_gemm.py` do such steps by hand.
+The same from the command line:
+
+    loopwright inspect build/demo/resnet50.onnx
+    loopwright compile build/demo/resnet50.onnx -o resnet50.so --report report.html
+    loopwright run resnet50.so --print-time
 """
 
 from __future__ import annotations
 
-import os
-import re
 import statistics
+import sys
 import time
 from collections.abc import Callable
-
-# numpy's BLAS otherwise spins on after each call and disturbs whoever is measured next.
-os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "20")
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-import loopwright as lw
-from loopwright import autosched, te
+sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-PAIRS = 7
-M, K, N, L = 1024, 2048, 1024, 3072
+from float64_network import DEVIATIONS, Estimate, float64_network
+from resnet50 import BLOCKS, resnet50
 
+from loopwright import runtime
+from loopwright.cli.compiled_model import Options, compile_model
+from loopwright.cli.model_files import read_model
+from loopwright.cli.report import table_html, write_report
+from loopwright.runtime import progress
 
-def chain() -> list[te.Tensor]:
-    """The program, as a student would write it down."""
-    A = te.placeholder((M, K), name="A")
-    B = te.placeholder((K, N), name="B")
-    C = te.placeholder((N, L), name="C")
-    k = te.reduce_axis((0, K), name="k")
-    j = te.reduce_axis((0, N), name="j")
-    D = te.compute((M, N), lambda i, j: te.sum(A[i, k] * B[k, j], axis=k), name="D")
-    E = te.compute((M, N), lambda i, j: te.exp(D[i, j]), name="E")
-    F = te.compute((M, L), lambda i, l: te.sum(E[i, j] * C[j, l], axis=j), name="F")
-    return [A, B, C, F]
-
-
-def reference(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The float64 result, and how far a float32 evaluation in any order may be from it."""
-    unit = float(np.finfo("float32").eps) / 2  # the error of one rounding
-    a, b, c = (x.astype("float64") for x in (a, b, c))
-    d = a @ b
-    e = np.exp(d)
-    d_error = (K + 1) * unit * (np.abs(a) @ np.abs(b))  # a sum of K products
-    e_error = e * (np.expm1(d_error) + 4 * unit)  # exp is within 2 ulp of exact
-    f_error = e_error @ np.abs(c) + (N + 1) * unit * ((e + e_error) @ np.abs(c))
-    return e @ c, f_error
+FOLDER = Path("build/demo")
+IMAGE = 224
+STAGES = BLOCKS
+PAIRS = 15
 
 
 def main() -> None:
-    function = te.create_prim_func(chain())
-    print("The program as script:\n")
-    function.show()
+    try:
+        import onnx  # noqa: F401
+    except ImportError:
+        sys.exit("The demo needs the package onnx: pip install 'loopwright[onnx]'")
+    progress.show()
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    path = FOLDER / "resnet50.onnx"
+    proto = resnet50(image=IMAGE, blocks=STAGES)
+    path.write_bytes(proto.SerializeToString())
+    print(f"{path}: {len(proto.graph.node)} nodes, {path.stat().st_size / 1e6:.0f} MB, seeded random weights\n")
 
-    started = time.perf_counter()
-    plan = autosched.apply(function)
-    scheduled = lw.build(plan.mod)
-    took = time.perf_counter() - started
-    print(f"\nScheduled by rule ({len(plan.trace.insts)} steps) and compiled in {took:.2f} s:\n")
-    print(plan.explain())
-    print("\nThe inner loop of the product, as assembly:\n")
-    print(excerpt(scheduled.get_source("asm"), r"\t(vfmadd|fmadd|fmla)", before=4, after=8))
+    start = time.perf_counter()
+    model = read_model(str(path))
+    made = compile_model(model, Options(name="resnet50"), {"read": time.perf_counter() - start})
+    stages = ", ".join(f"{stage} {spent:.2f}" for stage, spent in made.seconds.items() if spent >= 0.005)
+    print(f"compiled in {sum(made.seconds.values()):.1f} s ({stages})")
+    print(f"{made.built.compiled.counts}\n{made.built.plan}\n")
 
-    rng = np.random.default_rng(0)
-    a = rng.uniform(-1, 1, (M, K)).astype("float32") / np.float32(16)
-    b = rng.uniform(-1, 1, (K, N)).astype("float32") / np.float32(4)
-    c = rng.uniform(-1, 1, (N, L)).astype("float32")
-    exact, allowed = reference(a, b, c)
-    d, f, g = np.empty((M, N), "float32"), np.empty((M, L), "float32"), np.empty((M, L), "float32")
+    image = np.random.default_rng(1).standard_normal((1, 3, IMAGE, IMAGE), np.float32)
+    ours = made.built(image)
+    with progress.task("check against float64"):
+        exact = float64_network(proto, {"image": image})["logits"]
+    share = share_of_bound(ours, exact)
+    checked = f"largest error {np.abs(ours - exact.value).max():.3g}, {share:.1%} of its bound"
+    print(f"checked against float64: {checked} ({DEVIATIONS} standard deviations of independent roundings)\n")
 
-    def in_numpy() -> None:
-        np.matmul(a, b, out=d)
-        np.matmul(np.exp(d, out=d), c, out=g)
-
-    threads = lw.runtime.num_threads()
-    print(f"\nOn {threads} threads, medians of {PAIRS} pairs of calls and of ratios, ours and numpy's in turn:\n")
-    pairs = [(timed(in_numpy), timed(lambda: scheduled(a, b, c, f))) for _ in range(PAIRS + 1)][1:]
-    show("numpy", statistics.median(theirs for theirs, _ in pairs))
-    ratio = statistics.median(theirs / mine for theirs, mine in pairs)
-    ours = statistics.median(mine for _, mine in pairs)
-    show("te, scheduled by rule", ours, ratio, share_of_bound(f, exact, allowed))
-    written = lw.build(function)
-    print("    (now one call of the loops as written: up to a minute)", flush=True)
-    seconds = timed(lambda: written(a, b, c, f))
-    show("te, loops as written (one call)", seconds, pairs[0][0] / seconds, share_of_bound(f, exact, allowed))
-    print("\nChecked against float64, with the bound that any order of float32 additions must keep.")
+    race = raced(path, image, lambda: made.built(image), exact)
+    profile = made.built.compiled.profile(image, repeat=3)
+    print("\nThe slowest kernels:\n")
+    print("\n".join(str(profile).splitlines()[:7]))
+    sections = [("Check", f"<p>Against float64: {checked}.</p>"), ("Race", race)]
+    report = FOLDER / "report.html"
+    write_report(report, made, profile=profile, sections=sections, title="ResNet-50")
+    print(f"\nThe graph, every kernel and the memory plan: {report}")
 
 
-def share_of_bound(result: np.ndarray, exact: np.ndarray, allowed: np.ndarray) -> float:
+def share_of_bound(found: np.ndarray, exact: Estimate) -> float:
     """The largest error, as a share of what is allowed; more than all of it is a mistake."""
-    worst = float((np.abs(result - exact) / allowed).max())
-    assert worst <= 1, "the result is outside the error bound of float32"
+    worst = float((np.abs(found - exact.value) / exact.bound()).max())
+    assert worst <= 1, f"the result is {worst:.3g} times the error bound of float32 away from the exact one"
     return worst
 
 
-def show(name: str, seconds: float, ratio: float | None = None, error: float | None = None) -> None:
-    """A line of the table."""
-    compared = "" if ratio is None else f"   {ratio:.3f} × numpy   error {error:.3%} of its bound"
-    print(f"    {name:34} {seconds:8.4f} s{compared}")
+def raced(path: Path, image: np.ndarray, ours: Callable[[], object], exact: Estimate) -> str:
+    """Time it, beside ONNX Runtime where that is; print the table, and give it as HTML."""
+    threads = runtime.num_threads()
+    other = onnx_runtime(path, threads)
+    rows = []
+    if other is None:
+        times = [timed(ours) for _ in range(PAIRS + 1)][1:]
+        rows.append(("Loopwright", f"{statistics.median(times) * 1e3:.2f} ms", ""))
+        note = "ONNX Runtime is not installed here, so there was no race: pip install onnxruntime."
+    else:
+        share_of_bound(other(image), exact)
+        pairs = [(timed(ours), timed(lambda: other(image))) for _ in range(PAIRS + 1)][1:]
+        ratio = statistics.median(theirs / mine for mine, theirs in pairs)
+        rows.append(("Loopwright", f"{statistics.median(mine for mine, _ in pairs) * 1e3:.2f} ms", f"{ratio:.2f} ×"))
+        rows.append(("ONNX Runtime", f"{statistics.median(theirs for _, theirs in pairs) * 1e3:.2f} ms", "1"))
+        note = f"Medians of {PAIRS} pairs of calls, in turn, and of their ratios."
+    print(f"One image, {threads} threads. {note}\n")
+    for name, took, speed in rows:
+        print(f"    {name:14} {took:>12}   {speed}")
+    return f"<p>One image, {threads} threads. {note}</p>{table_html(('', 'median', 'speed'), rows, (1, 2))}"
 
 
-def excerpt(text: str, pattern: str, before: int, after: int) -> str:
-    """The lines around the first one that matches `pattern`."""
-    lines = text.splitlines()
-    found = next((number for number, line in enumerate(lines) if re.search(pattern, line)), 0)
-    return "\n".join("    " + line for line in lines[max(0, found - before) : found + after])
+def onnx_runtime(path: Path, threads: int) -> Callable[[np.ndarray], Any] | None:
+    """The model in ONNX Runtime, on as many threads, or None where it is not installed."""
+    try:
+        import onnxruntime
+    except ImportError:
+        return None
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    return lambda image: session.run(None, {"image": image})[0]
 
 
 def timed(run: Callable[[], object]) -> float:

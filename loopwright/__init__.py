@@ -16,6 +16,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "loopwright.build": "build lower",
     "loopwright.error": "TVMError register_error",
+    "loopwright.frontends.compiling": "compile",
     "loopwright.ir": "IRModule",
     "loopwright.runtime": "cl convert cpu cuda device ext_dev get_global_func gpu hexagon load_module metal mtl opencl "
     "register_func rocm vpi vulkan webgpu",
@@ -29,13 +30,13 @@ _HOMES = {
 _NAMES = {name: module for module, names in _HOMES.items() for name in names.split()}
 _MODULES = {
     name: f"loopwright.{name}"
-    for name in "analysis arith autosched contrib driver error evaluator ir nd runtime script support target te "
-    "testing tir topi transform".split()
+    for name in "analysis arith autosched contrib driver error evaluator frontends ir nd relay runtime script support "
+    "target te testing tir topi transform".split()
 }
 _MODULES["instrument"] = "loopwright.ir.instrument"
 _MODULES["progress"] = "loopwright.runtime.progress"
 # Names that users of a full stack look for, and that are not here yet.
-_TO_COME = "auto_scheduler autotvm micro meta_schedule relay relax rpc".split()
+_TO_COME = "auto_scheduler autotvm micro meta_schedule relax rpc".split()
 
 __all__ = [*_NAMES, *_MODULES]
 

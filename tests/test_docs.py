@@ -138,7 +138,8 @@ def test_the_reference_has_the_names_that_a_package_offers(package, names, sourc
             continue
         home, _, attribute = name.home.rpartition(".")
         if isinstance(value, types.ModuleType):
-            value = getattr(value, name.name)  # a module of the same name was imported meanwhile, and hides it
+            # A module of the same name was imported meanwhile, and hides it; or it is a namespace of operators.
+            value = getattr(value, name.name, value)
         assert getattr(importlib.import_module(home), attribute) is value, name
         assert (name.kind in ("class", "error")) <= isinstance(value, type), name
         assert sources.docstring(name.home) or name.kind != "function", f"{name.home} has no docstring"

@@ -17,6 +17,7 @@ import loopwright as lw
 from loopwright import te
 from loopwright.ir import assert_structural_equal
 from loopwright.schedule import Schedule, Trace
+from tests.html_check import check_html
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 
@@ -33,12 +34,44 @@ def load(name: str, **sizes: int) -> ModuleType:
     return module
 
 
-def test_the_demo_at_a_small_size(capsys):
-    demo = load("demo", M=64, K=128, N=64, L=192)
-    demo.main()
+def test_the_chain_of_products_at_a_small_size(capsys):
+    chain = load("matmul_chain", M=64, K=128, N=64, L=192)
+    chain.main()
     shown = capsys.readouterr().out
     for part in ("@T.prim_func", "packed product", "Scheduled by rule", "te, scheduled by rule", "loops as written"):
         assert part in shown
+
+
+def test_the_demo_at_a_small_size(capsys, tmp_path, monkeypatch):
+    pytest.importorskip("onnx")
+    monkeypatch.chdir(tmp_path)
+    demo = load("demo", IMAGE=32, STAGES=(1, 1, 0, 0), PAIRS=1)
+    small = sys.modules["resnet50"]
+    monkeypatch.setattr(small, "FIRST", 8)
+    monkeypatch.setattr(small, "WIDTHS", (4, 8, 8, 8))
+    monkeypatch.setattr(small, "CLASSES", 10)
+    demo.main()
+    shown = capsys.readouterr().out
+    for part in ("seeded random weights", "equal to the lower bound", "of its bound", "Loopwright", "slowest kernels"):
+        assert part in shown
+    page = (tmp_path / "build/demo/report.html").read_text(encoding="utf-8")
+    text = check_html(page)
+    assert "stage1.0.sum.relu" in text and "the lower bound" in text and "Against float64" in text
+
+
+def test_a_network_in_float64_is_within_its_own_bound_of_a_float32_run(monkeypatch):
+    onnx = pytest.importorskip("onnx")
+    from onnx.reference import ReferenceEvaluator
+
+    resnet50 = load("resnet50", FIRST=8, WIDTHS=(4, 8, 8, 8), CLASSES=10)
+    model = resnet50.resnet50(image=16, blocks=(1, 1, 0, 0))
+    onnx.checker.check_model(model)
+    image = np.random.default_rng(0).standard_normal((1, 3, 16, 16), np.float32)
+    exact = load("float64_network").float64_network(model, {"image": image})["logits"]
+    (single,) = ReferenceEvaluator(model).run(None, {"image": image})
+    error = np.abs(single - exact.value)
+    assert 0 < error.max() and (error <= exact.bound()).all()
+    assert (exact.bound() < 1e-4 * np.abs(exact.value).max()).all()  # it allows rounding, not mistakes
 
 
 def test_every_rung_of_the_textbook_ladder_keeps_the_values():

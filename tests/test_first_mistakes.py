@@ -239,8 +239,8 @@ def test_a_python_function_is_no_program():
 
 
 def test_what_is_to_come_is_said_to_be():
-    with pytest.raises(AttributeError, match=r"'loopwright\.relay' is not built yet"):
-        _ = lw.relay
+    with pytest.raises(AttributeError, match=r"'loopwright\.autotvm' is not built yet"):
+        _ = lw.autotvm
     with pytest.raises(AttributeError, match="has no attribute 'frobnicate'"):
         _ = lw.frobnicate
     assert not hasattr(lw, "rpc")

@@ -91,6 +91,8 @@ def _bindings(module: str) -> dict[str, tuple[str, str]]:
                     found.update(_later(module, node.value))
                 elif isinstance(target, ast.Subscript) and node.value is not None:  # one more row of such a table
                     found.update(_row(module, ast.literal_eval(target.slice), ast.literal_eval(node.value)))
+        elif isinstance(node, ast.AugAssign):
+            found.update(_of_one_module(node.value))
     return found
 
 
@@ -128,6 +130,17 @@ def _later(module: str, value: ast.expr | None) -> dict[str, tuple[str, str]]:
     return found
 
 
+def _of_one_module(value: ast.expr) -> dict[str, tuple[str, str]]:
+    """The names in `dict.fromkeys("one two".split(), "loopwright.module")`: several of one module."""
+    if not (isinstance(value, ast.Call) and ast.unparse(value.func) == "dict.fromkeys" and len(value.args) == 2):
+        return {}
+    words, home = value.args
+    text = words.func.value if isinstance(words, ast.Call) and isinstance(words.func, ast.Attribute) else None
+    if not (isinstance(text, ast.Constant) and isinstance(text.value, str) and isinstance(home, ast.Constant)):
+        return {}
+    return {name: (str(home.value), name) for name in text.value.split()}
+
+
 def _row(module: str, key: object, value: object) -> dict[str, tuple[str, str]]:
     if not isinstance(key, str) or not isinstance(value, str):
         return {}
@@ -135,7 +148,7 @@ def _row(module: str, key: object, value: object) -> dict[str, tuple[str, str]]:
     if value == "" and _module(module, key):
         return {key: (f"{module}.{key}", "")}
     if home is not None:
-        return {key: (home, "" if home.rpartition(".")[2] == key and key not in _bindings(home) else key)}
+        return {key: (home, key if key in _bindings(home) else "")}
     home = _module(module, key)
     return {name: (home, name) for name in value.split()} if home is not None else {}
 
@@ -144,7 +157,7 @@ def _module(package: str, text: str) -> str | None:
     """A module by its path, or by its name in the package."""
     if text.startswith(f"{PACKAGE}.") and file_of(text):
         return text
-    return f"{package}.{text}" if text and "." not in text and file_of(f"{package}.{text}") else None
+    return f"{package}.{text}" if text and file_of(f"{package}.{text}") else None
 
 
 # --- definitions ----------------------------------------------------------------------------------------------------

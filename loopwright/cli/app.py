@@ -12,15 +12,19 @@ from rich.console import Console
 
 from loopwright.cli import doctor as doctor_command
 from loopwright.cli import explain as explain_command
+from loopwright.cli import model_commands
 from loopwright.cli.failures import shown
+from loopwright.cli.guessed_commands import Commands
 from loopwright.runtime import progress
 from loopwright.runtime.screen import has_colours
 
 Autosched = Annotated[bool, typer.Option("--autosched", help="Schedule programs by rule first.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+AsJson = model_commands.AsJson
+_MODELS = "Models"
 
 app = typer.Typer(
     name="loopwright",
+    cls=Commands,
     help="A tensor compiler you can read.",
     no_args_is_help=True,
     add_completion=False,
@@ -158,31 +162,83 @@ def show(
                 typer.echo(command.as_text(program, chosen, diff, has_colours(), title=len(result) > 1))
 
 
-@app.command(context_settings={"allow_interspersed_args": False})
+app.command("compile")(model_commands.compile_command)
+app.command("inspect")(model_commands.inspect_command)
+
+
+@app.command(cls=model_commands.FileThenOptions, context_settings={"allow_interspersed_args": False})
 def run(
-    file: Annotated[str, typer.Argument(help="FILE or FILE:NAME, a Python file and a program in it.")],
+    file: Annotated[str, typer.Argument(help="A Python file (FILE, or FILE:NAME for a program in it), or a model.")],
     arguments: Annotated[
-        list[str] | None, typer.Argument(help="For a script, its arguments; for programs, sizes such as n=128.")
+        list[str] | None, typer.Argument(help="For a script, its arguments; else sizes such as n=128.")
     ] = None,
     script: Annotated[
         bool, typer.Option("--script", help="Run FILE as a script, also when it only defines programs.")
     ] = False,
-    target: Annotated[str, typer.Option("--target", "-t", help="What to compile programs for.")] = "llvm",
+    target: Annotated[str, typer.Option("--target", "-t", help="What to compile for.")] = "llvm",
     autosched: Autosched = False,
     seed: Annotated[int, typer.Option("--seed", help="Of the random inputs.")] = 0,
     repeat: Annotated[int, typer.Option("--repeat", help="How many timed calls.", min=1)] = 5,
+    inputs: Annotated[
+        str | None, typer.Option("--inputs", "-i", metavar="NPZ", help="Inputs by name.", rich_help_panel=_MODELS)
+    ] = None,
+    outputs: Annotated[
+        str | None, typer.Option("--outputs", "-o", metavar="NPZ", help="Write outputs.", rich_help_panel=_MODELS)
+    ] = None,
+    fill_mode: Annotated[
+        str, typer.Option("--fill-mode", help="Of other inputs: random, zeros, ones.", rich_help_panel=_MODELS)
+    ] = "random",
+    print_time: Annotated[
+        bool, typer.Option("--print-time", help="Time it: mean, median, max, min, std.", rich_help_panel=_MODELS)
+    ] = False,
+    number: Annotated[int, typer.Option("--number", help="Calls in one.", min=1, rich_help_panel=_MODELS)] = 1,
+    end_to_end: Annotated[
+        bool, typer.Option("--end-to-end", help="With copies of inputs.", rich_help_panel=_MODELS)
+    ] = False,
+    profile: Annotated[
+        bool, typer.Option("--profile", help="What each kernel takes.", rich_help_panel=_MODELS)
+    ] = False,
+    print_top: Annotated[
+        int | None, typer.Option("--print-top", help="The N largest outputs.", min=1, rich_help_panel=_MODELS)
+    ] = None,
+    device: Annotated[str, typer.Option("--device", help="Where it runs: cpu.", rich_help_panel=_MODELS)] = "cpu",
+    input_shapes: model_commands.Shapes = None,
+    model_format: model_commands.Format = None,
     as_json: AsJson = False,
 ) -> None:
-    """Run a Python file with our rendering of errors, or the programs it defines on random inputs.
+    """Run a Python file with our rendering of errors, the programs it defines, or a model.
 
     A file that does something is a script: everything after FILE is its own. A file that only defines programs, or
     FILE:NAME, is compiled, called with random inputs made from the parameters, timed, and checked against the
-    evaluator where that is quick. Options come before FILE.
+    evaluator where that is quick. A model (.onnx, …), or a package or library compiled from one, is called with the
+    arrays of --inputs and random ones. Options come before FILE; for models, also behind it.
     """
     from loopwright.cli import run as command
+    from loopwright.cli.model_files import is_model_file
     from loopwright.cli.programs import choose, load_file, split_name
 
     with shown(as_json):
+        if model_format is not None or is_model_file(file):
+            model_commands.require_device(device)
+            model_commands.run_model_command(
+                file,
+                arguments or [],
+                target,
+                as_json,
+                inputs=inputs,
+                outputs=outputs,
+                fill_mode=fill_mode,
+                print_time=print_time,
+                repeat=repeat,
+                number=number,
+                end_to_end=end_to_end,
+                profile=profile,
+                top=print_top,
+                seed=seed,
+                input_shapes=input_shapes,
+                model_format=model_format,
+            )
+            return
         path, wanted = split_name(file)
         if script or (wanted is None and not command.only_defines(path)):
             command.run_script(path, arguments or [], autosched)

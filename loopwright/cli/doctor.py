@@ -139,8 +139,9 @@ def _thread_pool() -> list[Fact]:
 
 
 def _optional_packages() -> list[Fact]:
-    later = "not needed: models cannot be imported yet, with or without it"
-    return [_package("torch", "PyTorch", "torch", "missing", later), _package("onnx", "ONNX", "onnx", "missing", later)]
+    torch = "PyTorch models cannot be read; pip install 'loopwright[torch]'"
+    onnx = "ONNX models cannot be read; pip install 'loopwright[onnx]'"
+    return [_package("torch", "PyTorch", "torch", "missing", torch), _package("onnx", "ONNX", "onnx", "missing", onnx)]
 
 
 def _cuda() -> list[Fact]:

@@ -232,4 +232,5 @@ def _python_kind(entry: Entry) -> str | None:
 
 
 def _first_sentence(text: str) -> str:
-    return re.split(r"(?<=[.:;])\s", " ".join(text.split()), maxsplit=1)[0]
+    """What comes before the first full stop, colon or semicolon; all but a full stop only lead on, and are left out."""
+    return re.split(r"(?<=[.:;])\s", " ".join(text.split()), maxsplit=1)[0].rstrip(":;")

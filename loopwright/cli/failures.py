@@ -26,12 +26,14 @@ from loopwright.runtime.sheet import Sheet
 _PACKAGE: Final = str(Path(__file__).resolve().parent.parent)
 _NOT_THE_USER: Final = (_PACKAGE, "<frozen", str(Path(runpy.__file__)))
 
+_FRAMEWORKS: Final = ("onnx", "torch")
+_MISSING_FRAMEWORK: Final = 5
 _COMMAND_LINE: Final = str(Path(typer.__file__).parent)
 
 
 @contextlib.contextmanager
 def shown(as_json: bool = False) -> Iterator[None]:
-    """Show an error that ends the command, and end it with status 1."""
+    """Show an error that ends the command, and end it with status 1; with 5 where only a framework is missing."""
     try:
         yield
     except (typer.Exit, typer.Abort, SystemExit, KeyboardInterrupt):
@@ -41,7 +43,12 @@ def shown(as_json: bool = False) -> Iterator[None]:
             typer.echo(json.dumps({"error": error_data(error)}, indent=2))
         else:
             typer.echo(text_of(error) if isinstance(error, LoopwrightError) else _foreign_text(error), err=True)
-        raise typer.Exit(1) from None
+        raise typer.Exit(_MISSING_FRAMEWORK if _misses_a_framework(error) else 1) from None
+
+
+def _misses_a_framework(error: Exception) -> bool:
+    """Whether the error is that of a front end whose framework is not installed."""
+    return isinstance(error, ImportError) and error.name in _FRAMEWORKS and "pip install" in str(error)
 
 
 def text_of(error: LoopwrightError) -> str:
@@ -75,6 +82,8 @@ def _forget_the_command(error: LoopwrightError) -> None:
 
 
 def _foreign_text(error: Exception) -> str:
+    if _misses_a_framework(error):
+        return str(error)
     frames = [
         frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(_NOT_THE_USER)
     ]

@@ -127,6 +127,7 @@ class Result(NamedTuple):
     median_seconds: float
     runs: int
     error: float | None  # largest difference from the evaluator; None: not compared
+    is_too_large: bool = False  # for the evaluator, which is a thousand times slower
 
 
 def only_defines(file: str) -> bool:
@@ -192,12 +193,14 @@ def run_program(
         for one, result in zip(arguments, results, strict=True)
         if one.shape is not None and result.tobytes() != one.value.tobytes()
     ]
-    error = _difference(program, name, arguments, results) if _store_count(func, sizes) <= _CHECKED_STORES else None
+    is_too_large = _store_count(func, sizes) > _CHECKED_STORES
+    error = None if is_too_large else _difference(program, name, arguments, results)
     timer = built.time_evaluator(
         func.name if "global_symbol" in func.attrs else name, runtime.cpu(0), number=1, repeat=repeat, min_repeat_ms=1
     )
     timed = timer(*tensors)
-    return Result(program.name, arguments, written, returned, sum(built.timings.values()), timed.median, repeat, error)
+    seconds = sum(built.timings.values())
+    return Result(program.name, arguments, written, returned, seconds, timed.median, repeat, error, is_too_large)
 
 
 def _entry(program: Program) -> tuple[str, PrimFunc]:
@@ -328,6 +331,8 @@ def as_text(result: Result) -> str:
         lines.append(f"  returned {result.returned}")
     if result.error is not None:
         lines.append(f"  against the evaluator: largest difference {result.error:.3g}")
+    elif result.is_too_large:
+        lines.append("  not checked against the evaluator: too large; try smaller sizes")
     lines.append(
         f"  built in {_time(result.build_seconds)}, runs in {_time(result.median_seconds)} (median of {result.runs})"
     )

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from loopwright.runtime.sheet import Lines, Sheet, Span, Table, heading
-from loopwright.target import Target, TargetKind, list_kinds, list_tags
+from loopwright.target import Target, TargetKind, describe, list_kinds, list_tags
 from loopwright.target.availability import BUILDABLE
 from loopwright.target.target_sheet import known_cpu, target_sheet, unit_words
 
@@ -25,8 +25,10 @@ def listing(as_json: bool) -> str:
 
 
 def page(text: str, as_json: bool) -> str:
-    """What a target says and means."""
+    """What a target says and means; a processor that is not known is refused, as it is by a build."""
     target = Target(text)
+    if "cpu" in target.kind.default_keys:
+        describe(target)
     if not as_json:
         return target_sheet(target).for_screen()
     data = {

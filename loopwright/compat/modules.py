@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import importlib
 from collections.abc import Sequence
+from contextlib import suppress
 from types import ModuleType
 from typing import Any
 
@@ -26,15 +27,25 @@ class _Opened(ModuleType):
     def __getattr__(self, name: str) -> Any:
         if name == "__path__":
             return []  # the peer's `tvm.tir` is a package, and the import system asks before it looks for a submodule
+        made = getattr(super(), "__getattr__", None)  # of a module that makes its names: relay.nn
+        if made is not None:
+            with suppress(AttributeError):  # what is not its own may be one of the peer's
+                return made(name)
         return _other(self, _paths.get(self, []), name)
 
     def __setattr__(self, name: str, value: object) -> None:
-        # An import makes a submodule an attribute of its parent. One of ours is opened then; a view stays outside.
-        if isinstance(value, (View, StandInModule)):
+        # An import makes a submodule an attribute of its parent. One of ours is opened then; a view stays outside, and
+        # so does a module where a function has its name: topi.nn.softmax.
+        if isinstance(value, (View, StandInModule)) or _hides(self, name, value):
             return
         super().__setattr__(name, value)
         if isinstance(value, ModuleType):
             _open_children(self, [name])
+
+
+def _hides(module: ModuleType, name: str, value: object) -> bool:
+    held = vars(module).get(name)
+    return isinstance(value, ModuleType) and callable(held) and not isinstance(held, ModuleType)
 
 
 class View(ModuleType):
@@ -59,7 +70,7 @@ class View(ModuleType):
         return _other(self, [self._path], name)
 
     def __dir__(self) -> list[str]:
-        found = {name for target in self._targets for name in _names(importlib.import_module(target))}
+        found = {name for target in self._targets for name in _names(_module(target))}
         return sorted(found | {name for name in self.__dict__ if not name.startswith("_")})
 
     def __repr__(self) -> str:
@@ -68,6 +79,9 @@ class View(ModuleType):
 
 def own(module: ModuleType, name: str) -> Any:
     """`module.name`, without what the door adds."""
+    kind: Any = type(module).__bases__[1] if isinstance(module, _Opened) else type(module)
+    if name not in vars(module) and hasattr(kind, "__getattr__"):
+        return kind.__getattr__(module, name)
     return ModuleType.__getattribute__(module, name)
 
 
@@ -87,8 +101,9 @@ def _open_children(module: ModuleType, names: Sequence[str]) -> None:
     for path in list(_paths.get(module, [])):
         for name in names:
             child = vars(module).get(name)
-            if isinstance(child, ModuleType) and f"{path}.{name}" in NAMES:
-                opened(child, f"{path}.{name}")
+            below = f"{path}.{name}"
+            if isinstance(child, ModuleType) and (below in NAMES or below in VIEWS):
+                opened(child, below)
 
 
 def close_all() -> None:
@@ -114,6 +129,7 @@ def _other(module: ModuleType, paths: list[str], name: str) -> Any:
             if name in NAMES.get(path, "").split():
                 return StandIn(f"{path}.{name}" if path else name)
     known = [*dir(module), *(known for path in paths for known in NAMES.get(path, "").split())]
+    known += [known for path in paths for target in VIEWS.get(path, "").split() for known in dir(_module(target))]
     near = [] if name.startswith("_") else difflib.get_close_matches(name, dict.fromkeys(known), 3)
     also = f"; did you mean {' or '.join(near)}?" if near else ""
     raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}{also}", name=name, obj=module)
@@ -123,10 +139,22 @@ def _found(targets: Sequence[str], name: str) -> Any:
     """The first module's own attribute of that name; None where none has one."""
     for target in targets:
         try:
-            return own(importlib.import_module(target), name)
+            return own(_module(target), name)
         except AttributeError:
             continue
     return None
+
+
+def _module(target: str) -> ModuleType:
+    """The module of ours of that name; some are made when asked for and have no file: `loopwright.relay.nn`."""
+    try:
+        return importlib.import_module(target)
+    except ModuleNotFoundError as error:
+        if error.name != target:
+            raise
+        parent, _, name = target.rpartition(".")
+        found: ModuleType = getattr(importlib.import_module(parent), name)
+        return found
 
 
 def submodule(path: str) -> ModuleType | None:

@@ -63,6 +63,46 @@ NAMES: Final[dict[str, str]] = {
     "ir.transform": """
         ApplyPassToFunction ModulePass Pass PassContext PassInfo PrintIR Sequential module_pass""",
     "nd": f"NDArray array empty empty_like from_dlpack numpyasarray {_DEVICES}",
+    "relay": """
+        Any Call CallWithFields Clause Constant ConstantWithFields Constructor Expr ExprFunctor ExprMutator
+        ExprVisitor FuncType Function FunctionWithFields GlobalTypeVar GlobalVar Id If IfWithFields IncompleteType
+        Kind Let LetWithFields Match Pattern PatternConstructor PatternTuple PatternVar PatternWildcard Prelude
+        RefCreate RefRead RefType RefWrite ScopeBuilder ShapeVar SourceName Span TempExpr TensorType Tuple
+        TupleGetItem TupleType TupleWrapper Type TypeCall TypeConstraint TypeData TypeFunctor TypeMutator
+        TypeRelation TypeVar TypeVisitor Var bind build const create_executor fromtext load_param_dict optimize
+        parse pretty_print save_param_dict scalar_type setrecursionlimit var""",
+    "relay.analysis": """
+        AnnotatedRegionSet CallGraph Feature all_dtypes all_type_vars all_vars bound_type_vars bound_vars
+        check_basic_block_normal_form check_constant check_kind context_analysis count_layers detect_feature
+        extract_fused_functions extract_intermdeiate_expr free_type_vars free_vars get_calibration_data
+        get_total_mac_number list_fake_quantized_op_freqs list_op_freqs post_order_visit search_fc_transpose
+        unmatched_cases well_formed""",
+    "relay.frontend": """
+        ChangeDatatype from_caffe from_caffe2 from_coreml from_darknet from_keras from_mxnet from_oneflow from_onnx
+        from_paddle from_pytorch from_tensorflow from_tflite quantize_conv_bias_mode_from_str""",
+    "relay.op": """
+        Op OpPattern OpStrategy debug get list_op_names op_attrs register register_alter_op_layout
+        register_broadcast_schedule register_compute register_convert_op_layout register_external_compiler
+        register_fake_quantization_to_integer register_gradient register_infer_correct_layout
+        register_injective_schedule register_legalize register_mixed_precision_conversion
+        register_optional_fake_quantization_to_integer register_pattern register_reduce_schedule register_schedule
+        register_shape_func register_stateful register_strategy strategy""",
+    "relay.testing": """
+        check_grad count count_ops create_workload gradient init layers make_nat_expr mlp mobilenet nat_to_int rand
+        resnet run_as_python run_infer_type run_opt_pass to_python vgg""",
+    "relay.transform": """
+        AlterOpLayout AnnotateSpans AnnotateTarget AnnotateUsedMemory BackwardFoldScaleAxis BatchingOps
+        CanonicalizeCast CanonicalizeOps CapturePostDfsIndexInSpans ChangeBatch CollagePartition
+        CombineParallelBatchMatmul CombineParallelConv2D CombineParallelDense Conv2dToSparse Conv2dToSparse2
+        ConvertLayout DeadCodeElimination Defunctionalization DefuseOps DenseToSparse DynamicToStatic
+        EliminateCommonSubexpr EtaExpand FakeQuantizationToInteger FastMath FirstOrderGradient FlattenAtrousConv
+        FlexibleShapeDispatch FoldConstant FoldConstantExpr FoldExplicitPadding FoldScaleAxis ForwardFoldScaleAxis
+        FuseOps InferType InferTypeLocal Inline InlineGlobals LambdaLift LayoutConfig LazyGradientInit Legalize
+        ManifestLifetimes MarkCompilerFunctionsAsExtern MergeCompilerRegions MergeComposite
+        OutlineCompilerFunctionsWithExistingGlobalSymbols PartialEvaluate PartitionGraph PlanDevices
+        RemoveUnusedFunctions SimplifyExpr SimplifyExprPostAlterOp SimplifyFCTranspose SimplifyInference SplitArgs
+        ToANormalForm ToANormalFormExpr ToBasicBlockNormalForm ToCPS ToGraphNormalForm ToMixedPrecision build_config
+        function_pass gradient recast tag_suffixes to_cps un_cps""",
     "runtime": f"""
         ADT DataType DataTypeCode Device Module NDArray Object ObjectGeneric ObjectPath PackedFunc Report Scriptable
         ShapeTuple String const container convert enabled executor from_dlpack load_module load_param_dict

@@ -26,7 +26,7 @@ VIEWS: Final[dict[str, str]] = {
     "arith.pattern": "loopwright.arith",
     "container": "loopwright.runtime loopwright.ir",
     "instrument": "loopwright.transform loopwright.ir.instrument",
-    "ir": "loopwright.runtime.containers",
+    "ir": "loopwright.runtime.containers loopwright.relay.types",
     "ir.attrs": "loopwright.ir",
     "ir.base": "loopwright.ir",
     "ir.container": "loopwright.ir loopwright.runtime",
@@ -35,10 +35,39 @@ VIEWS: Final[dict[str, str]] = {
     "ir.instrument": "loopwright.transform loopwright.ir.instrument",
     "ir.module": "loopwright.ir",
     "ir.op": "loopwright.ir.op loopwright.ir",
-    "ir.tensor_type": "loopwright.ir",
+    "ir.tensor_type": "loopwright.ir loopwright.relay.types",
     "ir.transform": "loopwright.transform",
-    "ir.type": "loopwright.ir",
+    "ir.type": "loopwright.ir loopwright.relay.types",
     "ndarray": "loopwright.nd",
+    "parser": "loopwright.relay.text",
+    "relay.analysis.analysis": "loopwright.relay.analysis",
+    "relay.analysis.call_graph": "loopwright.relay.analysis",
+    "relay.base": "loopwright.relay",
+    "relay.expr_functor": "loopwright.relay.visitor",
+    "relay.function": "loopwright.relay.expr",
+    "relay.op": "loopwright.relay.op.registry loopwright.relay.transform",
+    "relay.op.algorithm": "loopwright.relay.op",
+    "relay.op.annotation": "loopwright.relay.annotation",
+    "relay.op.annotation.annotation": "loopwright.relay.annotation",
+    "relay.op.dyn": "loopwright.relay.dyn",
+    "relay.op.image": "loopwright.relay.image",
+    "relay.op.image.image": "loopwright.relay.image",
+    "relay.op.memory": "loopwright.relay.memory",
+    "relay.op.nn": "loopwright.relay.nn",
+    "relay.op.nn.nn": "loopwright.relay.nn",
+    "relay.op.op": "loopwright.relay.op loopwright.relay.op.registry",
+    "relay.op.random": "loopwright.relay.random",
+    "relay.op.random.kernel": "loopwright.relay.random",
+    "relay.op.reduce": "loopwright.relay.op",
+    "relay.op.tensor": "loopwright.relay.op",
+    "relay.op.transform": "loopwright.relay.op",
+    "relay.op.vision": "loopwright.relay.vision",
+    "relay.param_dict": "loopwright.relay",
+    "relay.parser": "loopwright.relay.text",
+    "relay.qnn.op.qnn": "loopwright.relay.qnn.op",
+    "relay.testing.init": "loopwright.relay.testing.workload",
+    "relay.transform.transform": "loopwright.relay.transform",
+    "relay.ty": "loopwright.relay.types loopwright.relay",
     "runtime": "loopwright.compat.ffi_base",
     "runtime.container": "loopwright.runtime loopwright.ir",
     "runtime.module": "loopwright.runtime",
@@ -76,17 +105,37 @@ VIEWS: Final[dict[str, str]] = {
     "tir.stmt": "loopwright.tir",
     "tir.transform.function_pass": "loopwright.transform",
     "tir.transform.transform": "loopwright.tir.transform",
-    "topi.nn.utils": "loopwright.topi.nn",
+    "topi.generic.injective": "loopwright.topi.generic",
+    "topi.generic.nn": "loopwright.topi.generic",
+    "topi.math": "loopwright.topi",
+    "topi.random.kernel": "loopwright.topi.random",
+    "topi.sparse.csrmm": "loopwright.topi.sparse",
+    "topi.sparse.csrmv": "loopwright.topi.sparse",
+    "topi.sparse.dense": "loopwright.topi.sparse",
+    "topi.tensor": "loopwright.topi",
+    "topi.transform": "loopwright.topi",
+    "topi.vision.nms": "loopwright.topi.vision",
+    **dict.fromkeys(
+        (
+            f"topi.nn.{name}"
+            for name in """
+            batch_matmul bitserial_conv2d bitserial_dense conv1d conv1d_transpose conv2d conv2d_transpose conv3d
+            conv3d_transpose deformable_conv2d dense depthwise_conv2d elemwise flatten group_conv2d group_norm
+            instance_norm layer_norm mapping pad prelu qnn rms_norm utils winograd_util
+            """.split()
+        ),
+        "loopwright.topi.nn",
+    ),
 }
 
 # Paths of which nothing is built yet; each stands for everything below it as well. One that gets a module of ours under
 # the same name is found there first, and needs no row any more.
 TO_COME: Final[tuple[str, ...]] = tuple(
     """
-    auto_scheduler autotvm exec meta_schedule micro parser relax relay rpc
+    auto_scheduler autotvm exec meta_schedule micro relax rpc
     contrib._ffi_api contrib.binutil contrib.cblas contrib.coreml_runtime contrib.cublas contrib.cublaslt
     contrib.cuda_graph
-    contrib.cudnn contrib.cusparse contrib.cutlass contrib.debugger contrib.dnnl contrib.download contrib.emcc
+    contrib.cudnn contrib.cusparse contrib.cutlass contrib.dnnl contrib.download contrib.emcc
     contrib.ethosu contrib.graph_runtime contrib.hexagon contrib.hipblas contrib.micro
     contrib.miopen contrib.mkl contrib.mps contrib.mrvl contrib.ndk contrib.nnpack contrib.peak contrib.pickle_memoize
     contrib.pipeline_executor contrib.pipeline_executor_build contrib.random contrib.relay_viz contrib.rocblas
@@ -95,6 +144,15 @@ TO_COME: Final[tuple[str, ...]] = tuple(
     contrib.vitis_ai contrib.vllm contrib.xcode
     driver.tvmc
     ir.adt ir.affine_type ir.analysis ir.diagnostics ir.json_compact ir.memory_pools ir.supply ir.type_relation
+    relay.adt relay.backend relay.collage relay.data_dep_optimization relay.debug relay.feature relay.frontend.caffe
+    relay.frontend.caffe2 relay.frontend.change_datatype relay.frontend.common relay.frontend.coreml
+    relay.frontend.darknet relay.frontend.keras relay.frontend.mxnet relay.frontend.oneflow relay.frontend.paddlepaddle
+    relay.frontend.qnn_torch relay.frontend.tensorflow relay.frontend.tensorflow2 relay.frontend.tflite
+    relay.op.layout_conversions relay.op.op_attrs relay.op.strategy relay.op.vm relay.prelude
+    relay.quantize relay.testing.dcgan relay.testing.densenet relay.testing.dqn relay.testing.inception_v3
+    relay.testing.lstm relay.testing.py_converter relay.testing.resnet_3d relay.testing.squeezenet
+    relay.testing.synthetic relay.testing.temp_op_attr relay.testing.tf relay.testing.tflite
+    relay.testing.yolo_detection relay.type_functor relay.utils relay.vm
     runtime.disco runtime.executor runtime.name_transforms runtime.profiler_vm runtime.profiling runtime.support
     runtime.vm
     script.parser_v1 script.relax
@@ -102,7 +160,6 @@ TO_COME: Final[tuple[str, ...]] = tuple(
     target.x86
     testing.aot testing.auto_scheduler testing.autotvm testing.micro testing.popen_pool testing.runner testing.usmp
     tir.block_dependence_info tir.block_scope tir.sparse tir.tensor_intrin tir.usmp
-    topi.adreno topi.arm_cpu topi.bifrost topi.cuda topi.generic topi.gpu topi.hexagon topi.hls topi.image
-    topi.intel_graphics topi.mali topi.random topi.rocm topi.sparse topi.transform topi.utils topi.vision topi.x86
+    topi.adreno topi.bifrost topi.cuda topi.gpu topi.hexagon topi.hls topi.intel_graphics topi.mali topi.rocm
     """.split()
 )

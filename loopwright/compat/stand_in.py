@@ -1,7 +1,7 @@
 """StandIn: a name of the peer's that is not built here. It can be imported and passed on; using it raises `NotBuilt`.
 
-A script often imports more than it uses: `from tvm import relay, te` must not fail in a script that needs te alone. So
-the error comes with the first use, and names what was used: `tvm.relay.nn.conv2d is not built yet`.
+A script often imports more than it uses: `from tvm import autotvm, te` must not fail in a script that needs te alone.
+So the error comes with the first use, and names what was used: `tvm.autotvm.template is not built yet`.
 """
 
 from __future__ import annotations
@@ -13,15 +13,20 @@ from loopwright.runtime.errors import NotBuilt
 
 # Path of a feature, without `tvm.` → what works today instead. The longest path that fits is taken.
 _INSTEAD = {
-    "relay": "models are not here yet: write the computation with te or script, and compile it with build",
-    "relax": "models are not here yet: write the computation with te or script, and compile it with build",
+    "relay": "relay.build, relay.create_executor and the passes of relay.transform.__all__ are there",
+    "relay.backend": "relay.build makes one native function; options of executors and runtimes are not needed",
+    "relay.frontend": "a model comes in by from_onnx or from_pytorch: convert it to one of these first",
+    "relay.quantize": "a quantized model (QDQ or QLinear) runs as integer kernels: quantize it before the import",
+    "relay.vm": 'relay.create_executor("vm", mod) runs any module; its bytecode is not here',
+    "relax": "write the model with relay, or import it: relay.frontend.from_onnx",
+    "runtime.vm": 'relay.create_executor("vm", mod) runs any module; its bytecode is not here',
     "topi": "this operator is not here yet: write it with te.compute",
-    "autotvm": "there is no search yet: schedule by hand with tir.Schedule",
-    "auto_scheduler": "there is no search yet: schedule by hand with tir.Schedule",
-    "meta_schedule": "there is no search yet: schedule by hand with tir.Schedule",
+    "autotvm": "there is no search yet: build(…, autosched=True) schedules by rule, tir.Schedule by hand",
+    "auto_scheduler": "there is no search yet: build(…, autosched=True) schedules by rule, tir.Schedule by hand",
+    "meta_schedule": "there is no search yet: build(…, autosched=True) schedules by rule, tir.Schedule by hand",
     "rpc": "there are no remote machines yet: build and run in this process",
     "micro": "build for the target and link the object yourself",
-    "contrib.graph_executor": "models are not here yet: build a function, and call it",
+    "driver.tvmc": "the command line is `loopwright`: loopwright --help",
     "tir.transform": "lower(program) runs all lowering passes; transform.stages(program) gives the program after each",
 }
 
@@ -78,7 +83,7 @@ class StandInModule(ModuleType):
 
     def __init__(self, path: str) -> None:
         super().__init__(f"tvm.{path}", f"tvm.{path}, which is not built.")
-        self.__path__: list[str] = []  # a package, whatever it was: `import tvm.relay.op.nn` goes on from here
+        self.__path__: list[str] = []  # a package, whatever it was: `import tvm.autotvm.measure` goes on from here
         self._path = path
 
     def __getattr__(self, name: str) -> StandIn:

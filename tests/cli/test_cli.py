@@ -67,7 +67,7 @@ def test_doctor_says_what_a_missing_package_means(monkeypatch):
     }
     assert "install gcc, clang" in report["c_compiler"]["note"]
     for package in ("torch", "onnx"):
-        assert report[package]["note"] == "not needed: models cannot be imported yet, with or without it"
+        assert report[package]["note"].endswith(f"models cannot be read; pip install 'loopwright[{package}]'")
     assert result.exit_code == 1
 
 
@@ -151,3 +151,21 @@ def test_every_code_belongs_to_one_error_and_every_error_has_a_page():
     assert not twice, [entry for entry in entries if entry.code in twice]
     assert not [entry for entry in entries if len(entry.page) < 20]
     assert not [entry for entry in entries if not re.fullmatch(r"LW\d{4}", entry.code)]
+
+
+def test_a_guessed_command_is_told_what_to_write():
+    result = runner.invoke(app, ["build", "kernel.py"])
+    assert result.exit_code == 2
+    plain = " ".join(re.sub(r"\x1b\[[0-9;]*m|[│╭╮╰╯─]", "", result.output).split())
+    assert "No such command 'build': `loopwright compile MODEL` compiles a model; `loopwright run FILE` builds" in plain
+
+
+def test_the_list_of_errors_has_whole_sentences():
+    assert not [line for line in explain.listing().splitlines() if line.endswith((";", ":", ","))]
+
+
+def test_an_unknown_processor_is_refused():
+    result = runner.invoke(app, ["targets", "llvm -mtriple=aarch64-linux-gnu -mcpu=neoverse-v9"])
+    assert result.exit_code == 1
+    assert "unknown CPU 'neoverse-v9'" in result.output
+    assert "LW0606" in result.output

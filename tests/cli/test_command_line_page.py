@@ -12,6 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from loopwright.cli import app
+from tests.cli.models import NET
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "command_line.md").read_text(encoding="utf-8")
 SCALE = re.search(r"`scale.py`:\n\n```python\n(.*?)```", PAGE, re.DOTALL)[1]  # type: ignore[index]
@@ -53,7 +54,7 @@ def test_a_command_prints_what_the_page_shows(command, shown):
 def listed(row: str) -> set[str]:
     """The keys that the table gives for a command."""
     found = re.findall(rf"^\| {re.escape(row)} \| (.*) \|$", PAGE, re.MULTILINE)
-    return set(re.findall(r"`([a-z_]+)`", found[-1])) - {"null"}
+    return set(re.findall(r"`([a-z_][a-z0-9_]*)`", found[-1])) - {"null"}
 
 
 def keys(value) -> set[str]:
@@ -102,6 +103,20 @@ def test_the_keys_of_show(tmp_path):
 def test_the_keys_of_run():
     found = data("run", "--json", "scale.py")
     assert keys(found) == listed("`run` of programs")
+
+
+def test_the_keys_of_models():
+    """Of a model without weights as C source: nothing is compiled for it."""
+    Path("net.relay").write_text(NET.replace("(n, 4)", "(2, 4)"), encoding="utf-8")
+    made = data("compile", "net.relay", "-o", "net.c", "--print-pass-times", "--json")
+    assert set(made) == listed("`compile`")
+    found = data("inspect", "net.relay", "--json")
+    assert set(found) == listed("`inspect`") - {"error"}
+    ran = data("run", "net.relay", "--print-time", "--print-top", "1", "--profile", "--json")
+    parts = [*ran["inputs"], *ran["outputs"], ran["top"], ran["times"], *ran["profile"]]
+    assert set(ran).union(*parts) == listed("`run` of a model")
+    without = data("run", "net.relay", "--json")
+    assert (without["top"], without["times"], without["profile"], without["wrote"]) == (None, None, None, None)
 
 
 def test_numbers_that_are_not_finite_are_null():

@@ -125,3 +125,9 @@ def test_mistakes(file, tmp_path, arguments, problem):
     result = runner.invoke(app, ["run", *given])
     assert result.exit_code == 1
     assert re.search(problem, result.output)
+
+
+def test_a_program_too_large_for_the_evaluator_says_so(file):
+    text = run("--repeat", "1", f"{file}:add", "n=40000")
+    assert "not checked against the evaluator: too large; try smaller sizes" in text
+    assert "against the evaluator: largest" not in text

@@ -49,7 +49,9 @@ def test_modules_are_ours():
     tvm.arith.iter_affine_map: IterSumExpr
     tvm.contrib.cc: create_shared cross_compiler get_cc
     tvm.contrib.clang: create_llvm
+    tvm.contrib.debugger.debug_executor: GraphModuleDebug create
     tvm.contrib.dlpack: to_pytorch_func
+    tvm.contrib.graph_executor: GraphModule create
     tvm.contrib.nvcc: parse_compute_version
     tvm.contrib.popen_pool: PopenPoolExecutor
     tvm.contrib.tar: tar
@@ -58,15 +60,40 @@ def test_modules_are_ours():
     tvm.driver.build_module: get_binds schedule_to_module
     tvm.error: DiagnosticError TVMError register_error
     tvm.instrument: PassInstrument
-    tvm.ir: IRModule Range structural_equal
+    tvm.ir: IRModule Range structural_equal TensorType FuncType
     tvm.ir.expr: Range PrimExpr GlobalVar
     tvm.ir.instrument: pass_instrument PassTimingInstrument
     tvm.ir.module: IRModule
     tvm.ir.op: Op register_op_attr
     tvm.ir.transform: PassContext Sequential module_pass
-    tvm.ir.type: PointerType
+    tvm.ir.type: PointerType TypeVar
     tvm.nd: array empty cpu
     tvm.ndarray: array
+    tvm.relay: Any Call ExprVisitor Function IRModule TensorType add build const create_executor nn parse qnn var
+    tvm.relay.analysis: free_vars get_total_mac_number
+    tvm.relay.build_module: bind_params_by_name
+    tvm.relay.dataflow_pattern: DFPatternCallback is_op rewrite wildcard
+    tvm.relay.expr: Call Var
+    tvm.relay.expr_functor: ExprMutator ExprVisitor
+    tvm.relay.frontend: from_onnx
+    tvm.relay.frontend.onnx: from_onnx
+    tvm.relay.function: Function
+    tvm.relay.loops: while_loop
+    tvm.relay.op: OpPattern add get nn
+    tvm.relay.op.annotation: stop_fusion
+    tvm.relay.op.image: resize2d
+    tvm.relay.op.nn: conv2d dense
+    tvm.relay.op.reduce: argmax sum
+    tvm.relay.op.tensor: add exp
+    tvm.relay.op.transform: reshape
+    tvm.relay.param_dict: save_param_dict
+    tvm.relay.qnn.op: quantize requantize
+    tvm.relay.scope_builder: ScopeBuilder
+    tvm.relay.testing: mlp resnet run_infer_type
+    tvm.relay.testing.init: create_workload
+    tvm.relay.testing.resnet: get_workload
+    tvm.relay.transform: FuseOps InferType function_pass
+    tvm.relay.ty: TensorType is_dynamic
     tvm.runtime: load_module Module NDArray
     tvm.runtime.module: Module load_module
     tvm.runtime.ndarray: NDArray cpu array
@@ -94,6 +121,16 @@ def test_modules_are_ours():
     tvm.tir.stmt: For Evaluate
     tvm.tir.stmt_functor: post_order_visit substitute
     tvm.tir.transform: prim_func_pass
+    tvm.topi: add reshape sum topk
+    tvm.topi.generic: schedule_injective
+    tvm.topi.image: resize2d
+    tvm.topi.math: exp
+    tvm.topi.nn: conv2d dense relu softmax
+    tvm.topi.testing: conv2d_nchw_python
+    tvm.topi.transform: concatenate reshape
+    tvm.topi.utils: get_const_tuple
+    tvm.topi.vision: non_max_suppression
+    tvm.topi.x86: schedule_softmax
     tvm.transform: Sequential PassContext
     """.strip().splitlines(),
 )
@@ -120,25 +157,26 @@ def test_every_path_imports(path):
 @pytest.mark.parametrize(
     ("text", "named"),
     [
-        ("from tvm import relay; relay.build(1)", r"tvm\.relay\.build"),
-        ("from tvm import relay; relay.nn.conv2d(1)", r"tvm\.relay\.nn\.conv2d"),
-        ("from tvm.relay.op.nn import dense; dense()", r"tvm\.relay\.op\.nn\.dense"),
-        ("from tvm.relay import testing; testing.resnet.get_workload()", r"tvm\.relay\.testing\.resnet\.get_workload"),
-        ("import tvm.topi as topi; topi.sum", None),
-        ("import tvm.topi as topi; topi.sum([1])", r"tvm\.topi\.sum"),
-        ("import tvm.relay.frontend", None),
-        ("import tvm; class_ = tvm.relay.ExprVisitor\nclass Mine(class_): pass", r"tvm\.relay\.ExprVisitor"),
+        ("from tvm import relay; relay.vm.compile(1)", r"tvm\.relay\.vm\.compile"),
+        ("from tvm import relay; relay.frontend.from_keras(1)", r"tvm\.relay\.frontend\.from_keras"),
+        ("from tvm.relay.backend import Executor; Executor('aot')", r"tvm\.relay\.backend\.Executor"),
+        ("from tvm.relay import quantize; quantize.quantize(1)", r"tvm\.relay\.quantize\.quantize"),
+        ("from tvm.runtime.vm import VirtualMachine; VirtualMachine(1)", r"tvm\.runtime\.vm\.VirtualMachine"),
+        ("import tvm.topi.cuda as cuda; cuda.sum", None),
+        ("import tvm.topi.cuda as cuda; cuda.sum([1])", r"tvm\.topi\.cuda\.sum"),
+        ("import tvm.auto_scheduler.measure", None),
+        ("import tvm; class_ = tvm.autotvm.Tuner\nclass Mine(class_): pass", r"tvm\.autotvm\.Tuner"),
         ("import tvm\n@tvm.autotvm.template('x')\ndef f(): pass", r"tvm\.autotvm\.template"),
         ("import tvm\nwith tvm.autotvm.apply_history_best('x'): pass", r"tvm\.autotvm\.apply_history_best"),
         ("import tvm\nwith tvm.rpc.Session: pass", r"tvm\.rpc\.Session"),
-        ("from tvm.contrib import graph_executor", None),
-        ("from tvm.contrib import graph_executor; graph_executor.GraphModule(1)", "graph_executor.GraphModule"),
-        ("from tvm.relay.dataflow_pattern import *", r"tvm\.relay\.dataflow_pattern\.\*"),
+        ("from tvm.contrib import cuda_graph", None),
+        ("from tvm.contrib import cuda_graph; cuda_graph.create(1)", r"contrib\.cuda_graph\.create"),
+        ("from tvm.auto_scheduler.cost_model import *", r"tvm\.auto_scheduler\.cost_model\.\*"),
         ("import tvm; tvm.meta_schedule.MAX + 1", r"tvm\.meta_schedule\.MAX"),
         ("import tvm; tvm.meta_schedule.LIST[0]", r"tvm\.meta_schedule\.LIST"),
-        ("import tvm; assert not isinstance(1, tvm.relay.Function)", None),
-        ("import tvm; assert not issubclass(int, tvm.relay.Function)", None),
-        ("import tvm\ndef f(x: tvm.relay.Function | None) -> None | tvm.relay.Call: pass", None),
+        ("import tvm; assert not isinstance(1, tvm.autotvm.Tuner)", None),
+        ("import tvm; assert not issubclass(int, tvm.autotvm.Tuner)", None),
+        ("import tvm\ndef f(x: tvm.autotvm.Tuner | None) -> None | tvm.autotvm.Task: pass", None),
         ("from tvm.tir.transform import StorageRewrite", None),
         ("import tvm; tvm.tir.transform.TextureFlatten()", r"tir\.transform\.TextureFlatten"),
         ("import tvm; tvm.target.VirtualDevice()", r"tvm\.target\.VirtualDevice"),
@@ -150,6 +188,28 @@ def test_what_is_not_built_says_so_when_it_is_used(text, named):
     else:
         with pytest.raises(NotBuilt, match=f"{named} is not built yet"):
             exec(text, {})
+
+
+def test_a_function_keeps_its_name_when_a_module_of_that_name_is_imported():
+    from tvm import topi
+    from tvm.topi.nn.conv2d import conv2d_nchw
+    from tvm.topi.nn.softmax import log_softmax
+
+    assert conv2d_nchw is topi.nn.conv2d_nchw and log_softmax is topi.nn.log_softmax
+    assert topi.nn.softmax is loopwright.topi.nn.softmax and not isinstance(topi.nn.softmax, types.ModuleType)
+    assert callable(topi.nn.conv2d)
+
+
+def test_operators_of_graphs_are_ours_under_all_their_paths():
+    import tvm
+    from tvm.relay.op.nn import dense
+
+    assert dense is tvm.relay.nn.dense is loopwright.relay.nn.dense
+    assert tvm.relay.op.reduce.sum is tvm.relay.sum is loopwright.relay.sum
+    with pytest.raises(AttributeError, match="no attribute 'dence'; did you mean dense"):
+        tvm.relay.op.nn.dence
+    door.uninstall()
+    assert loopwright.relay.nn.dense is dense  # a namespace that was opened makes its names as before
 
 
 def test_te_schedules_are_ours():
@@ -167,11 +227,11 @@ def test_te_schedules_are_ours():
 def test_stand_ins_show_what_they_are():
     import tvm
 
-    assert repr(tvm.relay) == "<module 'tvm.relay', which is not built>"
-    assert repr(tvm.relay.build) == "<tvm.relay.build, which is not built>"
-    assert tvm.relay.__name__ == "tvm.relay"
+    assert repr(tvm.autotvm) == "<module 'tvm.autotvm', which is not built>"
+    assert repr(tvm.autotvm.template) == "<tvm.autotvm.template, which is not built>"
+    assert tvm.autotvm.__name__ == "tvm.autotvm"
     with pytest.raises(AttributeError):
-        tvm.relay.build.__wrapped__
+        tvm.autotvm.template.__wrapped__
 
 
 def test_what_the_peer_does_not_have_either():
@@ -275,13 +335,13 @@ for name in "build lower cpu opencl device register_func get_global_func convert
 assert tvm.contrib.utils.tempdir and tvm.driver.build_module.get_binds and tvm.runtime.load_module
 assert "testing" in dir(tvm)
 try:
-    tvm.relay
+    tvm.autotvm
 except AttributeError as error:
     print(error)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert done.stdout == "'loopwright.relay' is not built yet; the README lists what works today\n"
+    assert done.stdout == "'loopwright.autotvm' is not built yet; the README lists what works today\n"
 
 
 def test_a_path_whose_last_part_is_a_function_of_ours():

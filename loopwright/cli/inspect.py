@@ -1,0 +1,373 @@
+"""inspect: what a model is made of, what it costs, and whether it can be compiled, without compiling it.
+
+    loopwright inspect model.onnx            operators, shapes, arithmetic, memory; what is not supported, and why
+    loopwright inspect model.onnx --nodes    also every node with the shapes of what it makes
+    loopwright inspect model.tar             the same of a package, which knows it
+
+Arithmetic and memory are those of the kernels that would be compiled: the graph goes through all the passes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import prod
+from pathlib import Path
+from typing import Any, Final
+
+from loopwright.cli.compile import memory_json, ports_json
+from loopwright.cli.compiled_model import Options, graph_context, lowered
+from loopwright.cli.failures import error_data
+from loopwright.cli.interface import of_program
+from loopwright.cli.model_files import NoSuchModel, format_of, is_package, read_model
+from loopwright.cli.package import read_metadata
+from loopwright.cli.quantities import bytes_text, count_text, flops_text
+from loopwright.runtime import progress
+from loopwright.runtime.errors import InternalError, LoopwrightError
+from loopwright.runtime.sheet import Lines, Part, Sheet, Span, Table, heading, words
+
+_MOST_KERNELS: Final = 12  # in the table of a terminal
+_MOST_NODES: Final = 6  # named of an operator that is not supported
+_LARGEST_INFERRED: Final = 1 << 30  # bytes of a model whose shapes ONNX is asked for
+
+
+@dataclass
+class Findings:
+    """What is known of a model."""
+
+    path: str
+    format: str
+    about: dict[str, Any] = field(default_factory=dict)  # opset, producer, bytes, weights …
+    inputs: list[dict[str, Any]] = field(default_factory=list)
+    outputs: list[dict[str, Any]] = field(default_factory=list)
+    operators: list[dict[str, Any]] = field(default_factory=list)  # operator, count, supported, why, nodes
+    nodes: list[dict[str, Any]] = field(default_factory=list)
+    kernels: list[dict[str, Any]] = field(default_factory=list)
+    flops: float | None = None
+    memory: dict[str, Any] | None = None
+    problem: Exception | None = None  # why it cannot be compiled, beyond operators
+
+    @property
+    def supported(self) -> bool:
+        """Whether it can be compiled, as far as that is seen without doing it."""
+        return self.problem is None and all(one["supported"] for one in self.operators)
+
+
+def inspect(
+    path: str,
+    model_format: str | None = None,
+    shapes: Mapping[str, Sequence[int | str]] | None = None,
+    values: Mapping[str, Any] | None = None,
+    options: Options | None = None,
+) -> Findings:
+    """Everything that can be found out without compiling. A file that is no model at all is an error."""
+    if not Path(path).is_file():
+        raise NoSuchModel(Path(path))
+    if is_package(path):
+        return _inspect_package(path)
+    found = Findings(path, format_of(path, model_format))
+    with progress.task(f"inspect {Path(path).name}") as task:
+        if found.format == "onnx":
+            _look_at_onnx(found)
+        if all(one["supported"] for one in found.operators):
+            task.now("graph")
+            try:
+                _look_at_graph(found, model_format, shapes, values, options or Options())
+            except InternalError:
+                raise
+            except (LoopwrightError, NotImplementedError) as error:
+                found.problem = error
+    return found
+
+
+def _inspect_package(path: str) -> Findings:
+    from loopwright.cli.interface import of_description
+    from loopwright.runtime.load import load_module
+
+    found = Findings(path, "package")
+    metadata = read_metadata(path) if Path(path).suffix.lower() == ".tar" else None
+    found.about["bytes"] = Path(path).stat().st_size
+    if metadata is None:
+        interface = of_description(load_module(path).description, path)
+        found.inputs, found.outputs = ports_json(interface.inputs), ports_json(interface.outputs)
+        return found
+    found.about |= {key: metadata[key] for key in ("model", "target", "name", "version") if key in metadata}
+    found.inputs, found.outputs = list(metadata["inputs"]), list(metadata["outputs"])
+    found.kernels = list(metadata["kernels"])
+    found.flops, found.memory = metadata["flops"], metadata["memory"]
+    return found
+
+
+# --- ONNX -------------------------------------------------------------------------------------------------------------
+
+
+def _look_at_onnx(found: Findings) -> None:
+    """What the file says: no graph of ours is made, so this also works for models that cannot be compiled."""
+    import warnings
+
+    from loopwright.frontends.onnx.functions import has_body
+    from loopwright.frontends.onnx.load import load, node_name, nodes_of
+    from loopwright.frontends.onnx.registry import find
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # they are said when it is compiled
+        model = load(found.path)
+    proto, graph = model.proto, model.proto.graph
+    weights = [(tuple(one.dims), one.data_type) for one in graph.initializer]
+    found.about |= {
+        "opset": model.opsets,
+        "producer": " ".join(part for part in (proto.producer_name, proto.producer_version) if part) or None,
+        "bytes": Path(found.path).stat().st_size,
+        "weights": {"count": len(weights), "numbers": sum(prod(shape) for shape, _ in weights)},
+    }
+    stored = {tensor.name for tensor in graph.initializer}
+    found.inputs = [_port(value) for value in graph.input if value.name not in stored]
+    found.outputs = [_port(value) for value in graph.output]
+    shapes = _inferred(proto)
+    uses: dict[tuple[str, str], list[str]] = {}
+    for place, node in nodes_of(graph):
+        domain = "" if node.domain == "ai.onnx" else node.domain
+        name = node_name(node, place)
+        uses.setdefault((domain, node.op_type), []).append(name)
+        made = [{"name": one, "shape": shapes.get(one)} for one in node.output if one]
+        found.nodes.append({"name": name, "operator": _label(domain, node.op_type), "outputs": made})
+    for (domain, op), names in sorted(uses.items(), key=lambda item: (-len(item[1]), item[0])):
+        version = model.opsets.get(domain, 1)
+        supported = find(op, domain, version) is not None or has_body(op, domain, version)
+        found.operators.append(
+            {
+                "operator": _label(domain, op),
+                "count": len(names),
+                "supported": supported,
+                "why": None if supported else _why_not(op, domain, version),
+                "nodes": names,
+            }
+        )
+
+
+def _label(domain: str, op: str) -> str:
+    return f"{domain}.{op}" if domain else op
+
+
+def _why_not(op: str, domain: str, version: int) -> str:
+    """Why an operator has no converter, as far as ONNX's own description of it tells."""
+    from onnx import defs
+
+    if "training" in domain:
+        return "it trains a model; here models are only run"
+    known = {schema.domain for schema in defs.get_all_schemas()}
+    if domain == "ai.onnx.ml":
+        return "models that are not networks (trees, encoders of texts) are not read"
+    if domain not in known:
+        return f"the operators of {domain!r} are known to the one who made the model alone"
+    try:
+        schema = defs.get_schema(op, version, domain)
+    except defs.SchemaError:
+        newest = max((one.since_version for one in defs.get_all_schemas() if one.domain == domain), default=0)
+        return f"ONNX has no such operator in set {version} (the installed package knows sets up to {newest})"
+    kinds = {kind for one in (*schema.inputs, *schema.outputs) for kind in one.types}
+    if kinds and all("string" in kind for kind in kinds):
+        return "texts are not computed with"
+    return "there is no converter for it"
+
+
+def _port(value: Any) -> dict[str, Any]:
+    """An input or output as the file declares it; what is not a tensor has no shape."""
+    from onnx import TensorProto
+
+    of = value.type
+    if not of.HasField("tensor_type"):
+        kind = of.WhichOneof("value")
+        return {"name": value.name, "dtype": (kind or "unknown").removesuffix("_type"), "shape": None}
+    codes = {number: name.lower() for name, number in TensorProto.DataType.items()}
+    dtype = {"float": "float32", "double": "float64"}.get(name := codes.get(of.tensor_type.elem_type, "unknown"), name)
+    return {"name": value.name, "dtype": dtype, "shape": _dims(of.tensor_type)}
+
+
+def _dims(tensor: Any) -> list[int | str] | None:
+    if not tensor.HasField("shape"):
+        return None
+    return [int(dim.dim_value) if dim.HasField("dim_value") else dim.dim_param or "?" for dim in tensor.shape.dim]
+
+
+def _inferred(proto: Any) -> dict[str, Any]:
+    """Shapes of the tensors of the graph, as ONNX infers them; what it cannot infer is not there."""
+    import onnx
+
+    if proto.ByteSize() > _LARGEST_INFERRED:
+        return {}
+    try:
+        inferred = onnx.shape_inference.infer_shapes(proto, data_prop=True)
+    except Exception:  # of its own making, or a RuntimeError: shapes are an extra here
+        return {}
+    values = (*inferred.graph.input, *inferred.graph.value_info, *inferred.graph.output)
+    return {value.name: _dims(value.type.tensor_type) for value in values if value.type.HasField("tensor_type")}
+
+
+# --- the graph --------------------------------------------------------------------------------------------------------
+
+
+def _look_at_graph(found: Findings, model_format: str | None, shapes: Any, values: Any, options: Options) -> None:
+    """What the model costs, by the program that would be compiled."""
+    from loopwright.relay.analysis import list_op_freqs
+    from loopwright.relay.native import plan_memory
+    from loopwright.relay.native.kernel_table import bytes_of, flops_of
+
+    model = read_model(found.path, model_format, shapes, values)
+    if not found.operators:
+        counts = sorted(list_op_freqs(model.mod).items(), key=lambda item: (-item[1], item[0]))
+        found.operators = [
+            {"operator": name, "count": int(count), "supported": True, "why": None, "nodes": []}
+            for name, count in counts
+        ]
+    with graph_context(options):
+        _, program = lowered(model, options)
+    interface = of_program(program, model.output_names)
+    found.inputs, found.outputs = ports_json(interface.inputs), ports_json(interface.outputs)
+    work: list[float | None] = []
+    rows: dict[int, dict[str, Any]] = {}
+    for launch in program.launches():
+        flops = flops_of(launch)
+        work.append(flops)
+        row = rows.get(id(launch.func))
+        if row is not None:
+            row["calls"] += 1
+            continue
+        rows[id(launch.func)] = {
+            "name": launch.name or launch.func.name,
+            "function": launch.func.name,
+            "calls": 1,
+            "flops": flops,
+            "bytes_moved": bytes_of(launch),
+        }
+    found.kernels = list(rows.values())
+    found.flops = None if None in work else sum(one for one in work if one is not None)
+    found.memory = memory_json(plan_memory(program))
+
+
+# --- what is said about it --------------------------------------------------------------------------------------------
+
+
+def as_data(found: Findings) -> dict[str, Any]:
+    """The findings for programs."""
+    return {
+        "model": found.path,
+        "format": found.format,
+        "about": found.about,
+        "inputs": found.inputs,
+        "outputs": found.outputs,
+        "operators": found.operators,
+        "nodes": found.nodes,
+        "kernels": found.kernels,
+        "flops": found.flops,
+        "memory": found.memory,
+        "supported": found.supported,
+        "problem": None if found.problem is None else error_data(found.problem),
+    }
+
+
+def as_sheet(found: Findings, nodes: bool = False) -> Sheet:
+    """The findings for the terminal."""
+    about = found.about
+    told = [found.format.upper() if found.format == "onnx" else found.format]
+    if about.get("opset"):
+        told.append(", ".join(f"{domain + ' ' if domain else ''}opset {n}" for domain, n in about["opset"].items()))
+    if about.get("producer"):
+        told.append(f"made by {about['producer']}")
+    told += [f"{key} {about[key]}" for key in ("model", "target") if about.get(key)]
+    if about.get("bytes"):
+        told.append(bytes_text(about["bytes"]))
+    parts: list[Part] = [heading(found.path, ", ".join(told))]
+    parts.append(words(*[f"  input {_port_text(one)}" for one in found.inputs]))
+    parts.append(words(*[f"  output {_port_text(one)}" for one in found.outputs]))
+    if about.get("weights"):
+        weights = about["weights"]
+        parts.append(words(f"  weights: {weights['numbers']:,} numbers in {count_text(weights['count'], 'tensor')}"))
+    parts += _cost_parts(found)
+    if found.operators:
+        rows = tuple((one["operator"], f"{one['count']:,}", _status(one)) for one in found.operators)
+        tones = tuple("" if one["supported"] else "bad" for one in found.operators)
+        parts += [heading("Operators"), Table(("operator", "nodes", "compiled"), rows, tones)]
+    if found.kernels:
+        parts += _kernel_parts(found.kernels)
+    if nodes and found.nodes:
+        rows = tuple(
+            (one["name"], one["operator"], "  ".join(_made_text(made) for made in one["outputs"]))
+            for one in found.nodes
+        )
+        parts += [heading("Nodes"), Table(("node", "operator", "makes"), rows)]
+    parts += _verdict(found)
+    return Sheet(*parts)
+
+
+def _port_text(port: Mapping[str, Any]) -> str:
+    shape = port["shape"]
+    return f"{port['name']}: {port['dtype']}" + ("" if shape is None else f"[{', '.join(map(str, shape))}]")
+
+
+def _made_text(made: Mapping[str, Any]) -> str:
+    shape = made["shape"]
+    return f"{made['name']}[{'?' if shape is None else ', '.join(map(str, shape))}]"
+
+
+def _status(one: Mapping[str, Any]) -> str:
+    return "yes" if one["supported"] else f"no: {one['why']}"
+
+
+def _cost_parts(found: Findings) -> list[Part]:
+    lines = []
+    if found.flops is not None:
+        launches = sum(one["calls"] for one in found.kernels)
+        lines.append(
+            f"  arithmetic: {flops_text(found.flops)} a run, {count_text(launches, 'launch', 'launches')} of "
+            f"{count_text(len(found.kernels), 'kernel')}"
+        )
+    if found.memory is not None:
+        memory = found.memory
+        # Kernels that may write over what they read are known only when they are compiled.
+        most = "" if found.format == "package" else "at most "
+        lines.append(
+            f"  memory: weights {bytes_text(memory['constants'])}, values {most}{bytes_text(memory['arena'])} "
+            f"(each by itself: {bytes_text(memory['unshared'])})"
+        )
+        if memory["decided_by_the_call"]:
+            lines.append(f"  memory that a call decides: {', '.join(memory['decided_by_the_call'])} bytes")
+    return [words(*lines)] if lines else []
+
+
+def _kernel_parts(kernels: Sequence[Mapping[str, Any]]) -> list[Part]:
+    def work(one: Mapping[str, Any]) -> float:
+        return float(one["flops"] or 0) * int(one["calls"])
+
+    total = sum(work(one) for one in kernels) or 1.0
+    heaviest = sorted(kernels, key=work, reverse=True)[:_MOST_KERNELS]
+    rows = tuple(
+        (
+            str(one["function"]),
+            str(one["calls"]),
+            "" if one["flops"] is None else flops_text(one["flops"]),
+            "" if one["bytes_moved"] is None else bytes_text(one["bytes_moved"]),
+            "" if one["flops"] is None else f"{work(one) / total:.1%}",
+        )
+        for one in heaviest
+    )
+    more = len(kernels) - len(heaviest)
+    note = f"the {len(heaviest)} with most arithmetic; {more} more" if more > 0 else ""
+    return [heading("Kernels", note), Table(("kernel", "calls", "one call", "moves", "share"), rows)]
+
+
+def _verdict(found: Findings) -> list[Part]:
+    if found.format == "package":
+        return []
+    if found.supported:
+        return [Lines(((Span("It can be compiled.", "good"),),), True)]
+    lines: list[tuple[Span, ...]] = [(Span("It cannot be compiled:", "bad"),)]
+    for one in found.operators:
+        if not one["supported"]:
+            names = one["nodes"][:_MOST_NODES]
+            rest = len(one["nodes"]) - len(names)
+            listed = ", ".join(names) + (f" and {rest} more" if rest else "")
+            lines.append((Span(f"  {one['operator']} ({listed}): {one['why']}"),))
+    if found.problem is not None:
+        lines += [(Span(f"  {line}"),) for line in str(error_data(found.problem)["message"]).splitlines()]
+    return [Lines(tuple(lines), True)]

@@ -1,0 +1,225 @@
+"""model_commands: `compile` and `inspect`, and the part of `run` that is about models; what they do lives elsewhere."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from time import perf_counter
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperCommand
+
+from loopwright.cli.failures import shown
+from loopwright.runtime import progress
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
+Target = Annotated[str, typer.Option("--target", "-t", help="What to compile for, such as llvm -mcpu=core-avx2.")]
+Shapes = Annotated[
+    str | None,
+    typer.Option("--input-shapes", help='Shapes of inputs: "x:[1,3,224,224] mask:[batch,-1]"; -1 is left open.'),
+]
+Format = Annotated[
+    str | None, typer.Option("--model-format", help="onnx, pytorch or relay, where the name does not say it.")
+]
+Values = Annotated[
+    str | None, typer.Option("--values", metavar="NPZ", help="Inputs whose values are known, which become constants.")
+]
+_OUTPUT = "Outputs"
+_PASSES = "Passes"
+
+
+class FileThenOptions(TyperCommand):
+    """`run`: behind a script everything is the script's own; behind a model, options may still come."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        from loopwright.cli.model_files import is_model_file
+
+        if any(is_model_file(one) for one in args):
+            trial, *_ = self.make_parser(ctx).parse_args(args=list(args))
+            file = trial.get("file")
+            ctx.allow_interspersed_args = isinstance(file, str) and is_model_file(file)
+        return list(super().parse_args(ctx, args))
+
+
+def compile_command(
+    model: Annotated[str, typer.Argument(help="A model: .onnx, .pt2, .relay.")],
+    output: Annotated[
+        str,
+        typer.Option(
+            "--output",
+            "-o",
+            help="Its ending says what is written: .tar a package, .so a library with header and C program, .c source.",
+        ),
+    ] = "module.tar",
+    target: Target = "llvm",
+    input_shapes: Shapes = None,
+    model_format: Format = None,
+    values: Values = None,
+    output_format: Annotated[
+        str | None,
+        typer.Option(
+            "--output-format",
+            "-f",
+            help="Inside a package: so (default), or tar, linked later.",
+            rich_help_panel=_OUTPUT,
+        ),
+    ] = None,
+    constants: Annotated[
+        str,
+        typer.Option(help="Where the weights go: library, or file, beside the library.", rich_help_panel=_OUTPUT),
+    ] = "library",
+    module_name: Annotated[
+        str | None, typer.Option("--module-name", help="Of the function.", rich_help_panel=_OUTPUT)
+    ] = None,
+    dump_code: Annotated[
+        str,
+        typer.Option("--dump-code", help="Also write the code: asm, ll, tir, relay (a list).", rich_help_panel=_OUTPUT),
+    ] = "",
+    report: Annotated[
+        str | None,
+        typer.Option(metavar="HTML", help="Also write a page: graph, kernels, memory.", rich_help_panel=_OUTPUT),
+    ] = None,
+    cross_compiler: Annotated[
+        str | None, typer.Option("--cross-compiler", help="Links for another machine.", rich_help_panel=_OUTPUT)
+    ] = None,
+    cross_compiler_options: Annotated[
+        str, typer.Option("--cross-compiler-options", help="More arguments for it.", rich_help_panel=_OUTPUT)
+    ] = "",
+    opt_level: Annotated[
+        int, typer.Option("--opt-level", "-O", min=0, max=4, help="Which passes run.", rich_help_panel=_PASSES)
+    ] = 3,
+    pass_config: Annotated[
+        list[str] | None,
+        typer.Option("--pass-config", metavar="NAME=VALUE", help="A setting of passes.", rich_help_panel=_PASSES),
+    ] = None,
+    disabled_pass: Annotated[
+        str, typer.Option("--disabled-pass", help="Passes that do not run (a list).", rich_help_panel=_PASSES)
+    ] = "",
+    desired_layout: Annotated[
+        list[str] | None,
+        typer.Option("--desired-layout", help="Such as NHWC or NHWC:HWIO; repeatable.", rich_help_panel=_PASSES),
+    ] = None,
+    desired_layout_ops: Annotated[
+        list[str] | None,
+        typer.Option("--desired-layout-ops", help="Operators it is for; repeatable.", rich_help_panel=_PASSES),
+    ] = None,
+    mixed_precision: Annotated[
+        bool, typer.Option("--mixed-precision", help="Compute in float16 where it is safe.", rich_help_panel=_PASSES)
+    ] = False,
+    mixed_type: Annotated[
+        str,
+        typer.Option("--mixed-precision-calculation-type", help="In place of float16.", rich_help_panel=_PASSES),
+    ] = "float16",
+    winograd: Annotated[
+        bool, typer.Option("--winograd", help="Convolutions may be rounded otherwise.", rich_help_panel=_PASSES)
+    ] = False,
+    print_pass_times: Annotated[
+        bool, typer.Option("--print-pass-times", help="What each pass took.", rich_help_panel=_PASSES)
+    ] = False,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Compile a model to one native function: a package, a library for C and Python, or C source.
+
+    A package (.tar) is what `loopwright run` takes. A library (.so) comes with its header and a C program that calls
+    it. All files of one output appear together, or, when something goes wrong, none.
+    """
+    from loopwright.cli import compile as command
+    from loopwright.cli.compiled_model import Options, identifier, read_config, read_layouts
+    from loopwright.cli.model_files import read_model, read_shapes
+    from loopwright.cli.run_model import read_arrays
+    from loopwright.cli.together import require_writable
+
+    if quiet:
+        progress.hide()
+    with shown(as_json):
+        # Everything that can be refused is refused before the work begins.
+        wanted = command.read_output(
+            output, output_format, constants, dump_code, cross_compiler, cross_compiler_options, report
+        )
+        for path in (output, report):
+            if path is not None:
+                require_writable(path)
+        options = Options(
+            target=target,
+            opt_level=opt_level,
+            name=identifier(module_name if module_name is not None else Path(output).stem),
+            config=read_config(pass_config or []),
+            disabled_pass=[name.strip() for name in disabled_pass.split(",") if name.strip()],
+            winograd=winograd,
+            layouts=read_layouts(desired_layout or [], desired_layout_ops or []),
+            mixed=mixed_type if mixed_precision else None,
+        )
+        known = read_arrays(values, None) if values is not None else {}
+        start = perf_counter()
+        read = read_model(model, model_format, read_shapes(input_shapes), known)
+        written = command.compile_to_files(read, options, wanted, perf_counter() - start)
+        if as_json:
+            passes = {"pass_times": written.pass_times} if print_pass_times else {}
+            typer.echo(json.dumps({**written.facts, **passes, "warnings": list(written.warnings)}, indent=2))
+        elif not quiet:
+            typer.echo(command.as_text(written))
+            if print_pass_times:
+                typer.echo(f"\n{written.pass_times}")
+
+
+def inspect_command(
+    model: Annotated[
+        str, typer.Argument(help="A model (.onnx, .pt2, .relay), or a package or library compiled from one.")
+    ],
+    nodes: Annotated[
+        bool, typer.Option("--nodes", "-n", help="Also list every node with the shapes it makes.")
+    ] = False,
+    input_shapes: Shapes = None,
+    model_format: Format = None,
+    values: Values = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show what a model is made of: operators, shapes, arithmetic, memory; what is not supported, and why.
+
+    Nothing is compiled. Ends with status 1 when the model cannot be compiled.
+    """
+    from loopwright.cli import inspect as command
+    from loopwright.cli.model_files import read_shapes
+    from loopwright.cli.run_model import read_arrays
+
+    with shown(as_json):
+        known = read_arrays(values, None) if values is not None else {}
+        found = command.inspect(model, model_format, read_shapes(input_shapes), known)
+        if as_json:
+            typer.echo(json.dumps(command.as_data(found), indent=2))
+        else:
+            typer.echo(command.as_sheet(found, nodes).for_screen())
+        if not found.supported:
+            raise typer.Exit(1)
+
+
+def require_device(device: str) -> None:
+    """Models run on CPUs."""
+    from loopwright.runtime.errors import NotBuilt
+
+    if device != "cpu":
+        raise NotBuilt(f"running a model on {device!r}", "leave --device out: it runs on the CPU")
+
+
+def run_model_command(file: str, arguments: list[str], target: str, as_json: bool, **wishes: Any) -> None:
+    """The part of `run` for models; the options of the command that only models have are `wishes`."""
+    from loopwright.cli import run_model as command
+    from loopwright.cli.compiled_model import Options
+    from loopwright.cli.model_files import read_shapes
+    from loopwright.cli.run import read_sizes
+    from loopwright.cli.together import require_writable
+
+    shapes, model_format = read_shapes(wishes.pop("input_shapes")), wishes.pop("model_format")
+    request = command.Request(sizes=read_sizes(arguments), **wishes)
+    if request.fill_mode not in command.FILL_MODES:
+        raise command.UnknownFillMode(request.fill_mode)
+    if request.profile:
+        command.require_profile(file)
+    if request.outputs is not None:
+        require_writable(request.outputs)
+    runnable = command.prepare(file, Options(target=target), model_format, shapes, request.inputs)
+    result = command.run_model(runnable, request)
+    typer.echo(json.dumps(command.as_data(result), indent=2) if as_json else command.as_text(result))

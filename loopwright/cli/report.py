@@ -1,0 +1,197 @@
+"""report: a compiled model as one HTML page that stands alone: what it is, its graph, its kernels, its memory.
+
+    write_report("report.html", compiled_model, profile=profile, sections=[("Check", "<p>…</p>")])
+
+With a profile, boxes of the graph and rows of the table say how much of the time each kernel takes.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from html import escape
+from pathlib import Path
+from typing import Any, Final
+
+from loopwright.cli.compiled_model import CompiledModel
+from loopwright.cli.graph_drawing import graph_drawing
+from loopwright.cli.quantities import bytes_text, count_text, flops_text, time_text
+from loopwright.cli.together import write_text
+
+# Light or dark, as the reader's system is.
+_STYLE: Final = """
+:root { color-scheme: light dark }
+body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 72rem; padding: 0 1rem }
+h1 { margin-bottom: 0 } h2 { margin-top: 2.5rem } .faint { opacity: .7 }
+table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums }
+th, td { text-align: left; padding: .2rem .7rem .2rem 0; border-bottom: 1px solid #8884; vertical-align: top }
+td.number, th.number { text-align: right } td.name { overflow-wrap: anywhere }
+.frame { overflow: auto; max-height: 75vh; border: 1px solid #8884; border-radius: 6px; padding: .5rem }
+.bar { background: #4e79a7; height: .7rem; border-radius: 2px; min-width: 1px }
+.graph { display: block; margin: 0 auto }
+.graph text { text-anchor: middle; fill: #fff; font: 11px system-ui, sans-serif }
+.graph .note { font-size: 9.5px; opacity: .85 } .graph .line { fill: none; stroke: #8b949e; stroke-width: 1.4 }
+.plan text { font: 10px system-ui, sans-serif; fill: currentColor }
+pre { font-size: 12px; overflow: auto; max-height: 30rem; border-left: 3px solid #8884; padding-left: .8rem }
+summary { cursor: pointer }
+"""
+_COOL, _HOT = (78, 121, 167), (200, 60, 50)
+_PLAN_WIDTH, _PLAN_HEIGHT = 1000, 340
+_COLOURS: Final = ("#4e79a7", "#f28e2b", "#59a14f", "#e15759", "#76b7b2", "#edc948", "#b07aa1", "#9c755f")
+
+
+def write_report(
+    path: str | os.PathLike[str],
+    made: CompiledModel,
+    *,
+    profile: Any = None,
+    sections: Sequence[tuple[str, str]] = (),
+    title: str | None = None,
+) -> None:
+    """Write the page, whole or not at all; `sections` are headings and the HTML under them, to stand first."""
+    write_text(path, report_html(made, profile=profile, sections=sections, title=title))
+
+
+def report_html(
+    made: CompiledModel, *, profile: Any = None, sections: Sequence[tuple[str, str]] = (), title: str | None = None
+) -> str:
+    """The page."""
+    name = title or Path(made.model.path).name
+    spent = _times(profile)
+    parts = [("", _summary(made)), *sections, ("Graph", _graph(made, spent)), ("Kernels", _kernels(made, spent))]
+    parts += [("Memory", memory_drawing(made.built.plan)), ("Compiling", _stages(made.seconds))]
+    body = "\n".join(f"<h2>{escape(head)}</h2>\n{content}" if head else content for head, content in parts)
+    return (
+        f'<!doctype html>\n<html lang="en">\n<head><meta charset="utf-8"><title>{escape(name)}</title>\n'
+        f"<style>{_STYLE}</style></head>\n<body>\n<h1>{escape(name)}</h1>\n{body}\n</body>\n</html>\n"
+    )
+
+
+def table_html(columns: Sequence[str], rows: Sequence[Sequence[str]], numbers: Sequence[int] = ()) -> str:
+    """A table; the columns at the places `numbers` stand to the right. Cells that begin with "<" are HTML."""
+
+    def row(cells: Sequence[str], tag: str) -> str:
+        made = []
+        for place, cell in enumerate(cells):
+            kind = ' class="number"' if place in numbers else ""
+            made.append(f"<{tag}{kind}>{cell if cell.startswith('<') else escape(cell)}</{tag}>")
+        return f"<tr>{''.join(made)}</tr>"
+
+    return f"<table>{row(columns, 'th')}{''.join(row(one, 'td') for one in rows)}</table>"
+
+
+def _summary(made: CompiledModel) -> str:
+    built = made.built
+    rows = built.kernels
+    launches = sum(row.calls for row in rows)
+    plan = built.plan
+    facts = [("target", str(built.compiled.description.target))]
+    facts += [("input", str(port)) for port in made.interface.inputs]
+    facts += [("output", str(port)) for port in made.interface.outputs]
+    facts.append(("kernels", f"{count_text(launches, 'launch', 'launches')} of {count_text(len(rows), 'kernel')}"))
+    work = [row.flops for row in rows]
+    if None not in work:
+        facts.append(("arithmetic", f"{flops_text(sum(row.flops * row.calls for row in rows))} a run"))
+    facts.append(("weights", bytes_text(plan.constant_bytes)))
+    facts.append(("values", f"{bytes_text(plan.peak)}; no plan takes less than {bytes_text(plan.lower_bound)}"))
+    facts.append(("code", bytes_text(sum(row.code_bytes for row in rows))))
+    facts.append(("compiled in", time_text(sum(made.seconds.values()))))
+    facts.append(("proved", "every schedule step" if built.compiled.description.proved else "not every schedule step"))
+    return table_html(("", ""), facts)
+
+
+def _times(profile: Any) -> dict[int, float]:
+    """Seconds of a run by launch."""
+    if profile is None:
+        return {}
+    return {id(row.launch): row.seconds * row.calls for row in profile.rows}
+
+
+def _graph(made: CompiledModel, spent: Mapping[int, float]) -> str:
+    most = max(spent.values(), default=0.0)
+
+    def colour(launch: Any) -> str:
+        share = (spent.get(id(launch), 0.0) / most) if most else 0.0
+        mixed = [round(cool + (hot - cool) * share**0.5) for cool, hot in zip(_COOL, _HOT, strict=True)]
+        return "#" + "".join(f"{part:02x}" for part in mixed)
+
+    note = "The redder a box, the more of the time it takes. " if spent else ""
+    told = f'<p class="faint">{note}Each box is one call of a kernel; rest on it for more.</p>'
+    return f'{told}<div class="frame">{graph_drawing(made.program, colour)}</div>'
+
+
+def _kernels(made: CompiledModel, spent: Mapping[int, float]) -> str:
+    """The kernels, those that take most first; each with the program that was compiled."""
+    launches: dict[str, list[Any]] = {}
+    for launch, kernel in made.built.compiled.launches.items():
+        launches.setdefault(kernel.symbol, []).append(launch)
+    total = sum(spent.values()) or 1.0
+
+    def seconds(row: Any) -> float:
+        return sum(spent.get(id(launch), 0.0) for launch in launches[row.symbol])
+
+    def work(row: Any) -> float:
+        return float(row.flops or 0) * int(row.calls)
+
+    rows = []
+    for row in sorted(made.built.kernels, key=lambda row: (-seconds(row), -work(row))):
+        took = seconds(row)
+        users = ", ".join(dict.fromkeys(launch.name or launch.func.name for launch in launches[row.symbol]))
+        shown = (
+            f"<details><summary>{escape(row.launch.func.name)}</summary>"
+            f'<p class="faint">{escape(users)}</p><pre>{escape(row.text)}</pre></details>'
+        )
+        cells = [shown, str(row.calls), "" if row.flops is None else flops_text(row.flops), bytes_text(row.code_bytes)]
+        if spent:
+            rate = f"{work(row) / took / 1e9:.1f}" if took and row.flops else ""
+            bar = f'<div class="bar" style="width: {100 * took / total:.1f}%"></div>'
+            cells += [time_text(took) if took else "", f"{took / total:.1%}", rate, bar]
+        rows.append(cells)
+    columns = ["kernel", "calls", "one call", "code"]
+    columns += ["time of a run", "share", "GFLOP/s", ""] if spent else []
+    return table_html(columns, rows, (1, 2, 3, 4, 5, 6))
+
+
+def memory_drawing(plan: Any) -> str:
+    """The arena over time: a rectangle for each buffer, from the step that first uses it to the last."""
+    words = "".join(f"<p>{escape(line.strip())}</p>" for line in str(plan).splitlines())
+    rows = plan.rows()
+    if not rows or not plan.peak:
+        return words
+    steps = max(row[4] for row in rows) + 1
+    left, bottom = 70, 24
+    across, up = (_PLAN_WIDTH - left) / steps, (_PLAN_HEIGHT - bottom) / plan.peak
+    floor = _PLAN_HEIGHT - bottom
+    parts = []
+    for number, (name, offset, size, first, last) in enumerate(rows):
+        x, width = left + across * first, across * (last - first + 1)
+        height = max(up * size, 0.5)
+        y = floor - up * offset - height
+        told = escape(f"{name}: {bytes_text(size)} at {offset:,}, steps {first} to {last}")
+        fill = _COLOURS[number % len(_COLOURS)]
+        parts.append(
+            f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" stroke="#8888" '
+            f'stroke-width="0.5" fill="{fill}" fill-opacity="0.85"><title>{told}</title></rect>'
+        )
+    bound = floor - up * plan.lower_bound
+    parts.append(
+        f'<line x1="{left}" x2="{_PLAN_WIDTH}" y1="{bound:.1f}" y2="{bound:.1f}" stroke="#d33" stroke-dasharray="5 4">'
+        f"<title>the lower bound: {bytes_text(plan.lower_bound)}</title></line>"
+    )
+    for share in (0, 0.5, 1):
+        y = floor - up * plan.peak * share
+        label = bytes_text(round(plan.peak * share))
+        parts.append(f'<text x="{left - 6}" y="{y + 4:.1f}" text-anchor="end">{label}</text>')
+    parts.append(f'<text x="{left}" y="{_PLAN_HEIGHT - 6}">step 0</text>')
+    parts.append(f'<text x="{_PLAN_WIDTH}" y="{_PLAN_HEIGHT - 6}" text-anchor="end">step {steps - 1}</text>')
+    view = f"0 -6 {_PLAN_WIDTH} {_PLAN_HEIGHT + 6}"
+    return f'{words}<svg class="plan" viewBox="{view}" width="100%" role="img">{"".join(parts)}</svg>'
+
+
+def _stages(seconds: Mapping[str, float]) -> str:
+    longest = max(seconds.values(), default=0.0) or 1.0
+    rows = [
+        (stage, time_text(spent), f'<div class="bar" style="width: {100 * spent / longest:.1f}%"></div>')
+        for stage, spent in seconds.items()
+    ]
+    return table_html(("stage", "time", ""), rows, (1,))
