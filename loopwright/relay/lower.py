@@ -107,7 +107,7 @@ def flat(value: Any) -> list[Any]:
 def lower_function(function: Function, name: str | None = None) -> Lowered:
     """The loops of a function whose types are inferred and whose body is operators alone."""
     given = [tensor for param in function.params for tensor in flat_types(param.checked_type)]
-    decided = _decided_sizes(function.body)
+    decided = decided_sizes(function.body)
     sizes = OwnSizes(given if decided else [*given, *flat_types(function.body.checked_type)], function.body)
     compute = _Compute(sizes)
     inputs: list[te.Tensor] = []
@@ -132,7 +132,7 @@ def lower_function(function: Function, name: str | None = None) -> Lowered:
     )
 
 
-def _decided_sizes(body: Any) -> tuple[Any, ...]:
+def decided_sizes(body: Any) -> tuple[Any, ...]:
     """The size variables that the values of an operator decide, in the order of its last output, which holds them."""
     if not isinstance(body, Call) or not isinstance(body.op, Op) or not body.attrs.data_dependent:
         return ()

@@ -24,7 +24,7 @@ from loopwright.ir.types import TupleType, Type
 from loopwright.ir.visitor import variables_in
 from loopwright.relay.errors import CannotCompile
 from loopwright.relay.expr import Call, Constant, Function, If, Let, Tuple, TupleGetItem, Var
-from loopwright.relay.lower import Lowered, flat, lower_function
+from loopwright.relay.lower import Lowered, decided_sizes, flat, lower_function
 from loopwright.relay.native.program import (
     Bind,
     Body,
@@ -189,7 +189,9 @@ class _Writer:
             return result
         kernel = self.shared.kernels.of(function)
         if kernel.decided:
-            return self._launch_and_measure(kernel, args, result)
+            # Equal functions share a kernel; the sizes that this call of it decides have names of their own.
+            own = replace(kernel, decided=decided_sizes(function.body))
+            return self._launch_and_measure(own, args, result)
         name = str(call.span) if isinstance(call.span, str) else " + ".join(kernel.operators)
         pairs = [
             (i, o)

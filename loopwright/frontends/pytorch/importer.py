@@ -17,7 +17,7 @@ from loopwright.frontends.common.tensors import as_list, name_calls, shape_text
 from loopwright.frontends.pytorch.element_types import as_array, our_dtype
 from loopwright.frontends.pytorch.errors import BadTorchNode, UnsupportedTorchType
 from loopwright.frontends.pytorch.node import Node
-from loopwright.frontends.pytorch.registry import Convert, find, names_of
+from loopwright.frontends.pytorch.registry import find, names_of
 from loopwright.frontends.pytorch.scalars import scalar, size_tensor
 from loopwright.frontends.pytorch.sizes import Sizes
 from loopwright.ir.types import Type
@@ -93,7 +93,7 @@ class Importer:
             if custom is not None:
                 results = custom([*args, *named.values()], self._input_types(args))
             elif how is not None:
-                results = _called(node, how, args, named)
+                results = how(node, *args, **named)
             else:
                 raise not_implemented({plain: [fx.name]})
             return self._finished(node, results)
@@ -150,10 +150,6 @@ class Importer:
         _look_for_missing(module, self.custom, missing)
         if missing:
             raise not_implemented(missing)
-
-
-def _called(node: Node, how: Convert, args: Sequence[Any], named: Mapping[str, Any]) -> Any:
-    return how(node, *args, **named)
 
 
 def is_number(value: Any) -> bool:

@@ -16,7 +16,7 @@ from loopwright.frontends.pytorch.errors import BadTorchNode
 from loopwright.ir import Expr as PrimExpr
 from loopwright.ir.types import Type
 from loopwright.relay.expr import Constant, Expr
-from loopwright.relay.types import Dim, TensorType, is_any, same_dim
+from loopwright.relay.types import Dim, is_any, same_dim
 from loopwright.runtime.dtype import DataType
 
 if TYPE_CHECKING:
@@ -113,13 +113,15 @@ class Node(Tensors):
         """A number of the element type of `x`."""
         return self.const(value, x)
 
-    # What is wrong. (`carries` and `element` are asked by loops, which ONNX's models share.)
+    # Asked by loops, which ONNX's models share: there one element type may be carried by another.
 
     def carries(self, x: Expr, kind: object) -> Expr:
         return x
 
     def element(self, x: Any) -> None:
         return None
+
+    # What is wrong.
 
     def bad(self, problem: str, hint: str | None = None) -> BadTorchNode:
         return BadTorchNode(self.name, self.op, problem, hint=hint)
@@ -138,8 +140,3 @@ def ints(value: Any, count: int, default: int = 0) -> list[int]:
 
 def is_static(sizes: Sequence[Dim]) -> bool:
     return all(isinstance(size, int) for size in sizes)
-
-
-def tensor_type(of: Type) -> TensorType:
-    assert isinstance(of, TensorType)
-    return of

@@ -32,10 +32,10 @@ def gather(plan: Plan) -> Bytes:
     memory = room[start : start + plan.constant_bytes]
     written: set[int] = set()
     for value, offset in plan.constant_offsets.items():
-        if offset in written:
+        content = plan.program.array(value).reshape(-1).view(np.uint8)
+        if offset in written or not content.size:  # one without elements stands where the next one begins
             continue
         written.add(offset)
-        content = plan.program.array(value).reshape(-1).view(np.uint8)
         memory[offset : offset + content.size] = content
         gap = -content.size % ALIGNMENT
         memory[offset + content.size : offset + content.size + gap] = 0

@@ -30,14 +30,7 @@ def linear(node: Node, x: Any, weight: Any, bias: Any = None) -> Any:
 
 @converter("matmul", "mm", "mv", "dot", "vdot", "bmm")
 def matmul(node: Node, x: Any, y: Any) -> Any:
-    if not node.is_float(x):
-        return _of_integers(node, x, y)
     return product(node, x, y, node.sum_dtype(x))
-
-
-def _of_integers(node: Node, x: Any, y: Any) -> Any:
-    """Integers: the product is of their own type, and wraps as theirs does."""
-    return product(node, x, y, str(node.dtype(x)))
 
 
 def _with_bias(node: Node, bias: Any, found: Any, beta: Any, alpha: Any) -> Any:

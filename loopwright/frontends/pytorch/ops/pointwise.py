@@ -445,7 +445,7 @@ def same(node: Node, x: Any) -> Any:
     return x
 
 
-@converter("_to_copy", "to.dtype", "_assert_tensor_metadata")
+@converter("_to_copy", "to.dtype")
 def to_copy(node: Node, x: Any, dtype: Any = None, *others: Any) -> Any:
     if dtype is None:
         return x

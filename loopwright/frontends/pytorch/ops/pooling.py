@@ -101,12 +101,8 @@ def avg_pool(
 
 
 @converter("adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d")
-def adaptive_avg_pool(node: Node, x: Any, output_size: Any) -> Any:
-    return _adaptive(node, node.cast(x, node.sum_dtype(x)), output_size, "avg")
-
-
 @converter("_adaptive_avg_pool2d", "_adaptive_avg_pool3d")
-def adaptive_avg_pool_inner(node: Node, x: Any, output_size: Any) -> Any:
+def adaptive_avg_pool(node: Node, x: Any, output_size: Any) -> Any:
     return _adaptive(node, node.cast(x, node.sum_dtype(x)), output_size, "avg")
 
 
