@@ -20,6 +20,7 @@ from loopwright.relay.transform.combine_parallel_conv2d import CombineParallelCo
 from loopwright.relay.transform.combine_parallel_dense import CombineParallelDense
 from loopwright.relay.transform.dynamic_to_static import DynamicToStatic
 from loopwright.relay.transform.eliminate_common_subexpr import EliminateCommonSubexpr
+from loopwright.relay.transform.fake_quantization_to_integer import FakeQuantizationToInteger
 from loopwright.relay.transform.fast_math import FastMath
 from loopwright.relay.transform.flatten_atrous_conv import FlattenAtrousConv
 from loopwright.relay.transform.fold_constant import FoldConstant
@@ -38,6 +39,7 @@ def graph_passes() -> list[Pass]:
     return [
         InferType(),
         DynamicToStatic(),  # first: types that are known are what all others ask for
+        FakeQuantizationToInteger(),  # before anything is folded into the numbers between dequantize and quantize
         Legalize(),
         SimplifyInference(),  # what batch_norm becomes is what the others fold and share
         FoldExplicitPadding(),  # before layouts and factors: a pad in between would stop both

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from onnx import TensorProto, helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
 
 from loopwright.frontends.onnx.compiled import CompiledModel, interpreted
 from loopwright.frontends.onnx.errors import BadNode
@@ -139,3 +141,42 @@ def test_scales_that_do_not_fit_are_refused():
     graph, _ = one_node("DequantizeLinear", [numbers(2, 6), np.ones((2, 4), np.float32)], axis=1, block_size=2)
     with pytest.raises(BadNode, match="axis 1 has 6 places in blocks of 2, and 4 scales"):
         CompiledModel(graph, make_runner=interpreted)
+
+
+def test_numbers_between_dequantize_and_quantize_are_computed_as_integers():
+    """A convolution as quantizing tools write it: no kernel of it sees a float but for the last scale."""
+    draw = np.random.default_rng(0)
+    scales = draw.uniform(0.001, 0.01, 16).astype("float32")
+    weights = {
+        "w": draw.integers(-127, 128, (16, 8, 3, 3)).astype("int8"),
+        "ws": scales,
+        "wz": np.zeros(16, "int8"),
+        "b": draw.integers(-1000, 1000, 16).astype("int32"),
+        "bs": (scales * np.float32(0.02)).astype("float32"),
+        "bz": np.zeros(16, "int32"),
+        "xs": np.float32(0.02),
+        "xz": np.uint8(120),
+        "ys": np.float32(0.05),
+        "yz": np.uint8(10),
+    }
+    nodes = [
+        helper.make_node("DequantizeLinear", ["x", "xs", "xz"], ["xf"]),
+        helper.make_node("DequantizeLinear", ["w", "ws", "wz"], ["wf"], axis=0),
+        helper.make_node("DequantizeLinear", ["b", "bs", "bz"], ["bf"], axis=0),
+        helper.make_node("Conv", ["xf", "wf", "bf"], ["c"], pads=[1, 1, 1, 1]),
+        helper.make_node("Relu", ["c"], ["r"]),
+        helper.make_node("QuantizeLinear", ["r", "ys", "yz"], ["y"]),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "qdq",
+        [helper.make_tensor_value_info("x", TensorProto.UINT8, [1, 8, 10, 10])],
+        [helper.make_tensor_value_info("y", TensorProto.UINT8, [1, 16, 10, 10])],
+        [numpy_helper.from_array(np.asarray(value), name) for name, value in weights.items()],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    x = draw.integers(0, 256, (1, 8, 10, 10)).astype("uint8")
+    compiled = CompiledModel(model)
+    assert np.array_equal(compiled(x), ReferenceEvaluator(model).run(None, {"x": x})[0])
+    convolution = next(one for one in compiled.library.program.launches() if "conv2d" in one.func.name)
+    assert "float32" not in {str(value.dtype) for value in convolution.inputs if len(value.shape) == 4}
