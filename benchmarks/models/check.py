@@ -2,6 +2,7 @@
 
     python -m benchmarks.models.check                     the light models, an encoder, a decoder
     python -m benchmarks.models.check resnet50 encoder    some of them
+    python -m benchmarks.models.check squeezenet --unfused --each-pass      also unfused, and with each pass off
 
 A launch is given what the model gave it, in float32, and its result is compared with the same operators in float64: so
 an error is found where it is made, and no bound has to grow with the depth of the network. A sum of n products may be
@@ -11,6 +12,7 @@ of the inputs. Functions (exp, tanh, a softmax) may be off by a few units in the
 
 from __future__ import annotations
 
+import argparse
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,8 +23,10 @@ import numpy as np
 
 from benchmarks.models.light import NAMES, light_model
 from benchmarks.models.transformers import decoder, encoder
+from loopwright.ir.pass_context import PassContext
 from loopwright.relay.expr import Call, Constant, Tuple, TupleGetItem
 from loopwright.relay.op.registry import Operator
+from loopwright.relay.transform.pipeline import build_passes
 from loopwright.relay.visitor import post_order
 
 EPS = 2.0**-24  # half a unit in the last place of a float32, relative
@@ -238,12 +242,31 @@ MODELS: dict[str, Callable[[], Any]] = {
 }
 
 
-def main(names: list[str]) -> int:
+def ways(unfused: bool, each_pass: bool) -> dict[str, dict[str, Any]]:
+    """How models are compiled: what it is called, and the context it is done in."""
+    found: dict[str, dict[str, Any]] = {"": {"opt_level": 3}}
+    if unfused:
+        found[" unfused"] = {"opt_level": 0}
+    if each_pass:
+        names = sorted({each.info.name for each in build_passes()} - {"InferType", "FuseOps"})
+        found |= {f" without {name}": {"opt_level": 3, "disabled_pass": [name]} for name in names}
+    return found
+
+
+def main(arguments: list[str]) -> int:
     """Check the models of these names, or all."""
+    parser = argparse.ArgumentParser(description="Compiled models against float64, launch by launch.")
+    parser.add_argument("names", nargs="*", help=", ".join(MODELS))
+    parser.add_argument("--unfused", action="store_true", help="also with every operator as a kernel of its own")
+    parser.add_argument("--each-pass", action="store_true", help="also with each pass switched off")
+    options = parser.parse_args(arguments)
     failed = 0
-    for name in names or MODELS:
+    contexts = ways(options.unfused, options.each_pass)
+    for name, way in [(name, way) for name in options.names or MODELS for way in contexts]:
         model = MODELS[name]()
-        report = check_model(name, model, _inputs(model))
+        with PassContext(**contexts[way]):
+            report = check_model(name + way, model, _inputs(model))
+        name = name + way
         verdict = "right" if report.worst <= 1 else "WRONG"
         failed += report.worst > 1
         print(

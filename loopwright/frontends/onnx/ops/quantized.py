@@ -131,7 +131,7 @@ def quantized(node: Node, x: Any, scale: Any, zero_point: Any, kind: ElementType
     return rounded(node, node.cast(part, "float32"), moved, kind)
 
 
-@converter("DequantizeLinear", since=10)
+@converter("DequantizeLinear", since=10, fold=False)  # integers that stay integers are the point
 def dequantize_linear(node: Node, x: Any, scale: Any, zero_point: Any = None) -> Any:
     to = node.attr("output_dtype", 0)
     return dequantized(node, x, scale, zero_point, of_proto(to).dtype if to else str(node.dtype(scale)))
