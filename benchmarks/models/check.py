@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
@@ -24,6 +24,7 @@ import numpy as np
 from benchmarks.models.light import NAMES, light_model
 from benchmarks.models.transformers import decoder, encoder
 from loopwright.ir.pass_context import PassContext
+from loopwright.ir.types import TupleType
 from loopwright.relay.expr import Call, Constant, Tuple, TupleGetItem
 from loopwright.relay.op.registry import Operator
 from loopwright.relay.transform.pipeline import build_passes
@@ -197,7 +198,8 @@ def check_model(name: str, model: Any, inputs: dict[str, np.ndarray]) -> Report:
 
 def _bounded(function: Any, inputs: list[np.ndarray]) -> Any:
     """What the operators of a kernel give in float64."""
-    known: dict[int, Any] = {id(param): as_bounded(array) for param, array in zip(function.params, inputs, strict=True)}
+    given = iter(inputs)
+    known: dict[int, Any] = {id(param): as_bounded(_taken(param.checked_type, given)) for param in function.params}
     for each in post_order(function.body):
         if isinstance(each, Constant):
             known[id(each)] = as_bounded(each.data)
@@ -208,6 +210,11 @@ def _bounded(function: Any, inputs: list[np.ndarray]) -> Any:
         elif isinstance(each, Call):
             known[id(each)] = run_bounded(each.attrs, [known[id(arg)] for arg in each.args])
     return known[id(function.body)]
+
+
+def _taken(of: Any, inputs: Iterator[np.ndarray]) -> Any:
+    """The value of a parameter: one of the inputs, or as many as its tuple has tensors."""
+    return [_taken(field, inputs) for field in of.fields] if isinstance(of, TupleType) else next(inputs)
 
 
 def _share(found: np.ndarray, wanted: Bounded) -> float:
