@@ -1,8 +1,9 @@
 # Every target sets up its own virtual environment in .venv; all it needs is Python 3.11 or newer, pip and a C compiler.
+#   make setup   nothing but that: .venv with Loopwright and what it needs
 #   make demo    compile ResNet-50, check it, race it, draw it: build/demo/report.html
 #   make test    the whole test suite
 #   make lint    ruff and mypy
-#   make fuzz    damaged models for a minute (an error each, never a crash), and 200 random graphs compiled
+#   make fuzz    damaged models for a minute (an error each, never a crash), random graphs and programs
 #   make bench   our kernels beside numpy, torch and C loops (make bench BENCH=--quick: a look, under a minute)
 #   make docs    the documentation site, into build/site; open build/site/index.html
 #   make clean   remove everything made here, .venv included
@@ -17,7 +18,9 @@ BIN := .venv/bin
 READY := .venv/.loopwright-ready
 WORKERS ?= 2
 
-.PHONY: demo test lint fuzz bench docs clean
+.PHONY: setup demo test lint fuzz bench docs clean
+
+setup: $(READY)
 
 # ONNX Runtime takes part in the race where it can be installed; the demo runs without.
 demo: $(READY)
@@ -36,6 +39,7 @@ lint: $(READY)
 fuzz: $(READY)
 	$(BIN)/python -m benchmarks.fuzz_models --seconds 60 --seed $(or $(SEED),0)
 	$(BIN)/python -m benchmarks.fuzz_graphs --count 200 --seed $(or $(SEED),0)
+	LOOPWRIGHT_LONG=1 $(BIN)/python -m pytest -q -n $(WORKERS) tests/test_agreement.py tests/schedule/test_fuzz.py
 
 # matplotlib draws the picture. torch takes part where it is installed, and is never downloaded for this; without a
 # network the benchmarks run with what is there.

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tests.agreement import assert_agreement
+from tests.campaign import programs
 from tests.random_programs import random_arguments, random_function
 
-PROGRAMS = 240
+PROGRAMS = programs(80, 240)
 CHUNK = 20  # programs a test, so that two workers share the time evenly
 
 

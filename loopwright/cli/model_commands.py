@@ -18,7 +18,7 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but er
 Target = Annotated[str, typer.Option("--target", "-t", help="What to compile for, such as llvm -mcpu=core-avx2.")]
 Shapes = Annotated[
     str | None,
-    typer.Option("--input-shapes", help='Shapes of inputs: "x:[1,3,224,224] mask:[batch,-1]"; -1 is left open.'),
+    typer.Option("--input-shapes", help='Shapes of inputs: "x:[1,3,224,224] mask:\\[batch,-1]"; -1 is left open.'),
 ]
 Format = Annotated[
     str | None, typer.Option("--model-format", help="onnx, pytorch or relay, where the name does not say it.")

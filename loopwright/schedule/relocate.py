@@ -102,6 +102,7 @@ class NothingUnderLoop(ScheduleError):
         super().__init__(
             f"{step}: nothing under loop {loop.loop_var.name} {what} block {block!r}",
             at=loop,
+            hint="two nests that share no values run together after sch.merge, where their loops are equally long",
             fields={"block": block, "loop": loop.loop_var.name},
         )
 

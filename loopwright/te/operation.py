@@ -201,6 +201,8 @@ def size_var(name: str = "size", dtype: str | DataType = "int32", span: object =
     return SizeVar(name, dtype, span)
 
 
-def constant(value: object, dtype: str | DataType = "int32", span: object = None) -> Expr:
-    """A literal of type `dtype`."""
+def constant(value: object, dtype: str | DataType | None = None, span: object = None) -> Expr:
+    """A literal of type `dtype`: without one, float32 for a number with a point, else int32."""
+    if dtype is None:
+        dtype = "float32" if isinstance(value, float) else "int32"
     return const(value, dtype)

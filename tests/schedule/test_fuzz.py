@@ -7,11 +7,12 @@ import pytest
 
 from loopwright import tir
 from loopwright.script import tir as T
+from tests.campaign import programs
 from tests.schedule.harness.fuzz import STEPS, fuzz
 from tests.schedule.harness.legality import numbers_of, without_ties
 from tests.schedule.harness.programs import Program, random_sketch
 
-PROGRAMS = 240
+PROGRAMS = programs(120, 240)
 CHUNK = 20  # programs a test, so that two workers share the time evenly
 NATIVE_EVERY = 4  # building takes longer than all the rest
 
