@@ -12,6 +12,7 @@ worker process does the work, so that a crash is seen and named.
 from __future__ import annotations
 
 import argparse
+import os
 import random
 import subprocess
 import sys
@@ -177,27 +178,30 @@ def _watch(seed: int, start: int, end: float, counts: dict[str, int], bugs: list
     import selectors
 
     command = [sys.executable, "-m", "benchmarks.fuzz_models", "--worker", "--seed", str(seed), "--start", str(start)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, bufsize=0)
     assert process.stdout is not None
     number = start
-    lines = selectors.DefaultSelector()
-    lines.register(process.stdout, selectors.EVENT_READ)
+    said = b""
+    ready = selectors.DefaultSelector()
+    ready.register(process.stdout, selectors.EVENT_READ)
     try:
         while time.monotonic() < end:
-            if not lines.select(timeout=LIMIT):
+            if not ready.select(timeout=LIMIT):
                 bugs.append(f"case {number}: no answer within {LIMIT:.0f} s")
                 return number + 1
-            line = process.stdout.readline()
-            if not line:
+            more = os.read(process.stdout.fileno(), 1 << 16)
+            if not more:
                 bugs.append(f"case {number}: the process ended with {process.wait()}")
                 return number + 1
-            word, *rest = line.split(maxsplit=2)
-            if word == "try":
-                number = int(rest[0])
-            elif word == "did" and rest[1].startswith("bug"):
-                bugs.append(f"case {number}: {rest[1].strip()[4:]}")
-            elif word == "did":
-                counts[rest[1].strip()] += 1
+            *lines, said = (said + more).split(b"\n")
+            for line in lines:
+                word, *rest = line.decode(errors="replace").split(maxsplit=2)
+                if word == "try":
+                    number = int(rest[0])
+                elif word == "did" and rest[1].startswith("bug"):
+                    bugs.append(f"case {number}: {rest[1].strip()[4:]}")
+                elif word == "did":
+                    counts[rest[1].strip()] += 1
         return number
     finally:
         process.kill()

@@ -69,11 +69,15 @@ class UnknownModelFormat(LoopwrightError, ValueError):
         problem = f"{path} does not say what kind of model it is" if given is None else f"there is no format {given!r}"
         if other is not None:
             problem = f"{path} is a model of {other}, which is not read here"
+        hint = f"say it with --model-format; the formats are {known}"
+        if other is not None:
+            hint = f"save it as ONNX first; the formats are {known}"
+        elif given is None and path.endswith(".py"):
+            problem = f"{path} is a Python file, and no model"
+            hint = "loopwright show and run take Python files; lw.build(...).export_library(...) exports a kernel"
         super().__init__(
             problem,
-            hint=f"save it as ONNX first; the formats are {known}"
-            if other is not None
-            else f"say it with --model-format; the formats are {known}",
+            hint=hint,
             fields={"path": path, "format": given},
         )
 

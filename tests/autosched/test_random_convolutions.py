@@ -14,14 +14,15 @@ import loopwright as lw
 from tests.autosched.fuzz.approx import UNIT, Approx, extreme, sum_of_products
 from tests.autosched.fuzz.check import KINDS, Mistake, _compare, check, random_program, random_target
 from tests.autosched.fuzz.images import Layout, Windows, taken
+from tests.campaign import programs
 
 
-@pytest.mark.parametrize("seed", range(14))
+@pytest.mark.parametrize("seed", range(programs(5, 14)))
 def test_random_programs_are_right_when_scheduled(seed: int) -> None:
     check(seed)
 
 
-@pytest.mark.parametrize("seed", range(100, 105))
+@pytest.mark.parametrize("seed", range(100, 100 + programs(2, 5)))
 def test_what_is_expected_is_what_the_program_computes_as_written(seed: int) -> None:
     program = random_program(seed)
     _compare(program, lw.build(program.func))

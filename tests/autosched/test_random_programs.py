@@ -11,6 +11,7 @@ import loopwright as lw
 from loopwright import autosched, te
 from loopwright.ir import PrimFunc
 from tests.agreement import assert_same, evaluated
+from tests.campaign import programs
 from tests.random_programs import random_arguments, random_function
 
 SIZES = (1, 2, 3, 4, 5, 7, 8, 15, 16, 17, 33, 64, 65)
@@ -52,7 +53,7 @@ def random_product(seed: int) -> PrimFunc:
     return te.create_prim_func([a, b, d])
 
 
-@pytest.mark.parametrize("seed", range(14))
+@pytest.mark.parametrize("seed", range(programs(5, 14)))
 def test_random_products(seed: int) -> None:
     check_product(seed)
 
@@ -71,7 +72,7 @@ def check_product(seed: int) -> None:
     assert np.array_equal(got, wanted)
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(programs(4, 10)))
 def test_random_programs(seed: int) -> None:
     func = random_function(seed, math=False)
     plan = autosched.apply(func, "llvm -num-cores=2")

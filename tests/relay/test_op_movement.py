@@ -380,3 +380,9 @@ MORE = {
     ),
     "strided_slice back": (lambda x: relay.strided_slice(x, [-1, 3], [-9, 0], [-1, -2]), [X], None),
 }
+
+
+def test_a_shape_of_too_many_entries_is_refused_before_it_is_written_down():
+    x, shape = relay.var("x", shape=(3,)), relay.var("shape", shape=(2**31,), dtype="int64")
+    with pytest.raises(TypeMismatch, match="has 2147483648 entries, and a tensor has 64 dimensions at most"):
+        infer(relay.reshape(x, shape))

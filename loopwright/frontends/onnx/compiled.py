@@ -88,6 +88,9 @@ class CompiledModel:
                 raise
             self._learn(error)
 
+    def __repr__(self) -> str:
+        return f"<a compiled model: {', '.join(self.input_names)} → {', '.join(self.output_names)}>"
+
     def __call__(self, *args: Any, **named: Any) -> Any:
         """The output of the model; a list of them where there are several."""
         outputs = self.run(args, named)

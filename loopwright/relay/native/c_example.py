@@ -23,7 +23,7 @@ def c_example(description: ModuleDescription, name: str, file: str = "main.c") -
         "",
         "int main(void) {",
     ]
-    lines += [f"  int64_t {size} = 1;" for size in sizes]
+    lines += [f"  int64_t {size} = 1;  /* open in the model: set it to what you have */" for size in sizes]
     given = []
     for number, argument in enumerate(function.arguments):
         kind = element_type(DataType(argument.dtype))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import Any as Anything
+from typing import Final
 
 import numpy as np
 
@@ -144,6 +145,8 @@ class _Reshaping(Operator):
 
 def _reshaped(data: np.ndarray, sizes: Sequence[Anything]) -> np.ndarray:
     return data.reshape(tuple(int(size) for size in sizes))
+
+MOST_DIMENSIONS: Final = 64  # as many as numpy has
 
 
 @register("reshape", Kind.INJECTIVE)
@@ -356,4 +359,6 @@ def vector_length(op: str, what: str, given: TensorType) -> int:
     size = given.shape[0] if len(given.shape) == 1 else None
     if not isinstance(size, int):
         raise TypeMismatch(f"{op}: {what} is {given}, not a vector of a known size")
+    if size > MOST_DIMENSIONS:
+        raise TypeMismatch(f"{op}: {what} has {size} entries, and a tensor has {MOST_DIMENSIONS} dimensions at most")
     return size
