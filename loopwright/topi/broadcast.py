@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from loopwright import te
-from loopwright.ir import Expr, as_expr, const, intrinsics, operators
+from loopwright.ir import Expr, IntImm, as_expr, const, intrinsics, operators
 from loopwright.te.tags import default_tag
 from loopwright.te.tensor import dim_text, shape_text
 from loopwright.te.whole_tensors import broadcast, common_size, repeated
@@ -83,6 +83,28 @@ def _power(base: Any, exponent: Any) -> Expr:
     return result if b.dtype.is_unsigned else intrinsics.select(b < const(0, b.dtype), const(0, a.dtype), result)
 
 
+def _whole_division(divided: Callable[[Any, Any], Expr], *, rest: bool = False) -> Callable[[Any, Any], Expr]:
+    """Division that is never undefined: by 0 integers give 0, as in numpy, and the least one divided by -1 wraps.
+
+    A processor stops the program there. A divisor that is a literal asks nothing.
+    """
+
+    def divide(one: Any, other: Any) -> Expr:
+        a, b = operators.match_types(one, other)
+        if a.dtype.is_float or (isinstance(b, IntImm) and b.value != -1):
+            return divided(a, b)
+        by_zero = b.equal(const(0, b.dtype))
+        by_minus_one = b.equal(const(-1, b.dtype)) if not b.dtype.is_unsigned else None
+        odd = by_zero if by_minus_one is None else operators.logical_or(by_zero, by_minus_one)
+        result = divided(a, intrinsics.select(odd, const(1, b.dtype), b))
+        if by_minus_one is not None:
+            opposite = const(0, a.dtype) if rest else const(0, a.dtype) - a
+            result = intrinsics.select(by_minus_one, opposite, result)
+        return intrinsics.select(by_zero, const(0, a.dtype), result)
+
+    return divide
+
+
 def _logical_xor(a: Any, b: Any) -> Expr:
     return operators.bitwise_xor(operators.logical_and(a), operators.logical_and(b))
 
@@ -103,12 +125,16 @@ maximum = _row("maximum", operators.maximum, np.maximum, arithmetic_samples)
 minimum = _row("minimum", operators.minimum, np.minimum, arithmetic_samples)
 power = _row("power", _power, power_python, power_samples)
 
-divide = _row("divide", operators.div, divide_python, division_samples)
-trunc_divide = _row("trunc_divide", operators.div, divide_python, lambda: division_samples(floats=False))
-floor_divide = _row("floor_divide", operators.floordiv, float_floor_divide_python, division_samples)
-mod = _row("mod", operators.truncmod, mod_python, division_samples)
-trunc_mod = _row("trunc_mod", operators.truncmod, mod_python, division_samples)
-floor_mod = _row("floor_mod", operators.floormod, np.mod, lambda: division_samples(exact=True))
+divide = _row("divide", _whole_division(operators.div), divide_python, division_samples)
+trunc_divide = _row(
+    "trunc_divide", _whole_division(operators.div), divide_python, lambda: division_samples(floats=False)
+)
+floor_divide = _row("floor_divide", _whole_division(operators.floordiv), float_floor_divide_python, division_samples)
+mod = _row("mod", _whole_division(operators.truncmod, rest=True), mod_python, division_samples)
+trunc_mod = _row("trunc_mod", _whole_division(operators.truncmod, rest=True), mod_python, division_samples)
+floor_mod = _row(
+    "floor_mod", _whole_division(operators.floormod, rest=True), np.mod, lambda: division_samples(exact=True)
+)
 
 left_shift = _row("left_shift", operators.shift_left, np.left_shift, shift_samples)
 right_shift = _row("right_shift", operators.shift_right, np.right_shift, shift_samples)

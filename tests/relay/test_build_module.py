@@ -260,3 +260,9 @@ def test_equal_operators_that_decide_sizes():
     function = relay.Function([x], relay.Tuple([relay.argwhere(x > zero), relay.argwhere(x < zero)]))
     for found, expected in zip(*both(function, numbers(4, 5) - np.float32(0.5)), strict=True):
         np.testing.assert_array_equal(found, expected)
+
+
+def test_a_value_without_elements():
+    x = relay.var("x", shape=(0, 3))
+    found, _ = both(relay.Function([x], relay.nn.softmax(relay.nn.dense(x, relay.const(numbers(4, 3))))), numbers(0, 3))
+    assert found.shape == (0, 4)

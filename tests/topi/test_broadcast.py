@@ -70,3 +70,17 @@ def test_broadcast_to_a_size_that_is_not_known():
 def test_what_does_not_fit_is_refused(call, error, message):
     with pytest.raises(error, match=message):
         call(te.placeholder((4,), name="x"))
+
+
+@pytest.mark.parametrize("name", ["divide", "trunc_divide", "floor_divide", "mod", "trunc_mod", "floor_mod"])
+@pytest.mark.parametrize("dtype", ["int8", "int32", "int64", "uint8"])
+def test_whole_numbers_divided_by_zero_and_minus_one_stop_nothing(name, dtype):
+    low = np.iinfo(dtype).min
+    x = np.array([7, 0, low, low, 9], dtype)
+    y = np.array([0, 0, 0, 1 if dtype == "uint8" else -1, 4], dtype)
+    a, b = te.placeholder(x.shape, dtype, name="a"), te.placeholder(x.shape, dtype, name="b")
+    out = np.empty_like(x)
+    lw.build(te.create_prim_func([a, b, getattr(topi, name)(a, b)]))(x, y, out)
+    last = 1 if "mod" in name else 2
+    least = 0 if "mod" in name else low  # which wraps
+    assert out.tolist() == [0, 0, 0, least, last]

@@ -184,7 +184,9 @@ class _Main:
             self._require_known(slot.nbytes, f"the size of {slot.homes[0].values[0].name}")
             end = _round_up(place + slot.nbytes)
         if isinstance(end, IntImm) and end.value == 0:
-            return items
+            if bind is not None or not self.plan.offsets:
+                return items
+            end = _wide(ALIGNMENT)  # values of no elements have an address too
         if bind is None and self.open_arena:
             return items
         total = end
