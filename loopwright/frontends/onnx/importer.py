@@ -427,7 +427,10 @@ def _call(convert: Convert, node: Node, inputs: Sequence[Any]) -> Any:
         _signature(convert).bind(node, *inputs)
     except TypeError as error:
         raise node.bad(f"it has {len(inputs)} inputs: {error}") from None
-    return convert(node, *inputs)
+    try:
+        return convert(node, *inputs)
+    except MemoryError as error:  # a table that a converter makes (of a transform, of windows) for an absurd size
+        raise node.bad(f"what it is made of does not fit into memory: {error}") from None
 
 
 def _closed(root: Any, bindings: Mapping[Any, Any]) -> bool:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from onnx import parser
 
+from loopwright.frontends.onnx import from_onnx
 from loopwright.frontends.onnx.compiled import CompiledModel, interpreted
 from loopwright.frontends.onnx.errors import BadNode
 from tests.frontends.onnx.one_node import compare, one_node
@@ -69,3 +71,9 @@ def test_the_axis_of_parts_is_not_transformed():
     graph, _ = one_node("DFT", [random(2, 3, 3)])
     with pytest.raises(BadNode, match="the last axis has size 3"):
         imported(graph)
+
+
+def test_a_transform_of_absurd_length_is_refused():
+    text = '<ir_version: 8, opset_import: ["" : 17]> g (float[1, 1048583, 1] x) => (float[1, 1048583, 2] y)'
+    with pytest.raises(BadNode, match="does not fit into memory"):
+        from_onnx(parser.parse_model(text + "{ y = DFT <axis = 1> (x) }"))
