@@ -24,6 +24,9 @@ _SMALL: Final = 128  # a transform of no more numbers is one product
 Complex = tuple[Any, Any]
 
 
+_LARGEST_TABLE = 1 << 26  # angles: a gigabyte while they are computed
+
+
 def _combined(node: Node, one: Any, other: Any, sign: int) -> Any:
     """one + sign · other, either of which may be zero."""
     if other is None:
@@ -42,6 +45,8 @@ def _multiplied(node: Node, x: Complex, re: Any, im: Any, by: Callable[[Any, Any
 
 def _turns(rows: Any, columns: Any, size: int, inverse: bool) -> np.ndarray:
     """exp(-2πi · row · column / size); the products are reduced first, so that angles stay exact."""
+    if len(rows) * columns.shape[-1] > _LARGEST_TABLE:
+        raise MemoryError(f"a table of {len(rows)} by {columns.shape[-1]} angles")
     angle = 2 * np.pi * ((rows * columns) % size) / size
     return np.exp((1j if inverse else -1j) * angle)
 
@@ -60,6 +65,8 @@ def _divisor(size: int) -> int:
 
 def transformed(node: Node, x: Complex, rows: Any, size: int, keep: int, inverse: bool) -> Complex:
     """The Fourier transform of each row of (rows, size), not divided by its size; its first `keep` numbers."""
+    if size > _LARGEST_TABLE:
+        raise MemoryError(f"a transform of {size} numbers")
     first = _divisor(size)
     if size <= _SMALL or first == 1:
         return _direct(node, x, size, keep, inverse)
