@@ -152,7 +152,7 @@ def prepare(
     if is_package(path):
         package = load_package(path)
         return Runnable(path, package.interface, package, {"load": perf_counter() - start})
-    from loopwright.frontends.onnx.errors import ValueNeeded
+    from loopwright.frontends.errors import ValueNeeded
 
     given = read_arrays(inputs, None) if inputs is not None else {}
     values: dict[str, np.ndarray] = {}

@@ -63,7 +63,7 @@ class GraphModule:
         if inputs:
             self.set_input(**inputs)
         self._require_inputs()
-        values = self.module._arguments((), self._inputs)
+        values = self.module.arguments((), self._inputs)
         outputs = self.module(*values)
         self._outputs = list(outputs) if isinstance(outputs, list) else [outputs]
         for place, into in self._given.items():
@@ -112,7 +112,7 @@ class GraphModule:
     def debug_get_output(self, node: str | int, out: Any = None) -> Any:
         """The value that a launch made, in a run with these inputs; by the name of the launch or its position."""
         self._require_inputs()
-        profile = self.module.compiled.profile(*self.module._arguments((), self._inputs))
+        profile = self.module.compiled.profile(*self.module.arguments((), self._inputs))
         names = [row.name for row in profile.rows]
         if node not in names and not (isinstance(node, int) and -len(names) <= node < len(names)):
             raise KeyError(f"no launch is called {node!r}; the model runs {', '.join(names)}")

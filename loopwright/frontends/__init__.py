@@ -3,7 +3,8 @@
     mod, params = frontends.from_onnx("model.onnx")
     lib = relay.build(mod, target="llvm", params=params)
 
-A front end needs its framework only when it is called. Read `onnx/importer.py` first. `relay.frontend` is this package.
+A front end needs its framework only when it is called. Read `onnx/importer.py` first; `common/` has what front ends
+share, `compiling.py` is `lw.compile`. `relay.frontend` is this package.
 """
 
 from __future__ import annotations

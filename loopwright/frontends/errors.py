@@ -1,6 +1,8 @@
-"""What is wrong with a model before any front end has looked at it."""
+"""What can be wrong with a model whichever front end reads it."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from loopwright.runtime.errors import LoopwrightError, with_article
 
@@ -23,4 +25,61 @@ class UnknownModel(LoopwrightError, TypeError):
             hint="give the path of an ONNX file, a torch module with example inputs, or a relay module; "
             "a program of your own is built with loopwright.build",
             fields={"given": type(given).__name__},
+        )
+
+
+class ValueNeeded(LoopwrightError, ValueError):
+    """The graph cannot be made without the elements of a tensor, and they are known only when the model runs.
+
+    Axes, shapes, counts and pads are inputs in ONNX. Where they are computed from constants and from the shapes of
+    other tensors they are known when the model is imported. Where they come from an input of the model, its value can
+    be given: `from_onnx(model, values={"shape": [2, 3]})`. `lw.compile("model.onnx")` does that by itself, at the first
+    call and again for other values.
+
+    For example:
+
+        from onnx import parser
+
+        from loopwright.frontends import from_onnx
+
+        text = '<ir_version: 8, opset_import: ["" : 17]> g (float[4] x, int64[1] k) => (float[M] y) { y = TopK(x, k) }'
+        from_onnx(parser.parse_model(text))
+    """
+
+    code = "LW1304"
+
+    def __init__(self, node: str, op: str, tensor: str, sources: Sequence[str]) -> None:
+        listed = ", ".join(map(repr, sources))
+        super().__init__(
+            f"node {node!r} ({op}) needs the value of {tensor!r}, which is known only when the model runs",
+            why=f"it depends on the model's input{'s' if len(sources) > 1 else ''} {listed}" if sources else None,
+            hint=f"give the value: from_onnx(model, values={{{sources[0]!r}: …}})" if sources else None,
+            fields={"node": node, "op": op, "tensor": tensor, "sources": list(sources)},
+        )
+        self.sources = tuple(sources)
+
+
+class NotOneLibrary(LoopwrightError, ValueError):
+    """The one native function of a model was asked for, and there is none: the model is compiled call by call.
+
+    That is so where the values of inputs decide the graph (a shape that comes in as an input), or where it holds
+    something that one function cannot (a loop whose value grows).
+
+    For example:
+
+        from onnx import parser
+
+        import loopwright
+
+        text = '<ir_version: 8, opset_import: ["" : 17]> g (float[6] x, int64[2] s) => (float[a, b] y)'
+        loopwright.compile(parser.parse_model(text + "{ y = Reshape(x, s) }")).library
+    """
+
+    code = "LW1312"
+
+    def __init__(self, names: Sequence[str]) -> None:
+        told = f"it is made for the values of {', '.join(map(repr, names))}" if names else "it is compiled call by call"
+        super().__init__(
+            f"the model is not one native function: {told}",
+            hint=f"say what they are: from_onnx(model, values={{{names[0]!r}: …}})" if names else None,
         )

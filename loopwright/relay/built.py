@@ -1,9 +1,9 @@
 """BuiltModule: what `relay.build` returns: a model that runs, is saved, and shows what it is made of.
 
-lib(x, y)                        run it: the output, or a list of them
-lib["default"](lw.cpu())         what graph_executor.GraphModule takes
-lib.export_library("model.so")   a library, an archive, an object
-print(lib.plan)                  the memory it needs, beside the least that any plan would
+    lib(x, y)                        run it: the output, or a list of them
+    lib["default"](lw.cpu())         what graph_executor.GraphModule takes
+    lib.export_library("model.so")   a library, an archive, an object
+    print(lib.plan)                  the memory it needs, beside the least that any plan would
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ class BuiltModule:
     def __call__(self, *args: Any, **named: Any) -> Any:
         """The output for these inputs, by position or by name; a list where there are several."""
         arrays = [
-            as_array(value, spec) for value, spec in zip(self._arguments(args, named), self.program.inputs, strict=True)
+            as_array(value, spec) for value, spec in zip(self.arguments(args, named), self.program.inputs, strict=True)
         ]
         outputs = self.run(arrays)
         return outputs[0] if len(outputs) == 1 else outputs
 
-    def _arguments(self, args: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
+    def arguments(self, args: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
         names = self.input_names
         if len(args) > len(names):
             raise BadModelInput(f"{len(args)} inputs are given, and the model has {len(names)}: {', '.join(names)}")

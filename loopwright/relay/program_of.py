@@ -13,18 +13,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from loopwright import te
-from loopwright.ir import Expr as PrimExpr
 from loopwright.ir import substitute
 from loopwright.ir.function import IRModule, PrimFunc
-from loopwright.ir.structural_hash import structural_digest
 from loopwright.ir.types import TupleType, Type
 from loopwright.ir.visitor import variables_in
 from loopwright.relay.errors import CannotCompile
 from loopwright.relay.expr import Call, Constant, Function, If, Let, Tuple, TupleGetItem, Var
-from loopwright.relay.lower import Lowered, decided_sizes, flat, lower_function
+from loopwright.relay.loop_form import calls, loop_form
+from loopwright.relay.lower import Lowered, decided_sizes, flat
 from loopwright.relay.native.program import (
     Bind,
     Body,
@@ -38,40 +35,14 @@ from loopwright.relay.native.program import (
     Value,
     View,
 )
-from loopwright.relay.types import Any as Any_
+from loopwright.relay.program_parts import Shared, known_sizes
 from loopwright.relay.types import TensorType, is_any, type_text
-from loopwright.relay.visitor import post_order
-
-
-class _Kernels:
-    """Kernels by what they compute: two calls of equal functions share one."""
-
-    def __init__(self) -> None:
-        self.known: dict[object, Lowered] = {}
-        self.names: dict[str, int] = {}
-
-    def of(self, function: Function) -> Lowered:
-        key = structural_digest(function)
-        found = self.known.get(key)
-        if found is None:
-            found = lower_function(function)
-            found = self._named(found)
-            self.known[key] = found
-        return found
-
-    def _named(self, kernel: Lowered) -> Lowered:
-        """A name of its own, and not a long one."""
-        name = kernel.name if len(kernel.name) <= 80 else kernel.name[:80]
-        count = self.names.get(name, 0)
-        self.names[name] = count + 1
-        own = f"{name}_{count}" if count else name
-        return replace(kernel, func=kernel.func.with_attr("global_symbol", own), name=own)
 
 
 class _Writer:
     """The steps of one body, and the values that its expressions are."""
 
-    def __init__(self, shared: _Shared, around: _Writer | None = None) -> None:
+    def __init__(self, shared: Shared, around: _Writer | None = None) -> None:
         self.shared = shared
         self.around = around
         self.steps: list[Step] = []
@@ -162,7 +133,7 @@ class _Writer:
             function = found if isinstance(found, Function) else None
         if function is None:
             raise CannotCompile("a value is called that is not known to be a function when compiling")
-        recursive = isinstance(callee, Var) and _calls(function.body, callee)
+        recursive = isinstance(callee, Var) and calls(function.body, callee)
         if recursive:
             return self._loop(callee, function, args)
         inner = _Writer(self.shared, self)
@@ -241,7 +212,7 @@ class _Writer:
 
     def _loop(self, name: Var, function: Function, args: Sequence[Any]) -> Any:
         """A function that ends in a call of itself or in its result: a loop over its parameters."""
-        shape = _loop_shape(name, function)
+        shape = loop_form(name, function)
         if shape is None:
             raise CannotCompile(
                 f"{name.name_hint} calls itself elsewhere than at its end",
@@ -309,42 +280,6 @@ class _Writer:
             self.values[id(let.var)] = self.of(let.value)
 
 
-class _LoopShape:
-    """`fn(params) { lets; if (condition) { lets; self(next_args) } else { result } }`, or with the branches swapped."""
-
-    def __init__(self, lets: Sequence[Let], condition: Any, next_args: Sequence[Any], result: Any) -> None:
-        self.lets = lets
-        self.condition = condition
-        self.next_args = next_args
-        self.result = result
-
-
-def _loop_shape(name: Var, function: Function) -> _LoopShape | None:
-    lets: list[Let] = []
-    body: Any = function.body
-    while isinstance(body, Let):
-        if _calls(body.value, name):
-            return None
-        lets.append(body)
-        body = body.body
-    if not isinstance(body, If) or _calls(body.cond, name) or not isinstance(body.true_branch, (Call, Let)):
-        return None
-    again: Any = body.true_branch
-    inner: list[Let] = []
-    while isinstance(again, Let):
-        inner.append(again)
-        again = again.body
-    if not isinstance(again, Call) or again.op is not name or _calls(body.false_branch, name) or inner:
-        return None
-    if any(_calls(arg, name) for arg in again.args):
-        return None
-    return _LoopShape(lets, body.cond, again.args, body.false_branch)
-
-
-def _calls(expression: Any, name: Var) -> bool:
-    return any(isinstance(each, Call) and each.op is name for each in post_order(expression))
-
-
 def _stable(param: Var, value: Any) -> Type:
     """The type of a loop's parameter: sizes that its declaration leaves open are those it starts with."""
     of = param.checked_type
@@ -357,44 +292,9 @@ def _stable(param: Var, value: Any) -> Type:
     return filled(of, value)
 
 
-class _Shared:
-    """What all bodies of a program have in common."""
-
-    def __init__(self, module: IRModule | None) -> None:
-        self.module = module
-        self.kernels = _Kernels()
-        self.constants: dict[Value, np.ndarray] = {}
-        self.functions: dict[Launch, Function] = {}  # what each launch computes, as a graph
-        self.decided: dict[Any, tuple[Value, Any]] = {}  # size variable → where its value is, and the most it can be
-        self.by_array: dict[int, Value] = {}
-        self.count = 0
-
-    def constant(self, array: np.ndarray) -> Value:
-        found = self.by_array.get(id(array))
-        if found is None:
-            found = Value(f"constant_{len(self.constants)}", array.shape, array.dtype.name)
-            self.constants[found] = array
-            self.by_array[id(array)] = found
-        return found
-
-    def values_of(self, of: Type, name: str) -> Any:
-        """New values for a type: one, or a list for a tuple."""
-        if isinstance(of, TupleType):
-            return [self.values_of(field, name) for field in of.fields]
-        if not isinstance(of, TensorType):
-            raise CannotCompile(f"a compiled model holds tensors, and not {type_text(of)}")
-        if any(is_any(size) for size in of.shape):
-            raise CannotCompile(
-                f"the sizes of {type_text(of)} are not known before the model runs",
-                hint="relay.create_executor('vm') finds them as it runs",
-            )
-        self.count += 1
-        return Value(f"{name}{self.count}", known_sizes(of), str(of.dtype))
-
-
 def program_of(function: Function, name: str = "main", module: IRModule | None = None) -> Program:
     """The program of a typed and fused function. Tuples among its parameters and results are taken apart."""
-    shared = _Shared(module)
+    shared = Shared(module)
     writer = _Writer(shared)
     inputs: list[Value] = []
     for param in function.params:
@@ -453,11 +353,6 @@ def _pick(sizes: Value, place: int) -> PrimFunc:
     vector = te.placeholder(sizes.shape, sizes.dtype, name="sizes")
     number = te.compute((), lambda: vector[place], name="number")
     return te.create_prim_func([vector, number]).with_attr("global_symbol", f"pick_{place}")
-
-
-def known_sizes(of: TensorType) -> list[int | PrimExpr]:
-    """The sizes of a tensor, none of which is Any()."""
-    return [size for size in of.shape if not isinstance(size, Any_)]
 
 
 def _inputs(of: Type, name: str, made: list[Value]) -> Any:

@@ -14,7 +14,8 @@ from loopwright.runtime.dtype import DataType
 from loopwright.te.tags import default_tag
 from loopwright.topi.errors import InvalidShapeError
 from loopwright.topi.registry import operator
-from loopwright.topi.rows import product, unravelled
+from loopwright.topi.row_major import product
+from loopwright.topi.rows import unravelled
 from loopwright.topi.sizes import check_same
 from loopwright.topi.testing import sorting as meaning
 

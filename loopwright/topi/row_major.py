@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from loopwright.ir import Expr, as_expr
+from loopwright.ir import Expr, as_expr, const
+from loopwright.topi.sizes import simplify
 
 
 def ravel(indices: Sequence[Any], shape: Sequence[Any]) -> Expr:
@@ -31,8 +32,8 @@ def unravel(place: Any, shape: Sequence[Any]) -> list[Expr]:
 
 
 def product(sizes: Sequence[Any]) -> Expr:
-    """How many elements there are."""
-    total = as_expr(1)
+    """How many elements a tensor of these sizes has, in the type of the sizes."""
+    total: Expr = const(1, as_expr(sizes[0]).dtype if sizes else "int32")
     for size in sizes:
         total = total * size
-    return total
+    return simplify(total)

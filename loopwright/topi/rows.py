@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from loopwright.ir import Expr, as_expr, const
+from loopwright.ir import Expr, const
 from loopwright.te import Tensor
 from loopwright.topi.axes import axis_of
 from loopwright.topi.errors import InvalidShapeError
-from loopwright.topi.row_major import unravel
-from loopwright.topi.sizes import is_zero, simplify
+from loopwright.topi.row_major import product, unravel
+from loopwright.topi.sizes import is_zero
 
 
 def check_axis(op: str, data: Tensor, axis: Any) -> int:
@@ -18,14 +18,6 @@ def check_axis(op: str, data: Tensor, axis: Any) -> int:
     if not isinstance(data, Tensor):
         raise InvalidShapeError(op, f"the data is {type(data).__name__} {data!r}, not a tensor", None)
     return axis_of(op, axis, data.ndim)
-
-
-def product(sizes: Sequence[Any]) -> Expr:
-    """How many elements a tensor of these sizes has, in the type of the sizes."""
-    result: Expr = const(1, as_expr(sizes[0]).dtype if sizes else "int32")
-    for size in sizes:
-        result = result * size
-    return simplify(result)
 
 
 def unravelled(flat: Expr, sizes: Sequence[Expr]) -> list[Expr]:

@@ -20,7 +20,8 @@ from loopwright.runtime.dtype import DataType
 from loopwright.te.tags import default_tag
 from loopwright.topi.errors import InvalidShapeError
 from loopwright.topi.registry import operator
-from loopwright.topi.rows import check_axis, product, unravelled
+from loopwright.topi.row_major import product
+from loopwright.topi.rows import check_axis, unravelled
 from loopwright.topi.sizes import known
 from loopwright.topi.testing import scanning as meaning
 

@@ -11,7 +11,8 @@ from loopwright.topi.choices import UnsuitableType
 from loopwright.topi.errors import InvalidShapeError
 from loopwright.topi.merge_sort import before
 from loopwright.topi.registry import operator
-from loopwright.topi.rows import check_axis, product, unravelled
+from loopwright.topi.row_major import product
+from loopwright.topi.rows import check_axis, unravelled
 from loopwright.topi.sizes import check_same
 from loopwright.topi.testing import sorting as meaning
 

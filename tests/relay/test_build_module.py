@@ -10,6 +10,7 @@ import pytest
 import loopwright as lw
 from loopwright import relay, te
 from loopwright.contrib import graph_executor
+from loopwright.ir.pass_context import PassContext
 from loopwright.relay.errors import BadModelInput, CannotCompile, NotAGraph
 from loopwright.relay.expr import Function
 from loopwright.relay.testing import mlp
@@ -34,6 +35,15 @@ def test_element_wise_chains_are_one_kernel():
     assert len(model.program.launches()) == 1
     found, expected = both(function, numbers(7, 5))
     np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+def test_without_fusion_each_operator_is_a_kernel():
+    x = relay.var("x", shape=(7, 5))
+    module = relay.IRModule.from_expr(relay.Function([x], relay.tanh(relay.exp(relay.negative(x)))))
+    with PassContext(opt_level=3, disabled_pass=["FuseOps"]):
+        model = relay.build(module)
+    assert len(model.program.launches()) == 3
+    np.testing.assert_allclose(model(numbers(7, 5)), np.tanh(np.exp(-numbers(7, 5))), rtol=1e-6)
 
 
 def test_tuples_go_in_and_out():

@@ -35,7 +35,7 @@ class GraphModuleDebug(GraphModule):
         if inputs:
             self.set_input(**inputs)
         self._profile = self._timed(1)
-        self._outputs = list(self.module._as_found(list(self._profile.outputs), self._profile_arguments()))
+        self._outputs = list(self.module._as_found(list(self._profile.outputs), self._profilearguments()))
         if self.dump_root is not None:
             self._dump(self.dump_root)
 
@@ -60,12 +60,12 @@ class GraphModuleDebug(GraphModule):
     def exit(self) -> None:
         """Nothing is held that would have to be given back."""
 
-    def _profile_arguments(self) -> list[Any]:
-        return self.module._arguments((), self._inputs)
+    def _profilearguments(self) -> list[Any]:
+        return self.module.arguments((), self._inputs)
 
     def _timed(self, repeat: int) -> Any:
         self._require_inputs()
-        return self.module.compiled.profile(*self._profile_arguments(), repeat=max(1, repeat))
+        return self.module.compiled.profile(*self._profilearguments(), repeat=max(1, repeat))
 
     def _dump(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)

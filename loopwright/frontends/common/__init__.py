@@ -1,1 +1,1 @@
-"""What the front ends share: questions about tensors (`tensors.py`), products, windows, ways to run a model."""
+"""What the front ends share: questions about tensors, products, windows, loops (`repeat.py`), ways to run a model."""

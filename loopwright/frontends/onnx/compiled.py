@@ -17,9 +17,10 @@ import numpy as np
 
 from loopwright.frontends.common import runners
 from loopwright.frontends.common.runners import Runner
+from loopwright.frontends.errors import NotOneLibrary, ValueNeeded
 from loopwright.frontends.onnx.convert import Absent, Imported, ModelInput, import_model
 from loopwright.frontends.onnx.element_types import ElementType
-from loopwright.frontends.onnx.errors import InputMismatch, NotOneLibrary, ShapeNeeded, ValueNeeded
+from loopwright.frontends.onnx.errors import InputMismatch, ShapeNeeded
 from loopwright.frontends.onnx.load import load
 from loopwright.ir import Var as SizeVariable
 from loopwright.relay.types import TensorType

@@ -21,10 +21,11 @@ import numpy as np
 
 from loopwright.analysis.queries import undefined_vars
 from loopwright.frontends.common.tensors import as_list, name_calls
+from loopwright.frontends.errors import ValueNeeded
 from loopwright.frontends.onnx import functions, known
 from loopwright.frontends.onnx.attributes import attributes_of
 from loopwright.frontends.onnx.element_types import ElementType, of_dtype, of_numpy
-from loopwright.frontends.onnx.errors import AbsurdSize, BadNode, BrokenGraph, ShapeNeeded, UnsupportedType, ValueNeeded
+from loopwright.frontends.onnx.errors import AbsurdSize, BadNode, BrokenGraph, ShapeNeeded, UnsupportedType
 from loopwright.frontends.onnx.known import Known, is_symbolic
 from loopwright.frontends.onnx.load import LoadedModel, node_name, nodes_of, text_of
 from loopwright.frontends.onnx.node import Node

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from loopwright.frontends.common.runners import Runner, native
-from loopwright.frontends.onnx.errors import NotOneLibrary
+from loopwright.frontends.errors import NotOneLibrary
 from loopwright.frontends.pytorch.convert import import_module
 from loopwright.frontends.pytorch.element_types import as_array, as_tensor
 from loopwright.frontends.pytorch.errors import WrongInputs

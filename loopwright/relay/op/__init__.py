@@ -51,6 +51,7 @@ OPERATOR_FILES: Final = [
     "rounding",
     "shapes",
     "signal",
+    "slicing",
     "sparse",
     "vision",
 ]

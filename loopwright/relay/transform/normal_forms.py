@@ -12,12 +12,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from loopwright.ir.expr import GlobalVar
 from loopwright.ir.function import IRModule
 from loopwright.ir.pass_context import PassContext, PassInfo
 from loopwright.relay.expr import (
     Call,
-    Constant,
     Function,
     If,
     Let,
@@ -28,14 +26,13 @@ from loopwright.relay.expr import (
     TupleGetItem,
     Var,
 )
-from loopwright.relay.op.registry import Op
 from loopwright.relay.transform.dead_code_elimination import Purity
 from loopwright.relay.transform.graph_pass import GraphPass
 from loopwright.relay.transform.scopes import Scope, Scopes
-from loopwright.relay.visitor import ExprFunctor, ExprMutator, post_order
+from loopwright.relay.visitor import ExprMutator, post_order
 
 
-class _Name(ExprFunctor):
+class _Name(ExprMutator):
     """Give values names in their blocks; `everything`, or those that inner blocks use."""
 
     def __init__(self, scopes: Scopes, everything: bool) -> None:
@@ -61,31 +58,11 @@ class _Name(ExprFunctor):
         self.lists[id(self.scopes.of[id(expression)])].append((var, value))
         return var
 
-    def visit_var(self, var: Var) -> Any:
-        return var
-
-    def visit_constant(self, constant: Constant) -> Any:
-        return constant
-
-    def visit_global_var(self, var: GlobalVar) -> Any:
-        return var
-
-    def visit_op(self, op: Op) -> Any:
-        return op
-
     def visit_call(self, call: Call) -> Any:
-        return self._named(call, self._call(call))
-
-    def _call(self, call: Call) -> Any:
-        op, args = self.visit(call.op), [self.visit(arg) for arg in call.args]
-        if op is call.op and all(new is old for new, old in zip(args, call.args, strict=True)):
-            return call
-        return Call(op, args, call.attrs, call.type_args, call.span)
+        return self._named(call, super().visit_call(call))
 
     def visit_tuple(self, tup: Tuple) -> Any:
-        fields = [self.visit(field) for field in tup.fields]
-        same = all(new is old for new, old in zip(fields, tup.fields, strict=True))
-        return self._named(tup, tup if same else Tuple(fields, tup.span))
+        return self._named(tup, super().visit_tuple(tup))
 
     def visit_tuple_getitem(self, get: TupleGetItem) -> Any:
         value = self.visit(get.tuple_value)
@@ -124,17 +101,17 @@ class _Name(ExprFunctor):
         if isinstance(value, Call) and id(value) not in self.memo_map and id(value) not in self.scopes.used_elsewhere:
             for arg in value.args:
                 self.visit(arg)
-            return self._call(value)
+            return super().visit_call(value)
         return self.visit(value)
 
     def visit_ref_create(self, ref: RefCreate) -> Any:
-        return self._named(ref, RefCreate(self.visit(ref.value), ref.span))
+        return self._named(ref, super().visit_ref_create(ref))
 
     def visit_ref_read(self, ref: RefRead) -> Any:
-        return self._named(ref, RefRead(self.visit(ref.ref), ref.span))
+        return self._named(ref, super().visit_ref_read(ref))
 
     def visit_ref_write(self, ref: RefWrite) -> Any:
-        return self._named(ref, RefWrite(self.visit(ref.ref), self.visit(ref.value), ref.span))
+        return self._named(ref, super().visit_ref_write(ref))
 
 
 def _normal(name: str, everything: bool) -> GraphPass:

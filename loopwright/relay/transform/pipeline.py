@@ -77,8 +77,12 @@ def build_passes() -> list[Pass]:
 
 def optimize(mod: IRModule) -> IRModule:
     """The module as kernels that call each other."""
-    run = Sequential(build_passes(), name="relay.build")
-    if PassContext.innermost() is not None:
-        return run(mod)
-    with PassContext(opt_level=3):
-        return run(mod)
+    context = PassContext.innermost()
+    if context is None:
+        with PassContext(opt_level=3):
+            return optimize(mod)
+    kernels = Sequential(build_passes(), name="relay.build")(mod)
+    if not context.pass_enabled(FuseOps().info):
+        # Nothing is joined then, but a program is made of kernels all the same: of one operator each.
+        kernels = InferType()(FuseOps(fuse_opt_level=0)(kernels))
+    return kernels

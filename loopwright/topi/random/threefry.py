@@ -25,8 +25,7 @@ from loopwright.topi import tag
 from loopwright.topi.choices import UnsuitableType
 from loopwright.topi.errors import InvalidShapeError
 from loopwright.topi.registry import operator
-from loopwright.topi.row_major import ravel
-from loopwright.topi.rows import product
+from loopwright.topi.row_major import product, ravel
 from loopwright.topi.sizes import check_rank, check_same
 from loopwright.topi.testing import drawing as meaning
 

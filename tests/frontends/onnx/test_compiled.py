@@ -6,8 +6,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from loopwright.frontends.errors import ValueNeeded
 from loopwright.frontends.onnx.compiled import CompiledModel, interpreted
-from loopwright.frontends.onnx.errors import InputMismatch, ValueNeeded
+from loopwright.frontends.onnx.errors import InputMismatch
 from tests.frontends.onnx.onnx_models import model, random
 
 SCALED = """(float[n, 3] x, float[3] w) => (float[n, 3] y, float[n] z) <int64[1] last = {1}> {

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from loopwright.frontends.errors import ValueNeeded
 from loopwright.frontends.onnx.compiled import CompiledModel, interpreted
-from loopwright.frontends.onnx.errors import BadNode, ValueNeeded
+from loopwright.frontends.onnx.errors import BadNode
 from loopwright.ir import IRModule
 from tests.frontends.onnx.onnx_models import imported, model, random, run
 

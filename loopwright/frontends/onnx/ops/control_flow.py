@@ -11,11 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from loopwright import relay
-from loopwright.frontends.onnx.errors import ValueNeeded
-from loopwright.frontends.onnx.known import is_symbolic
-from loopwright.frontends.onnx.node import Node
-from loopwright.frontends.onnx.registry import converter
-from loopwright.frontends.onnx.repeat import (
+from loopwright.frontends.common.repeat import (
     FEW,
     MANY,
     Limit,
@@ -29,6 +25,10 @@ from loopwright.frontends.onnx.repeat import (
     turns_of,
     unrolled,
 )
+from loopwright.frontends.errors import ValueNeeded
+from loopwright.frontends.onnx.known import is_symbolic
+from loopwright.frontends.onnx.node import Node
+from loopwright.frontends.onnx.registry import converter
 from loopwright.frontends.onnx.tensors import to_array
 from loopwright.frontends.onnx.values import OptionalValue, SequenceValue
 from loopwright.relay.expr import Expr, If, Tuple, TupleGetItem

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from loopwright import relay
+from loopwright.frontends.common.repeat import Limit, at_turn, limit_of, turns_of
 from loopwright.frontends.onnx.node import Node
 from loopwright.frontends.onnx.ops.activation import softplus_of
 from loopwright.frontends.onnx.registry import converter
-from loopwright.frontends.onnx.repeat import Limit, at_turn, limit_of, turns_of
 from loopwright.relay.op.sizes import times
 
 Activation = Callable[[Any], Any]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from loopwright import relay
-from loopwright.frontends.onnx.repeat import Limit, repeat
+from loopwright.frontends.common.repeat import Limit, repeat
 from loopwright.frontends.pytorch.node import Node
 from loopwright.frontends.pytorch.registry import converter
 from loopwright.relay.expr import Expr, If, Tuple, TupleGetItem

@@ -11,7 +11,7 @@ from typing import Any
 
 from loopwright import relay
 from loopwright.frontends.common.products import dense
-from loopwright.frontends.onnx.repeat import limit_of, turns_of
+from loopwright.frontends.common.repeat import limit_of, turns_of
 from loopwright.frontends.pytorch.node import Node
 from loopwright.frontends.pytorch.registry import converter
 

@@ -4,7 +4,7 @@
 
 A loop of the graph is a function that calls itself at its end. Its values keep their shapes; the outputs of all turns
 are the rows of tensors that are as long as the loop can be, written turn by turn. What is the same in every turn is
-computed before the loop.
+computed before the loop. `node` is that of the front end: it says what types are, and what is known of values.
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from loopwright import relay
-from loopwright.frontends.onnx.errors import ValueNeeded
-from loopwright.frontends.onnx.node import Node
+from loopwright.frontends.errors import ValueNeeded
 from loopwright.relay.expr import Call, Expr, Function, If, Let, Tuple, TupleGetItem, Var
 from loopwright.relay.types import Any as AnySize
 from loopwright.relay.types import Dim, TensorType, is_any, same_dim
@@ -39,7 +38,7 @@ class ShapeChanges(Exception):
         super().__init__(f"value {place} is {before} before a turn, and {after} after it")
 
 
-def unrolled(node: Node, step: Step, states: Sequence[Any], most: int) -> tuple[list[Any], list[list[Any]], bool]:
+def unrolled(node: Any, step: Step, states: Sequence[Any], most: int) -> tuple[list[Any], list[list[Any]], bool]:
     """The turns one after the other: values at the end, outputs by turn, and whether a turn said it was the last one.
 
     Where it is not known whether a turn is the last one, no other follows.
@@ -68,7 +67,7 @@ class Limit:
 
 
 def repeat(
-    node: Node, step: Step, states: Sequence[Expr], limit: Limit, begin: Expr | None = None, changing: bool = False
+    node: Any, step: Step, states: Sequence[Expr], limit: Limit, begin: Expr | None = None, changing: bool = False
 ) -> tuple[list[Expr], list[Expr]]:
     """A loop of the graph: values at the end, and the outputs of all turns, each with an axis of turns in front.
 
@@ -107,7 +106,7 @@ def repeat(
 
 
 def turns_of(
-    node: Node, step: Step, initial: list[Any], limit: Limit, rows: int, nodes: int
+    node: Any, step: Step, initial: list[Any], limit: Limit, rows: int, nodes: int
 ) -> tuple[list[Any], list[Any]]:
     """So many turns, unrolled if they are few: values at the end, and outputs with an axis of turns in front.
 
@@ -130,7 +129,7 @@ def turns_of(
     return states, [relay.stack([turn[k] for turn in made], axis=0) for k in range(rows)]
 
 
-def no_rows(node: Node, step: Step, initial: Sequence[Any], rows: int) -> list[Any]:
+def no_rows(node: Any, step: Step, initial: Sequence[Any], rows: int) -> list[Any]:
     """The outputs of no turn at all: as one turn would make them."""
     if not rows:
         return []
@@ -142,7 +141,7 @@ def no_rows(node: Node, step: Step, initial: Sequence[Any], rows: int) -> list[A
     ]
 
 
-def at_turn(node: Node, x: Any, turn: Any, axis: int) -> Any:
+def at_turn(node: Any, x: Any, turn: Any, axis: int) -> Any:
     """The slice of a tensor that a turn has; of one without any, what a slice would be like."""
     shape = node.shape(x)
     if isinstance(shape[axis], int) and shape[axis] == 0:
@@ -150,7 +149,7 @@ def at_turn(node: Node, x: Any, turn: Any, axis: int) -> Any:
     return relay.take(x, turn, axis=axis)
 
 
-def limit_of(node: Node, x: Any, axis: int) -> Limit:
+def limit_of(node: Any, x: Any, axis: int) -> Limit:
     """As many turns as an axis of a tensor has places."""
     length = node.shape(x)[axis]
     if isinstance(length, int):
@@ -161,7 +160,7 @@ def limit_of(node: Node, x: Any, axis: int) -> Limit:
 
 
 def _settled(
-    node: Node, step: Step, index: Var, states: Sequence[Expr], changing: bool
+    node: Any, step: Step, index: Var, states: Sequence[Expr], changing: bool
 ) -> tuple[list[Var], Expr | None, list[Expr], list[Expr]]:
     """Variables whose types hold before and after a turn, and one turn with them."""
     types = [node.type(state) for state in states]
@@ -180,7 +179,7 @@ def _settled(
     raise node.unsupported("a value that has another shape in every turn")
 
 
-def _condition(node: Node, again: Expr | None) -> Expr | None:
+def _condition(node: Any, again: Expr | None) -> Expr | None:
     """What says whether there is another turn; None where that is known to be so."""
     if again is None:
         return None
@@ -190,13 +189,13 @@ def _condition(node: Node, again: Expr | None) -> Expr | None:
     return scalar_bool(node, again)
 
 
-def scalar_bool(node: Node, x: Any) -> Expr:
+def scalar_bool(node: Any, x: Any) -> Expr:
     """A condition: one bool."""
     plain = relay.reshape(x, ()) if node.rank(x) else x
     return node.cast(plain, "bool")
 
 
-def _wider(node: Node, place: int, before: TensorType, after: TensorType) -> TensorType | None:
+def _wider(node: Any, place: int, before: TensorType, after: TensorType) -> TensorType | None:
     """A type that both fit; None where the one before does."""
     if before.dtype != after.dtype or len(before.shape) != len(after.shape):
         raise node.bad(f"value {place} of the loop is {before} before a turn, and {after} after it")
@@ -218,7 +217,7 @@ class _Rows:
     fixed: bool  # as long as the loop can be, and not as it was so far
 
 
-def _rows(node: Node, one: Expr, limit: Limit, early: bool) -> _Rows:
+def _rows(node: Any, one: Expr, limit: Limit, early: bool) -> _Rows:
     of = node.type(one)
     kind = str(of.dtype)
     known = limit.size is not None and not any(is_any(size) for size in (limit.size, *of.shape))
@@ -234,14 +233,14 @@ def _bytes(shape: Sequence[Any], each: int) -> int:
     return math.prod(size for size in shape if isinstance(size, int)) * each
 
 
-def _written(node: Node, row: _Rows, buffer: Var, index: Var, one: Expr) -> Expr:
+def _written(node: Any, row: _Rows, buffer: Var, index: Var, one: Expr) -> Expr:
     if row.fixed:
         place = relay.reshape(index, (1,))
         return relay.scatter_nd(buffer, place, one)
     return relay.concatenate([buffer, relay.expand_dims(one, axis=0)], axis=0)
 
 
-def _used(node: Node, row: _Rows, buffer: Expr, turns: Expr, early: bool) -> Expr:
+def _used(node: Any, row: _Rows, buffer: Expr, turns: Expr, early: bool) -> Expr:
     """The rows of the turns that there were."""
     if not row.fixed or not early:
         return buffer
@@ -257,7 +256,7 @@ def _used(node: Node, row: _Rows, buffer: Expr, turns: Expr, early: bool) -> Exp
 
 
 def _loop(
-    node: Node, params: Sequence[Var], condition: Expr, following: Sequence[Expr], initial: Sequence[Expr]
+    node: Any, params: Sequence[Var], condition: Expr, following: Sequence[Expr], initial: Sequence[Expr]
 ) -> Expr:
     itself = Var("loop")
     function = Function(list(params), If(condition, Call(itself, list(following)), Tuple(list(params))))
@@ -268,7 +267,7 @@ def _loop(
     return whole
 
 
-def _hoisted(node: Node, function: Function, itself: Var) -> tuple[list[tuple[Var, Expr]], Function]:
+def _hoisted(node: Any, function: Function, itself: Var) -> tuple[list[tuple[Var, Expr]], Function]:
     """What a loop computes anew in every turn though it is the same, as values of variables outside."""
     varies: set[int] = {id(itself), *map(id, function.params)}
     everything = list(post_order(function))

@@ -1,0 +1,84 @@
+"""What all bodies of a program share while it is written: its kernels, its constants, and fresh values."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from loopwright.ir import Expr as PrimExpr
+from loopwright.ir.function import IRModule
+from loopwright.ir.structural_hash import structural_digest
+from loopwright.ir.types import TupleType, Type
+from loopwright.relay.errors import CannotCompile
+from loopwright.relay.expr import Function
+from loopwright.relay.lower import Lowered, lower_function
+from loopwright.relay.native.program import Launch, Value
+from loopwright.relay.types import Any as Any_
+from loopwright.relay.types import TensorType, is_any, type_text
+
+
+class Kernels:
+    """Kernels by what they compute: two calls of equal functions share one."""
+
+    def __init__(self) -> None:
+        self.known: dict[object, Lowered] = {}
+        self.names: dict[str, int] = {}
+
+    def of(self, function: Function) -> Lowered:
+        key = structural_digest(function)
+        found = self.known.get(key)
+        if found is None:
+            found = lower_function(function)
+            found = self._named(found)
+            self.known[key] = found
+        return found
+
+    def _named(self, kernel: Lowered) -> Lowered:
+        """A name of its own, and not a long one."""
+        name = kernel.name if len(kernel.name) <= 80 else kernel.name[:80]
+        count = self.names.get(name, 0)
+        self.names[name] = count + 1
+        own = f"{name}_{count}" if count else name
+        return replace(kernel, func=kernel.func.with_attr("global_symbol", own), name=own)
+
+
+class Shared:
+    """What all bodies of a program have in common."""
+
+    def __init__(self, module: IRModule | None) -> None:
+        self.module = module
+        self.kernels = Kernels()
+        self.constants: dict[Value, np.ndarray] = {}
+        self.functions: dict[Launch, Function] = {}  # what each launch computes, as a graph
+        self.decided: dict[Any, tuple[Value, Any]] = {}  # size variable → where its value is, and the most it can be
+        self.by_array: dict[int, Value] = {}
+        self.count = 0
+
+    def constant(self, array: np.ndarray) -> Value:
+        found = self.by_array.get(id(array))
+        if found is None:
+            found = Value(f"constant_{len(self.constants)}", array.shape, array.dtype.name)
+            self.constants[found] = array
+            self.by_array[id(array)] = found
+        return found
+
+    def values_of(self, of: Type, name: str) -> Any:
+        """New values for a type: one, or a list for a tuple."""
+        if isinstance(of, TupleType):
+            return [self.values_of(field, name) for field in of.fields]
+        if not isinstance(of, TensorType):
+            raise CannotCompile(f"a compiled model holds tensors, and not {type_text(of)}")
+        if any(is_any(size) for size in of.shape):
+            raise CannotCompile(
+                f"the sizes of {type_text(of)} are not known before the model runs",
+                hint="relay.create_executor('vm') finds them as it runs",
+            )
+        self.count += 1
+        return Value(f"{name}{self.count}", known_sizes(of), str(of.dtype))
+
+
+def known_sizes(of: TensorType) -> list[int | PrimExpr]:
+    """The sizes of a tensor, none of which is Any()."""
+    return [size for size in of.shape if not isinstance(size, Any_)]
