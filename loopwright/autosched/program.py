@@ -10,6 +10,7 @@ from loopwright.autosched.facts import BlockFacts, facts_of, innermost_blocks
 from loopwright.ir import BlockRealize, Buffer
 from loopwright.schedule import Schedule
 from loopwright.transform.constant_work import look, top_of
+from loopwright.transform.early_part import constant_params
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,8 @@ class Program:
         self.entries = [Entry(realize, facts_of(view, realize)) for realize in innermost_blocks(view)]
         self.parameters = set(view.function.buffer_map.values())
         top = top_of(view.function)
-        self.constants = set(top.constants()) if top is not None else set()  # the memory of constants
+        # The memory of constants.
+        self.constants = {*constant_params(view.function), *(top.constants() if top is not None else ())}
 
     def after(self, sch: Schedule) -> Program:
         """The same function as it is now, after steps that made new blocks."""

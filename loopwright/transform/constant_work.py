@@ -235,9 +235,9 @@ def look(statement: Node) -> Work:
 
 
 def constant_work(
-    works: Sequence[Work], own: Mapping[Var, Buffer], constants: Mapping[Var, AllocateConst]
+    works: Sequence[Work], own: Mapping[Var, Buffer], constants: Mapping[Var, int]
 ) -> list[int]:
-    """The places of the statements that are constant work; `own` are the function's buffers."""
+    """The places of the statements that are constant work; `own` are the function's buffers, `constants` have bytes."""
     chosen = {place for place, work in enumerate(works) if work.can_be_early and work.writes <= own.keys()}
     while True:
         search = _Search(works, own, constants, chosen)
@@ -254,7 +254,7 @@ class _Search:
         self,
         works: Sequence[Work],
         own: Mapping[Var, Buffer],
-        constants: Mapping[Var, AllocateConst],
+        constants: Mapping[Var, int],
         chosen: set[int],
     ) -> None:
         self.works, self.own, self.constants, self.chosen = works, own, constants, chosen
@@ -277,7 +277,7 @@ class _Search:
 
     def _is_worth_storing(self, buffer: Buffer) -> bool:
         size = size_of(buffer)
-        source = sum(bytes_of_constant(self.constants[var]) for var in self._sources(buffer.data))
+        source = sum(self.constants[var] for var in self._sources(buffer.data))
         return size is not None and source > 0 and size <= GROWTH * source + ALWAYS
 
     def _sources(self, var: Var) -> set[Var]:

@@ -1,4 +1,4 @@
-"""compile_program: check, compile the kernels, plan the memory, write the main function, link.
+"""compile_program: check, compile the kernels, prepare constants, plan the memory, write the main function, link.
 
     model = compile_program(program, "llvm")
     model(x, y)            inputs, then outputs
@@ -18,6 +18,7 @@ from loopwright.relay.native.main_code import compile_main, describe_main
 from loopwright.relay.native.main_function import make_main
 from loopwright.relay.native.model import NativeModel
 from loopwright.relay.native.plan import plan_memory
+from loopwright.relay.native.prepare import prepare
 from loopwright.relay.native.program import Program
 from loopwright.runtime import progress
 from loopwright.target import Target, describe, require_buildable
@@ -43,10 +44,21 @@ def compile_program(
         check_program(program)
         checked = perf_counter()
         counts = Counts()
-        kernels = compile_kernels(program.launches(), chosen, winograd=winograd, processes=processes, counts=counts)
+        kernels = compile_kernels(
+            program.launches(),
+            chosen,
+            constants=program.constants,
+            winograd=winograd,
+            processes=processes,
+            counts=counts,
+        )
         compiled_at = perf_counter()
+        task.now("prepared constants")
+        prepared = prepare(program, kernels)
+        prepared_at = perf_counter()
         task.now("memory plan")
-        plan = plan_memory(program, {launch: overwrites(launch, kernel) for launch, kernel in kernels.items()})
+        in_place = {launch: overwrites(launch, kernel) for launch, kernel in kernels.items()}
+        plan = plan_memory(program, in_place, prepared=prepared)
         planned = perf_counter()
         task.now("main function")
         main = make_main(program, plan, kernels, program.name)
@@ -63,7 +75,8 @@ def compile_program(
     model.timings = {
         "check": checked - start,
         "kernels": compiled_at - checked,
-        "plan": planned - compiled_at,
+        "prepare": prepared_at - compiled_at,
+        "plan": planned - prepared_at,
         "main": written - planned,
         "constants": gathered - written,
         **model.timings,

@@ -32,7 +32,7 @@ def gather(plan: Plan) -> Bytes:
     memory = room[start : start + plan.constant_bytes]
     written: set[int] = set()
     for value, offset in plan.constant_offsets.items():
-        content = plan.program.array(value).reshape(-1).view(np.uint8)
+        content = plan.prepared.array(value).reshape(-1).view(np.uint8)
         if offset in written or not content.size:  # one without elements stands where the next one begins
             continue
         written.add(offset)

@@ -5,6 +5,9 @@
 Its parameters are bare pointers, then the sizes that its buffers' shapes hold. There is no checked entry: what reaches
 a kernel was checked when the model was called. That halves the code, and saves its compilation. The symbol is made from
 everything the code depends on, so that equal kernels are one kernel, in a model and across models.
+
+What a kernel computes from constants alone (weights laid out for its vectors) is a function of its own, the early one:
+it runs once, when the model is compiled (`prepare.py`), and the kernel takes its results in place of the constants.
 """
 
 from __future__ import annotations
@@ -23,11 +26,23 @@ from loopwright.relay.native.overwrite import may_overwrite
 from loopwright.runtime.description import UNPROVED
 from loopwright.runtime.errors import InternalError
 from loopwright.target import Target, describe
+from loopwright.transform.constant_work import shape_of
+from loopwright.transform.early_part import CONSTANT_PARAMS, Parted, part_function
+from loopwright.transform.precompute_constants import place_to_run
 
 SCHEDULED: Final = "loopwright.scheduled"  # the attribute of a kernel that is as it should be already
 _NAME: Final = "kernel"
 _PREFIX: Final = "lw_kernel_"
 Pairs = tuple[tuple[int, int], ...]
+
+
+class Early(NamedTuple):
+    """What is computed from constants before any call: a function of the same kind, for this machine."""
+
+    symbol: str
+    object_bytes: bytes
+    reads: tuple[int, ...]  # parameters of the kernel as it was written; its results follow them
+    results: tuple[tuple[tuple[int, ...], str], ...]  # shapes and types
 
 
 class Kernel(NamedTuple):
@@ -43,6 +58,8 @@ class Kernel(NamedTuple):
     packed_calls: tuple[str, ...]
     text: str  # as scheduled
     seconds: dict[str, float]
+    keeps: tuple[int, ...] | None = None  # the parameters that are left, before the early results; None: all
+    early: Early | None = None
 
     @property
     def ll(self) -> str:
@@ -50,9 +67,10 @@ class Kernel(NamedTuple):
         return zlib.decompress(self.packed_ll).decode()
 
 
-def named(func: PrimFunc) -> IRModule:
-    """The kernel under the one name that all kernels have while they are compiled."""
-    return IRModule({_NAME: func.with_attr("global_symbol", _NAME)})
+def named(func: PrimFunc, constants: Sequence[int] = ()) -> IRModule:
+    """The kernel under the one name that all kernels have while they are compiled; `constants` are parameters."""
+    func = func.with_attr("global_symbol", _NAME)
+    return IRModule({_NAME: func.with_attr(CONSTANT_PARAMS, tuple(constants)) if constants else func})
 
 
 def kernel_key(module: IRModule, target: Target, pairs: Pairs, winograd: bool | int) -> str | None:
@@ -85,12 +103,21 @@ def compile_kernel(module: IRModule, target: Target, pairs: Pairs, symbol: str, 
     verify(module)
     check_program(module)
     allowed = tuple(pair for pair in pairs if may_overwrite(module[_NAME], *pair))
+    text = str(module[_NAME])
+    place, is_same = place_to_run(target)
+    parted = part_function(module[_NAME], exact=not is_same)
+    keeps, early = None, None
+    if parted is not None:
+        module, keeps = IRModule({_NAME: parted.rest}), parted.keeps
+        early = _early(parted, place, f"{symbol}_early")
+    shared = {k for pair in allowed for k in pair}
     checked = perf_counter()
     lowered = lower(module, target)
     made = lowered[_NAME]
     _require_same_sizes(function, made)
     lowered_at = perf_counter()
-    ll, object_bytes, uses_amx = _machine_code(lowered, target, symbol, {k for pair in allowed for k in pair})
+    overlapping = shared if keeps is None else {keeps.index(position) for position in shared}
+    ll, object_bytes, uses_amx = _machine_code(lowered, target, symbol, overlapping)
     seconds = {
         "schedule": scheduled - begin,
         "check": checked - scheduled,
@@ -106,9 +133,21 @@ def compile_kernel(module: IRModule, target: Target, pairs: Pairs, symbol: str, 
         uses_amx,
         not made.attrs.get(UNPROVED, False),
         tuple(packed_names(lowered)),
-        str(module[_NAME]),
+        text,
         seconds,
+        keeps,
+        early,
     )
+
+
+def _early(parted: Parted, target: Target, symbol: str) -> Early:
+    """The early function, compiled for a machine that can run it now."""
+    from loopwright.transform import lower
+
+    module = lower(IRModule({_NAME: parted.early.with_attr("global_symbol", _NAME)}), target)
+    _, object_bytes, _ = _machine_code(module, target, symbol, set())
+    results = tuple((tuple(shape_of(buffer)), str(buffer.dtype)) for buffer in parted.results)
+    return Early(symbol, object_bytes, parted.reads, results)
 
 
 def _machine_code(lowered: IRModule, target: Target, symbol: str, shared: set[int]) -> tuple[str, bytes, bool]:

@@ -12,12 +12,12 @@ from __future__ import annotations
 import functools
 import hashlib
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from typing import Final
 
 from loopwright.ir import IRModule
-from loopwright.relay.native.kernel import Kernel, Pairs, compile_kernel, kernel_key, named, symbol_of
-from loopwright.relay.native.program import Launch
+from loopwright.relay.native.kernel import Early, Kernel, Pairs, compile_kernel, kernel_key, named, symbol_of
+from loopwright.relay.native.program import Launch, Value
 from loopwright.relay.native.workers import in_parallel
 from loopwright.runtime import progress, thread_pool
 from loopwright.runtime.artifact_store import Artifact, is_on, open_store
@@ -45,27 +45,32 @@ def compile_kernels(
     launches: Sequence[Launch],
     target: Target,
     *,
+    constants: Container[Value] = (),
     winograd: bool | int = False,
     processes: int | None = None,
     counts: Counts | None = None,
 ) -> dict[Launch, Kernel]:
-    """The compiled kernel of every launch; `processes` says how many may compile at once."""
+    """The compiled kernel of every launch; `processes` says how many may compile at once.
+
+    Arguments among `constants` are known now: what follows from them alone becomes the early function of a kernel.
+    """
     counts = Counts() if counts is None else counts
     counts.launches = len(launches)
     wanted: dict[str, tuple[IRModule, Pairs]] = {}
     labels: dict[str, str] = {}
     key_of: dict[Launch, str] = {}
-    known: dict[tuple[int, Pairs], str] = {}  # a PrimFunc that is launched many times is read once
+    known: dict[tuple[int, Pairs, tuple[int, ...]], str] = {}  # a PrimFunc that is launched many times is read once
     has_key: dict[str, bool] = {}
     for launch in launches:
         pairs = parameter_pairs(launch)
-        same = known.get((id(launch.func), pairs))
+        fixed = constant_positions(launch, constants)
+        same = known.get((id(launch.func), pairs, fixed))
         if same is None:
-            module = named(launch.func)
+            module = named(launch.func, fixed)
             key = kernel_key(module, target, pairs, winograd)
             same = key or _nameless(module, len(wanted))
             has_key[same] = key is not None
-            known[id(launch.func), pairs] = same
+            known[id(launch.func), pairs, fixed] = same
             if same not in wanted:
                 wanted[same] = (module, pairs)
                 labels[same] = launch.name or launch.func.name
@@ -85,6 +90,12 @@ def compile_kernels(
             if has_key[key]:
                 _keep(key, kernel, str(target))
     return {launch: found[key] for launch, key in key_of.items()}
+
+
+def constant_positions(launch: Launch, constants: Container[Value]) -> tuple[int, ...]:
+    """The parameters whose arguments are constants."""
+    places = [k for k, param in enumerate(launch.func.params) if param in launch.func.buffer_map]
+    return tuple(place for place, value in zip(places, launch.inputs) if value in constants)
 
 
 def parameter_pairs(launch: Launch) -> Pairs:
@@ -172,8 +183,12 @@ def _keep(key: str, kernel: Kernel, target: str) -> None:
             "uses_amx": kernel.uses_amx,
             "proved": kernel.proved,
             "packed_calls": kernel.packed_calls,
+            "keeps": kernel.keeps,
         }
         parts = {"object": kernel.object_bytes, "ll": kernel.packed_ll, "text": kernel.text.encode()}
+        if kernel.early is not None:
+            header["early"] = [kernel.early.symbol, kernel.early.reads, kernel.early.results]
+            parts["early"] = kernel.early.object_bytes
         store.save(key, header, parts)
 
 
@@ -190,4 +205,15 @@ def _kernel_in(artifact: Artifact) -> Kernel:
         tuple(str(name) for name in header["packed_calls"]),
         parts["text"].decode(),
         {},
+        None if header["keeps"] is None else tuple(int(position) for position in header["keeps"]),
+        _early_in(artifact),
     )
+
+
+def _early_in(artifact: Artifact) -> Early | None:
+    header, parts = artifact
+    if "early" not in header:
+        return None
+    symbol, reads, results = header["early"]
+    made = tuple((tuple(int(size) for size in shape), str(dtype)) for shape, dtype in results)
+    return Early(str(symbol), parts["early"], tuple(int(position) for position in reads), made)

@@ -301,12 +301,15 @@ class _Main:
         kernel = self.kernels[step]
         values = iter(step.arguments)
         given = []
-        for param in step.func.params:
-            if param in step.func.buffer_map:
-                given.append(self._pointer(next(values)))
-            else:
+        for position, param in enumerate(step.func.params):
+            value = next(values) if param in step.func.buffer_map else None
+            if kernel.keeps is not None and position not in kernel.keeps:
+                continue
+            if value is None:
                 self._require_known(param, f"the kernel {step.name or step.func.name}")
-                given.append(param)
+            given.append(param if value is None else self._pointer(value))
+        for value in self.plan.prepared.made.get(step, ()):
+            given.append(self._at(self.weights, _wide(self.plan.constant_offsets[value])))
         sizes = self._sizes(step)
         given += [size.astype(dtype) for size, dtype in zip(sizes, kernel.sizes, strict=True)]
         call = Evaluate(Call(DataType("void"), GlobalVar(kernel.symbol), tuple(given)))

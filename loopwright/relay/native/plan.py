@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from loopwright.ir import Expr, Var, const
 from loopwright.relay.native.liveness import Home, InPlace, Liveness, size_key
 from loopwright.relay.native.pack import ALIGNMENT, Block, aligned, lower_bound, pack, peak
+from loopwright.relay.native.prepare import Prepared, as_they_are
 from loopwright.relay.native.program import Bind, Program, Value
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ class Plan:
     peak: int  # bytes of the fixed part
     lower_bound: int
     slots: dict[Bind | None, list[Slot]]  # for the whole program, or from a `Bind` on
+    prepared: Prepared  # the constants that the code reads
     constant_offsets: dict[Value, int]
     constant_bytes: int
 
@@ -108,15 +110,19 @@ class Plan:
         return plan_sheet(self)
 
 
-def plan_memory(program: Program, in_place: InPlace | None = None, *, reuse: bool = True) -> Plan:
+def plan_memory(
+    program: Program, in_place: InPlace | None = None, *, prepared: Prepared | None = None, reuse: bool = True
+) -> Plan:
     """Places for every value. `in_place` says which kernels may write over what they read (`Launch.may_overwrite`
-    says which might). Without `reuse` every value keeps its own memory, so that it can be looked at afterwards."""
+    says which might), `prepared` which constants the code reads: by default those of the program. Without `reuse`
+    every value keeps its own memory, so that it can be looked at afterwards."""
+    constants = prepared if prepared is not None else as_they_are(program)
     liveness = Liveness(program, in_place or {}, reuse)
     homes = liveness.arena()
     fixed = [home for home in homes if isinstance(home.nbytes, int)]
     blocks = [Block(home.nbytes, home.first, home.last) for home in fixed if isinstance(home.nbytes, int)]
     places = pack(blocks)
-    constant_offsets, constant_bytes = _place_constants(program)
+    constant_offsets, constant_bytes = _place_constants(constants)
     return Plan(
         program,
         liveness,
@@ -124,6 +130,7 @@ def plan_memory(program: Program, in_place: InPlace | None = None, *, reuse: boo
         peak(blocks, places),
         lower_bound(blocks),
         _share_slots([home for home in homes if not isinstance(home.nbytes, int)]),
+        constants,
         constant_offsets,
         constant_bytes,
     )
@@ -151,13 +158,13 @@ def _expr(size: int | Expr) -> Expr:
     return const(size, "int64") if isinstance(size, int) else size
 
 
-def _place_constants(program: Program) -> tuple[dict[Value, int], int]:
+def _place_constants(prepared: Prepared) -> tuple[dict[Value, int], int]:
     """Offsets of the constants in their section; equal arrays have one place."""
     offsets: dict[Value, int] = {}
     known: dict[tuple[object, ...], list[tuple[bytes | memoryview, int]]] = {}
     end = 0
-    for value in program.constants:
-        array = program.array(value)
+    for value in prepared.constants:
+        array = prepared.array(value)
         content = array.reshape(-1).view("uint8").data
         # Most arrays differ at their ends; only of those that do not is all compared.
         alike = known.setdefault((value.dtype, array.shape, bytes(content[:64]), bytes(content[-64:])), [])

@@ -114,7 +114,7 @@ class TimedMain:
 def _timed_main(model: NativeModel) -> TimedMain:
     if model.timed is not None:
         return model.timed
-    plan = plan_memory(model.program, reuse=False)
+    plan = plan_memory(model.program, prepared=model.plan.prepared, reuse=False)
     name = f"{model.program.name}_profile"
     main = make_main(model.program, plan, model.launches, name, timed=True, open_arena=True)
     code = compile_main(main, model.cpu, describe_main(main, model.cpu))
