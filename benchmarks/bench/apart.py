@@ -41,8 +41,8 @@ class Gone(Exception):
 class Helper:
     """A process for one peer."""
 
-    def __init__(self, peer: str, peers: Peers) -> None:
-        self.peer = peer
+    def __init__(self, peer: str, peers: Peers, patience: float = PATIENCE) -> None:
+        self.peer, self.patience = peer, patience
         context = get_context("spawn")  # a fork would share the pools that this process has started
         self._connection, theirs = context.Pipe()
         self._process = context.Process(target=_serve, args=(theirs, peers.alone()), daemon=True)
@@ -71,6 +71,12 @@ class Helper:
         arrays: Sequence[Array] = self._ask(("results",))
         return arrays
 
+    @property
+    def pid(self) -> int:
+        """The number of its process."""
+        assert self._process.pid is not None
+        return self._process.pid
+
     def close(self) -> None:
         """End it."""
         atexit.unregister(self.close)
@@ -82,9 +88,9 @@ class Helper:
         try:
             self._signal(signal.SIGCONT)
             self._connection.send(question)
-            if not self._connection.poll(PATIENCE):
+            if not self._connection.poll(self.patience):
                 self.close()
-                raise Gone(self.peer, f"gave no answer for {PATIENCE:.0f} s")
+                raise Gone(self.peer, f"gave no answer for {self.patience:.0f} s")
             answer = self._connection.recv()
             self._signal(signal.SIGSTOP)
             return answer

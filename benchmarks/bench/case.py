@@ -57,13 +57,13 @@ class CLoop:
 
 @dataclass(frozen=True)
 class Onnx:
-    """An ONNX model in ONNX Runtime or OpenVINO, always in a process of its own; `model()` gives its bytes.
+    """An ONNX model in ONNX Runtime or OpenVINO, always in a process of its own; `model()` gives its bytes or its path.
 
     Its inputs are called x0, x1 … and its outputs y0, y1 …, in the order of the problem's.
     """
 
     library: str  # onnxruntime or openvino
-    model: Callable[[], bytes]
+    model: Callable[[], bytes | str]
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ def call(peer: Onnx, inputs: Sequence[Array], outputs: Sequence[Array], threads:
     return run
 
 
-def _onnxruntime(ort: Any, model: bytes, inputs: Sequence[Array], outputs: Sequence[Array], threads: int) -> Run:
+def _onnxruntime(ort: Any, model: bytes | str, inputs: Sequence[Array], outputs: Sequence[Array], threads: int) -> Run:
     options = ort.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
@@ -37,7 +37,7 @@ def _onnxruntime(ort: Any, model: bytes, inputs: Sequence[Array], outputs: Seque
     return lambda: session.run_with_iobinding(binding)
 
 
-def _openvino(ov: Any, model: bytes, inputs: Sequence[Array], outputs: Sequence[Array], threads: int) -> Run:
+def _openvino(ov: Any, model: bytes | str, inputs: Sequence[Array], outputs: Sequence[Array], threads: int) -> Run:
     core = ov.Core()
     settings = {"PERFORMANCE_HINT": "LATENCY", "INFERENCE_NUM_THREADS": threads, "INFERENCE_PRECISION_HINT": "f32"}
     compiled = core.compile_model(core.read_model(model), "CPU", settings)

@@ -13,33 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.models.graph_builder import GraphBuilder
 
-class _Builder:
-    """Nodes and weights of a graph in the making."""
 
-    def __init__(self, seed: int) -> None:
-        self.random = np.random.default_rng(seed)
-        self.nodes: list[Any] = []
-        self.weights: list[Any] = []
-        self.count = 0
-
-    def weight(self, *shape: int, scale: float) -> str:
-        return self.constant((self.random.standard_normal(shape) * scale).astype(np.float32))
-
-    def constant(self, value: Any) -> str:
-        from onnx import numpy_helper
-
-        name = f"w{len(self.weights)}"
-        self.weights.append(numpy_helper.from_array(np.asarray(value), name))
-        return name
-
-    def add(self, operator: str, *inputs: str, **attributes: Any) -> str:
-        from onnx import helper
-
-        self.count += 1
-        name = f"{operator.lower()}_{self.count}"
-        self.nodes.append(helper.make_node(operator, list(inputs), [name], name=name, **attributes))
-        return name
+class _Builder(GraphBuilder):
+    """What transformers are made of."""
 
     def linear(self, x: str, wide: int, out: int) -> str:
         product = self.add("MatMul", x, self.weight(wide, out, scale=1 / sqrt(wide)))
@@ -72,13 +50,11 @@ class _Builder:
         return self.linear(flat, wide, wide)
 
     def model(self, output: str, wide: int, batch: int | None, sequence: int | None) -> Any:
-        from onnx import TensorProto, helper
+        from onnx import TensorProto
 
         sizes = ["batch" if batch is None else batch, "sequence" if sequence is None else sequence]
-        tokens = helper.make_tensor_value_info("tokens", TensorProto.INT64, sizes)
-        result = helper.make_tensor_value_info(output, TensorProto.FLOAT, [*sizes, wide])
-        graph = helper.make_graph(self.nodes, "transformer", [tokens], [result], self.weights)
-        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+        tokens = ("tokens", TensorProto.INT64, sizes)
+        return self.made("transformer", [tokens], [(output, TensorProto.FLOAT, [*sizes, wide])])
 
 
 def encoder(

@@ -94,6 +94,7 @@ class Program:
 
     def __init__(self, function: PrimFunc) -> None:
         walk = _AccessWalk()
+        walk.sizes = tuple(extent for buffer in function.argument_buffers() for extent in buffer.shape)
         body, self.inits = write_named_inits(function.body)
         self.regions = write_regions(body)
         walk.visit(self.regions.body)

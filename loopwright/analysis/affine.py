@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Final, Literal, NamedTuple
 
+from loopwright.analysis.digits import Digits, digit
 from loopwright.ir import (
     EQ,
     GE,
@@ -178,6 +179,7 @@ class Affine:
     def __init__(self) -> None:
         # What a variable stands for: itself (loops), a form (axes, lets), None (data). Absent ones are parameters.
         self.values: dict[Var, Form | None] = {}
+        self.digits: dict[Var, Digits] = {}  # of fused loops over open sizes
         self._parts: dict[Hashable, Part] = {}
         self._bounds: dict[Var, tuple[int, int]] = {}  # of loops with literal bounds, both ends included
         # Conjunctions met before, by identity (and kept alive): a long one is asked for at each of its parts.
@@ -261,6 +263,9 @@ class Affine:
         return Form(terms, const)
 
     def _divided(self, e: FloorDiv | FloorMod | Div | Mod, k: int, terms: dict[Var | Part, int]) -> int:
+        if self.digits and isinstance(e, (FloorDiv, FloorMod)) and isinstance(found := digit(e, self.digits), Var):
+            add_into(terms, {found: 1}, k)
+            return 0
         divisor = self._form(e.b)
         d = divisor.const
         if divisor.terms or d <= 0:

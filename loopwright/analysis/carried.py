@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from loopwright.analysis.digits import fixed_by
 from loopwright.ir import (
     EQ,
     GE,
@@ -66,7 +67,7 @@ def carries(loops: Sequence[Loop | None], depth: int, values: Sequence[Expr], co
         return False
     if not any(uses_var(value, lambda used: used is loop.var) for value in values):
         return True
-    if any(_tells_apart(value, loops, depth) for value in values):
+    if any(_tells_apart(value, loops, depth) for value in values) or fixed_by(loop.var, loop.extent, values):
         return False
     named = [item for item in loops if item is not None]
     query = _Query(named, named.index(loop), values, conditions)

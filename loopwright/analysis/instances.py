@@ -11,9 +11,11 @@ outer bound of what runs; checks then stay silent, since only certain errors are
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from collections.abc import Sequence
+from typing import Final, NamedTuple, Protocol
 
 from loopwright.analysis.affine import ALWAYS, Affine, Condition, Form, constant
+from loopwright.analysis.digits import Digit, digits_of
 from loopwright.analysis.thread_axes import LAUNCHES, is_barrier, tag_of
 from loopwright.ir import (
     Allocate,
@@ -44,12 +46,16 @@ from loopwright.ir import (
 
 
 class Loop:
-    """A variable that runs from `low` to `high`, both included; None where a bound is not affine."""
+    """A variable that runs from `low` to `high`, both included; None where a bound is not affine.
 
-    __slots__ = ("high", "low", "node", "var")
+    `of` is the variable that the program counts with: another one where this is a digit of it (`digits.py`).
+    """
 
-    def __init__(self, var: Var, low: Form | None, high: Form | None, node: Stmt | Expr) -> None:
+    __slots__ = ("high", "low", "node", "of", "var")
+
+    def __init__(self, var: Var, low: Form | None, high: Form | None, node: Stmt | Expr, of: Var | None = None) -> None:
         self.var = var
+        self.of = of if of is not None else var
         self.low = low
         self.high = high
         self.node = node
@@ -112,6 +118,10 @@ class Realized(NamedTuple):
     exact: bool
 
 
+# Of loops in lockstep and of threads, the digits would not run as the loop does.
+_COUNTED_BY_DIGITS: Final = (ForKind.SERIAL, ForKind.PARALLEL, ForKind.UNROLLED)
+
+
 class InLoops(Protocol):
     """Something that stands inside loops, outermost first."""
 
@@ -158,6 +168,7 @@ class InstanceWalk(Visitor):
         self.realized: list[Realized] = []
         self.barriers: list[Barrier] = []
         self.has_threads = False  # loops bound to threads: statements are not in one order
+        self.sizes: tuple[Expr, ...] = ()  # what is not negative, whatever the caller gives
         self.may_leave = False  # a return inside loops or conditions: any statement may be skipped
         self._outer: tuple[int, ...] = ()
         self._next = 0
@@ -181,7 +192,8 @@ class InstanceWalk(Visitor):
         self.visit(body)
         self.guards, self.exact = saved
 
-    def _loop(self, loop: Loop, body: Stmt) -> None:
+    def _loop(self, loop: Loop, body: Stmt, within: Sequence[Loop] = ()) -> None:
+        """Visit `body` in `loop`, and in the loops `within` that."""
         self.affine.own(loop.var, loop.low, loop.high)
         self.binders[loop.var] = self.place
         saved = self.loops, self._outer, self._next, self.exact
@@ -189,7 +201,10 @@ class InstanceWalk(Visitor):
         self._outer = (*self._outer, self._next)
         self._next = 0
         self.exact = self.exact and loop.low is not None and loop.high is not None
-        self.visit(body)
+        if within:
+            self._loop(within[0], body, within[1:])
+        else:
+            self.visit(body)
         self.loops, self._outer, self._next, self.exact = saved
         self._next += 1
 
@@ -198,11 +213,23 @@ class InstanceWalk(Visitor):
             self.begin(loop)
             self.visit(loop.min)
             self.visit(loop.extent)
+        if loop.kind in _COUNTED_BY_DIGITS and (found := digits_of(loop, self.sizes)) is not None:
+            self.affine.digits[loop.loop_var] = found[0]
+            self.affine.values[loop.loop_var] = None
+            self.binders[loop.loop_var] = self.place
+            first, *within = [self._digit_loop(item, loop) for item in found[1]]
+            self._loop(first, loop.body, within)
+            return
         low, extent = self.affine.form(loop.min), self.affine.form(loop.extent)
         high = None if low is None or extent is None else low.plus(extent).shifted(-1)
         if loop.kind is ForKind.THREAD_BINDING:
             self.has_threads = True
         self._loop(Loop(loop.loop_var, low, high, loop), loop.body)
+
+    def _digit_loop(self, digit: Digit, loop: For) -> Loop:
+        extent = self.affine.form(digit.extent)
+        high = None if extent is None else extent.shifted(-1)
+        return Loop(digit.var, constant(0), high, loop, loop.loop_var)
 
     def visit_While(self, loop: While) -> None:
         saved = self.guards, self.exact

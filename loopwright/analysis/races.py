@@ -142,7 +142,7 @@ def prove_no_race(program: Program, var: Var) -> ParallelRace | str | None:
     shared: dict[tuple[Loop, Buffer], list[Access]] = {}
     for access in program.accesses:
         for loop in access.instance.loops:
-            if loop.var is var and not takes_turns(loop.node) and not program.is_own(access.cell[0], loop):
+            if loop.of is var and not takes_turns(loop.node) and not program.is_own(access.cell[0], loop):
                 shared.setdefault((loop, access.cell[0]), []).append(access)
     for (found, buffer), accesses in shared.items():
         if not any([access.writes for access in accesses]):

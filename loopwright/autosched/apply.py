@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from loopwright.autosched.decision import Decision
 from loopwright.autosched.inlining import inline_cheap
 from loopwright.autosched.machine import Machine
+from loopwright.autosched.plain_form import plain_form
 from loopwright.autosched.program import Entry, Program
 from loopwright.autosched.rule import schedule_first
 from loopwright.autosched.rules import RULES
@@ -37,6 +38,7 @@ class Plan:
     schedule: Schedule
     machine: Machine
     decisions: tuple[Decision, ...]
+    start: IRModule | PrimFunc  # what was scheduled: a trace is replayed on Schedule(plan.start)
 
     @property
     def mod(self) -> IRModule:
@@ -72,20 +74,22 @@ def apply(
 ) -> Plan:
     """The program with every block scheduled for `target`; each step is proved, as if you had written it.
 
-    A list of tensors of te is the function whose parameters they are, as it is for `loopwright.build`.
+    A list of tensors of te is the function whose parameters they are, as it is for `loopwright.build`. Reductions are
+    brought into a plain form first: axes count from 0, and `where=` chooses between a value and what changes nothing.
     `winograd=True` allows convolutions to be computed from tiles of up to 4 × 4 results where that pays: equal over the
     real numbers, with other rounding (docs/winograd.md). A number says the largest tile: 2, 4 or 6.
     """
     chosen = Target(target) if target is not None else Target.current(allow_none=True) or Target("llvm")
     machine = Machine.of(chosen)
     largest = largest_tile(winograd)
-    sch = Schedule(_program(mod))
+    start = plain_form(_program(mod))
+    sch = Schedule(start)
     decisions: list[Decision] = []
     for name in list(sch.views()):
         sch.work_on(name)
         sch = inline_cheap(sch, name, machine, decisions)
         _schedule_blocks(sch, name, machine, decisions, largest)
-    return Plan(sch, machine, tuple(decisions))
+    return Plan(sch, machine, tuple(decisions), start)
 
 
 def _program(given: IRModule | PrimFunc | Tensor | Sequence[Tensor | Var]) -> IRModule | PrimFunc:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 
 class Choice(NamedTuple):
@@ -38,10 +38,22 @@ class Decision:
     rule: str
     choices: list[Choice] = field(default_factory=list)
     roofline: Roofline | None = None
+    tile_use: float = 1.0  # how much of what tiles compute is asked for: the rest fills up the last ones
 
     def chose(self, what: str, why: str) -> None:
         """Note a choice."""
         self.choices.append(Choice(what, why))
+
+    def to_json(self) -> list[object]:
+        """The decision as plain data."""
+        return [list(self.blocks), self.rule, [list(one) for one in self.choices], self.roofline, self.tile_use]
+
+    @classmethod
+    def from_json(cls, data: Any) -> Decision:
+        """The decision of such data."""
+        blocks, rule, choices, roofline, tile_use = data
+        limit = None if roofline is None else Roofline(*map(float, roofline))
+        return cls(tuple(blocks), str(rule), [Choice(*one) for one in choices], limit, float(tile_use))
 
     def lines(self) -> list[str]:
         """The decision in words."""

@@ -277,7 +277,10 @@ def _is_cell(load: BufferLoad, store: BufferStore) -> bool:
     return all(structural_equal(x, y) for x, y in zip(load.indices, store.indices, strict=True))
 
 
-_CHEAP_CALLS = frozenset({"if_then_else", "likely", "fabs", "abs", "fma", "floor", "ceil", "sqrt", "reinterpret"})
+_CHEAP_CALLS = frozenset(
+    {"if_then_else", "likely", "fabs", "abs", "fma", "floor", "ceil", "sqrt", "reinterpret"}
+    | {"shift_left", "shift_right", "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not"}
+)
 
 
 def costly_calls(block: Block) -> int:

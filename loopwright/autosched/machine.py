@@ -118,3 +118,8 @@ def bytes_of(dtype: str) -> int:
 def rounded_up(value: int, step: int) -> int:
     """The next multiple of `step`."""
     return ceil(value / step) * step
+
+
+def used_up(size: int, step: int) -> float:
+    """How much of the whole steps that cover `size` is asked for."""
+    return size / rounded_up(size, step) if size else 1.0

@@ -25,8 +25,10 @@ from loopwright.ir import (
     FloatImm,
     Max,
     Min,
+    Node,
     Select,
     Visitor,
+    post_order_visit,
 )
 from loopwright.runtime.dtype import DataType
 
@@ -35,7 +37,8 @@ _INSTRUCTIONS: Final = {
     "exp": 14, "exp2": 12, "exp10": 16, "log": 20, "log2": 20, "log10": 20, "log1p": 24, "expm1": 20,
     "tanh": 22, "sigmoid": 18, "erf": 26, "sin": 24, "cos": 24, "tan": 30, "pow": 50, "sqrt": 6, "rsqrt": 8,
     "if_then_else": 1, "likely": 0, "fabs": 1, "abs": 1, "fma": 1, "floor": 1, "ceil": 1, "trunc": 1, "round": 2,
-    "reinterpret": 0, "popcount": 2,
+    "reinterpret": 0, "popcount": 2, "shift_left": 1, "shift_right": 1, "bitwise_and": 1, "bitwise_or": 1,
+    "bitwise_xor": 1, "bitwise_not": 1,
 }  # fmt: skip
 _DEAR: Final = 40
 _EXTREMUM: Final = 4  # of floats: a NaN is kept, and -0 is less than 0
@@ -53,11 +56,12 @@ class NestCost:
     memory: float
     is_known: bool
     bytes: int = 0  # that have to come from memory, or go there
+    picking: float = 0.0  # cycles to put vectors together from cells that lie apart: `picking.py`
 
     @property
     def cycles(self) -> float:
         """The least time for all of it on one core."""
-        return max(self.arithmetic, self.memory)
+        return max(self.arithmetic + self.picking, self.memory)
 
     def pieces(self, machine: Machine) -> int:
         """How many pieces the work is worth dividing into.
@@ -83,7 +87,7 @@ def nest_cost(blocks: Sequence[BlockFacts], machine: Machine, kept: Sequence[Buf
         size, needed = size_of(facts.axes), instructions(facts)
         moves = len(facts.reads) + (0 if facts.is_reduction else len(facts.writes))
         cycles = max(needed / _UNITS, moves / machine.loads_per_cycle)  # of one vector
-        arithmetic += size / common_lanes(facts, machine) * cycles
+        arithmetic += size / _computed_lanes(facts, machine) * cycles
         elements, most = elements + size, max(most, needed)
     is_known = all(axis.extent is not None for facts in blocks for axis in facts.axes)
     total = sum(moved.values())
@@ -141,6 +145,19 @@ class _CountChosen(_Count):
                 self.visit(value)
         else:
             super().visit_Call(call)
+
+
+def _computed_lanes(facts: BlockFacts, machine: Machine) -> int:
+    """How many lanes a vector of the widest type has that is computed with, also between the loads and the store."""
+    bits = [access.buffer.dtype.element.bits for access in (*facts.writes, *facts.reads)]
+
+    def look(node: Node) -> None:
+        if isinstance(node, Cast):
+            bits.append(node.dtype.element.bits)
+
+    for store in facts.stores:
+        post_order_visit(store.value, look)
+    return max(1, min(common_lanes(facts, machine), machine.cpu.vector_bits // max(bits)))
 
 
 def common_lanes(facts: BlockFacts, machine: Machine) -> int:

@@ -196,7 +196,7 @@ def run(
         bool, typer.Option("--end-to-end", help="With copies of inputs.", rich_help_panel=_MODELS)
     ] = False,
     profile: Annotated[
-        bool, typer.Option("--profile", help="What each kernel takes.", rich_help_panel=_MODELS)
+        bool, typer.Option("--profile", help="What each layer takes, and why.", rich_help_panel=_MODELS)
     ] = False,
     print_top: Annotated[
         int | None, typer.Option("--print-top", help="The N largest outputs.", min=1, rich_help_panel=_MODELS)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
 from typing import Any, Final
@@ -28,7 +28,7 @@ from loopwright.cli.compiled_model import (
 from loopwright.cli.interface import of_program
 from loopwright.cli.model_files import ReadModel
 from loopwright.cli.package import FORMAT, METADATA, write_package
-from loopwright.cli.quantities import bytes_text, count_text, flops_text, size_text, time_text
+from loopwright.cli.quantities import bytes_text, count_text, flops_text, open_bytes_text, size_text, time_text
 from loopwright.cli.together import together
 from loopwright.runtime import progress
 from loopwright.runtime.params import save_param_dict
@@ -50,6 +50,8 @@ class Output:
     cross_compiler: str | None = None
     cross_options: Sequence[str] = ()
     report: str | None = None
+    profile: bool = False  # also run it, with a clock around every kernel
+    calibrate: str | None = None  # the file of samples
 
 
 def read_output(
@@ -60,6 +62,9 @@ def read_output(
     cross_compiler: str | None = None,
     cross_options: str = "",
     report: str | None = None,
+    profile: bool = False,
+    target: str = "llvm",
+    calibrate: str | None = None,
 ) -> Output:
     """The options that say what is written, checked."""
     form = Path(path).suffix.removeprefix(".").lower()
@@ -84,7 +89,46 @@ def read_output(
         raise BadOption(what, report or dump_code, "C source is not compiled here: there is no code to show")
     if Path(path).resolve() == Path(report or "").resolve():
         raise BadOption("--report", str(report), "it is the output itself")
-    return Output(path, form, library or "so", constants, dumps, cross_compiler, cross_options.split(), report)
+    if profile:
+        _require_runnable(path, form, target)
+    return Output(
+        path,
+        form,
+        library or "so",
+        constants,
+        dumps,
+        cross_compiler,
+        cross_options.split(),
+        report,
+        profile,
+        calibrate,
+    )
+
+
+def check_precision(precision: str, calibrate: str | None, mode: str, mixed: bool) -> None:
+    """The options about precision, checked."""
+    from loopwright.relay.quantize.config import CALIBRATE_MODES
+    from loopwright.relay.quantize.precision import require_precision
+
+    require_precision(precision)
+    if mode not in CALIBRATE_MODES:
+        raise BadOption("--calibrate-mode", mode, "there is no such mode", f"there are {', '.join(CALIBRATE_MODES)}")
+    if calibrate is not None and precision == "float32":
+        hint = "add --precision int8, float16 or bfloat16"
+        raise BadOption("--calibrate", calibrate, "samples are for a precision other than float32", hint)
+    if mixed and precision != "float32":
+        raise BadOption("--precision", precision, "--mixed-precision says it already", "leave --mixed-precision out")
+
+
+def _require_runnable(path: str, form: str, target: str) -> None:
+    """Refuse to profile what does not run here."""
+    from loopwright.codegen.llvm.load_object import is_runnable
+    from loopwright.target import Target, describe
+
+    if form == "c":
+        raise BadOption("--profile -o", path, "C source is not compiled here: there is nothing to run")
+    if not is_runnable(describe(Target(target))):
+        raise BadOption("--profile -t", target, "its code does not run on this machine")
 
 
 @dataclass(frozen=True)
@@ -95,6 +139,8 @@ class Written:
     facts: dict[str, Any]  # what `--json` prints
     pass_times: str
     warnings: tuple[str, ...]
+    profile: Any = None
+    measured: str = ""  # a smaller precision beside float32
 
 
 def compile_to_files(model: ReadModel, options: Options, output: Output, read_seconds: float) -> Written:
@@ -103,6 +149,13 @@ def compile_to_files(model: ReadModel, options: Options, output: Output, read_se
     if output.form == "c":
         return _write_c(model, options, output, seconds)
     made = compile_model(model, options, seconds)
+    if options.precision != "float32":
+        from loopwright.cli.precision import measure
+
+        start = perf_counter()
+        found = measure(made, options.samples or (), output.calibrate)
+        seconds_now = {**made.seconds, "compare": perf_counter() - start}
+        made = replace(made, measured=found, seconds=seconds_now)
     start = perf_counter()
     name = Path(output.path).name
     with progress.task(f"write {name}"), together(output.path) as folder:
@@ -110,14 +163,22 @@ def compile_to_files(model: ReadModel, options: Options, output: Output, read_se
         for kind in output.dumps:
             (folder / f"{name}.{kind}").write_text(_dump(made, kind), encoding="utf-8")
         files = [str(Path(output.path).parent / one.name) for one in sorted(folder.iterdir())]
+    times = {**made.seconds, "write": perf_counter() - start}
+    profile = None
+    if output.profile:
+        from loopwright.cli.run_model import profile_made
+
+        profile = profile_made(made)
     if output.report is not None:
         from loopwright.cli.report import write_report
 
-        write_report(output.report, made)
+        write_report(output.report, made, profile=profile)
         files.append(output.report)
-    times = {**made.seconds, "write": perf_counter() - start}
     facts = {"wrote": files, **facts_of(made), "seconds": times}
-    return Written(files, facts, made.pass_times, model.warnings)
+    measured = "" if made.measured is None else str(made.measured)
+    if profile is not None:
+        facts |= {"profile": profile.as_data(), "roofline": profile.limits.as_data()}
+    return Written(files, facts, made.pass_times, model.warnings, profile, measured)
 
 
 def _write_form(made: CompiledModel, output: Output, folder: Path) -> None:
@@ -217,6 +278,8 @@ def _write_c(model: ReadModel, options: Options, output: Output, seconds: dict[s
         "model": model.path,
         "target": target,
         "name": options.name,
+        "precision": options.precision,
+        "accuracy": None,
         "inputs": ports_json(interface.inputs),
         "outputs": ports_json(interface.outputs),
         "kernels": [],
@@ -266,6 +329,8 @@ def facts_of(made: CompiledModel) -> dict[str, Any]:
         "model": made.model.path,
         "target": str(built.compiled.description.target),
         "name": made.options.name,
+        "precision": made.options.precision,
+        "accuracy": None if made.measured is None else made.measured.to_json(),
         "inputs": ports_json(made.interface.inputs),
         "outputs": ports_json(made.interface.outputs),
         "kernels": [
@@ -307,10 +372,13 @@ def as_text(written: Written) -> str:
     memory = facts["memory"]
     if memory is not None:
         bound = f"(lower bound {bytes_text(memory['lower_bound'])})" if memory["arena"] else ""
-        values = f"values {bytes_text(memory['arena'])} {bound}".rstrip()
-        lines.append(f"  memory: weights {bytes_text(memory['constants'])}, {values}")
-        if memory["decided_by_the_call"]:
-            lines.append(f"  memory that a call decides: {', '.join(memory['decided_by_the_call'])} bytes")
+        open_sizes = memory["decided_by_the_call"]
+        values = f", values {bytes_text(memory['arena'])} {bound}".rstrip() if memory["arena"] or not open_sizes else ""
+        lines.append(f"  memory: weights {bytes_text(memory['constants'])}{values}")
+        if open_sizes:
+            lines.append(f"  and as a call's sizes decide: {open_bytes_text(open_sizes)}")
+    if facts["precision"] != "float32":
+        lines.append(f"  {facts['precision']}: {written.measured or 'not run here, so not compared with float32'}")
     stages = [f"{stage} {time_text(spent)}" for stage, spent in facts["seconds"].items() if spent >= 0.0005]
     lines.append(f"  {time_text(sum(facts['seconds'].values()))}: {', '.join(stages)}")
     lines += [f"  warning: {text}" for text in written.warnings]

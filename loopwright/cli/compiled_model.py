@@ -53,9 +53,12 @@ class Options:
     name: str = "default"  # of the function; the symbol in C begins with loopwright_
     config: Mapping[str, object] = field(default_factory=dict)
     disabled_pass: Sequence[str] = ()
-    winograd: bool = False
+    winograd: bool = True
     layouts: Mapping[str, Sequence[str]] = field(default_factory=dict)  # operator → layouts of data and weights
     mixed: str | None = None  # the type of mixed precision
+    precision: str = "float32"  # what it computes in: of relay.quantize.PRECISIONS
+    calibrate_mode: str = "min_max"
+    samples: Sequence[Mapping[str, Any]] | None = None  # to calibrate with, by the names of inputs
 
 
 @dataclass(frozen=True)
@@ -70,6 +73,7 @@ class CompiledModel:
     seconds: Mapping[str, float]
     pass_times: str
     options: Options
+    measured: Any = None  # beside itself in float32, where it computes in another precision
 
 
 def compile_model(model: ReadModel, options: Options, seconds: Mapping[str, float] | None = None) -> CompiledModel:
@@ -124,7 +128,7 @@ def lowered(model: ReadModel, options: Options) -> tuple[Any, Any]:
     from loopwright.relay.build_module import optimize
     from loopwright.relay.program_of import program_of
 
-    mod = _converted(model.mod, options)
+    mod = _converted(model.mod, options, model.params)
     fused, _ = optimize(mod, Target(options.target), model.params)
     main: Any = fused["main"]
     program = program_of(main, options.name, fused)
@@ -141,7 +145,7 @@ def _name_outputs(program: Any, names: Sequence[str]) -> None:
             others.add(id(value))
 
 
-def _converted(mod: Any, options: Options) -> Any:
+def _converted(mod: Any, options: Options, params: Mapping[str, Any]) -> Any:
     """The graph in the layouts and types that were asked for."""
     from loopwright.relay import transform
 
@@ -154,6 +158,10 @@ def _converted(mod: Any, options: Options) -> Any:
         mod = pass_named("ConvertLayout")({op: list(layouts) for op, layouts in options.layouts.items()})(mod)
     if options.mixed is not None:
         mod = pass_named("ToMixedPrecision")(options.mixed)(mod)
+    if options.precision != "float32":
+        from loopwright.relay.quantize import in_precision
+
+        mod = in_precision(mod, options.precision, params, options.samples, options.calibrate_mode)
     return mod
 
 

@@ -21,7 +21,7 @@ from loopwright.cli.failures import error_data
 from loopwright.cli.interface import of_program
 from loopwright.cli.model_files import NoSuchModel, format_of, is_package, read_model
 from loopwright.cli.package import read_metadata
-from loopwright.cli.quantities import bytes_text, count_text, flops_text
+from loopwright.cli.quantities import bytes_text, count_text, flops_text, open_bytes_text
 from loopwright.runtime import progress
 from loopwright.runtime.errors import InternalError, LoopwrightError
 from loopwright.runtime.sheet import Lines, Part, Sheet, Span, Table, heading, words
@@ -326,12 +326,14 @@ def _cost_parts(found: Findings) -> list[Part]:
         memory = found.memory
         # Kernels that may write over what they read are known only when they are compiled.
         most = "" if found.format == "package" else "at most "
-        lines.append(
-            f"  memory: weights {bytes_text(memory['constants'])}, values {most}{bytes_text(memory['arena'])} "
-            f"(each by itself: {bytes_text(memory['unshared'])})"
-        )
-        if memory["decided_by_the_call"]:
-            lines.append(f"  memory that a call decides: {', '.join(memory['decided_by_the_call'])} bytes")
+        open_sizes = memory["decided_by_the_call"]
+        parts = [f"weights {bytes_text(memory['constants'])}"]
+        if memory["arena"] or not open_sizes:
+            values, alone = bytes_text(memory["arena"]), bytes_text(memory["unshared"])
+            parts.append(f"values {most}{values} (each by itself: {alone})")
+        lines.append(f"  memory: {', '.join(parts)}")
+        if open_sizes:
+            lines.append(f"  and as a call's sizes decide: {open_bytes_text(open_sizes)}")
     return [words(*lines)] if lines else []
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
 from typing import Annotated, Any
@@ -81,6 +82,14 @@ def compile_command(
         str | None,
         typer.Option(metavar="HTML", help="Also write a page: graph, kernels, memory.", rich_help_panel=_OUTPUT),
     ] = None,
+    profile: Annotated[
+        bool,
+        typer.Option(
+            "--profile",
+            help="Also run it on made-up inputs: time of each layer, share of the roofline, why it is not faster.",
+            rich_help_panel=_OUTPUT,
+        ),
+    ] = False,
     cross_compiler: Annotated[
         str | None, typer.Option("--cross-compiler", help="Links for another machine.", rich_help_panel=_OUTPUT)
     ] = None,
@@ -112,9 +121,35 @@ def compile_command(
         str,
         typer.Option("--mixed-precision-calculation-type", help="In place of float16.", rich_help_panel=_PASSES),
     ] = "float16",
+    precision: Annotated[
+        str,
+        typer.Option(
+            "--precision",
+            help="What it computes in: float32, float16, bfloat16 or int8; also compared with float32.",
+            rich_help_panel=_PASSES,
+        ),
+    ] = "float32",
+    calibrate: Annotated[
+        str | None,
+        typer.Option(
+            "--calibrate",
+            metavar="NPZ",
+            help="Samples of the inputs, for --precision; random ones without it.",
+            rich_help_panel=_PASSES,
+        ),
+    ] = None,
+    calibrate_mode: Annotated[
+        str,
+        typer.Option("--calibrate-mode", help="min_max, percentile or kl_divergence.", rich_help_panel=_PASSES),
+    ] = "min_max",
     winograd: Annotated[
-        bool, typer.Option("--winograd", help="Convolutions may be rounded otherwise.", rich_help_panel=_PASSES)
-    ] = False,
+        bool,
+        typer.Option(
+            "--winograd/--no-winograd",
+            help="Whether convolutions may be done by winograd, which rounds otherwise.",
+            rich_help_panel=_PASSES,
+        ),
+    ] = True,
     print_pass_times: Annotated[
         bool, typer.Option("--print-pass-times", help="What each pass took.", rich_help_panel=_PASSES)
     ] = False,
@@ -137,8 +172,18 @@ def compile_command(
     with shown(as_json):
         # Everything that can be refused is refused before the work begins.
         wanted = command.read_output(
-            output, output_format, constants, dump_code, cross_compiler, cross_compiler_options, report
+            output,
+            output_format,
+            constants,
+            dump_code,
+            cross_compiler,
+            cross_compiler_options,
+            report,
+            profile,
+            target,
+            calibrate,
         )
+        command.check_precision(precision, calibrate, calibrate_mode, mixed_precision)
         for path in (output, report):
             if path is not None:
                 require_writable(path)
@@ -151,10 +196,16 @@ def compile_command(
             winograd=winograd,
             layouts=read_layouts(desired_layout or [], desired_layout_ops or []),
             mixed=mixed_type if mixed_precision else None,
+            precision=precision,
+            calibrate_mode=calibrate_mode,
         )
         known = read_arrays(values, None) if values is not None else {}
         start = perf_counter()
         read = read_model(model, model_format, read_shapes(input_shapes), known)
+        if precision != "float32":
+            from loopwright.cli.precision import samples_for
+
+            options = replace(options, samples=samples_for(read, calibrate))
         written = command.compile_to_files(read, options, wanted, perf_counter() - start)
         if as_json:
             passes = {"pass_times": written.pass_times} if print_pass_times else {}
@@ -163,6 +214,8 @@ def compile_command(
             typer.echo(command.as_text(written))
             if print_pass_times:
                 typer.echo(f"\n{written.pass_times}")
+            if written.profile is not None:
+                typer.echo(f"\n{written.profile}")
 
 
 def inspect_command(

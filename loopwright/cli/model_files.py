@@ -74,7 +74,7 @@ class UnknownModelFormat(LoopwrightError, ValueError):
             hint = f"save it as ONNX first; the formats are {known}"
         elif given is None and path.endswith(".py"):
             problem = f"{path} is a Python file, and no model"
-            hint = "loopwright show and run take Python files; lw.build(...).export_library(...) exports a kernel"
+            hint = f"loopwright show {path} shows it; lw.build(...).export_library(...) exports a kernel"
         super().__init__(
             problem,
             hint=hint,

@@ -22,6 +22,7 @@ from typing import Any, Final
 from loopwright.cli.interface import Interface, of_description, of_json
 from loopwright.cli.model_files import NoSuchModel
 from loopwright.runtime.errors import LoopwrightError
+from loopwright.runtime.library_file import ForeignLibrary
 from loopwright.runtime.load import load_module
 from loopwright.runtime.module import Module
 
@@ -134,6 +135,9 @@ def load_package(path: str) -> LoadedPackage:
     folder = tempfile.TemporaryDirectory(prefix="loopwright-")
     try:
         module = load_module(_unpacked(path, Path(folder.name)))
+    except ForeignLibrary as error:
+        folder.cleanup()
+        raise ForeignLibrary(path, str(error.why), error.missing, what="package") from None
     except BaseException:
         folder.cleanup()
         raise

@@ -17,6 +17,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from loopwright.cli.model_files import is_model_file, is_package
 from loopwright.ir import IRModule, PrimFunc
 from loopwright.runtime.errors import LoopwrightError, with_article
 
@@ -43,6 +44,29 @@ class NoSuchFile(LoopwrightError, FileNotFoundError):
             if near and not path.is_dir()
             else "give the path of a Python file",
             fields={"path": str(path)},
+        )
+
+
+class ModelNotProgram(LoopwrightError, ValueError):
+    """A command that reads a Python file was given a model, or something compiled from one.
+
+    For example:
+
+        from pathlib import Path
+        from loopwright.cli.programs import load_file
+
+        Path("model.onnx").write_bytes(b"")
+        load_file("model.onnx")
+    """
+
+    code = "LW0056"
+
+    def __init__(self, path: str) -> None:
+        compiled = "" if is_package(path) else f"; loopwright compile {path} -o model.tar compiles it"
+        super().__init__(
+            f"{path} is {'a compiled model' if is_package(path) else 'a model'}, and no Python file",
+            hint=f"loopwright inspect {path} shows what it is made of, loopwright run {path} runs it{compiled}",
+            fields={"path": path},
         )
 
 
@@ -162,6 +186,8 @@ def load_file(file: str, run_name: str = "__loopwright__") -> dict[str, Any]:
     path = Path(file)
     if not path.is_file():
         raise NoSuchFile(path)
+    if is_model_file(file):
+        raise ModelNotProgram(file)
     folder = str(path.resolve().parent)
     sys.path.insert(0, folder)
     try:

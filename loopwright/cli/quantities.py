@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from math import prod
+from typing import Final
+
+_BALANCED: Final = r"(?:[^()]|\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\))+"  # parentheses three deep
 
 
 def bytes_text(count: int) -> str:
@@ -20,7 +25,28 @@ def size_text(size: object) -> str:
         before = text
         text = re.sub(r"T\.int(?:32|64)\((-?\w+)\)", r"\1", text)
         text = re.sub(r'T\.Cast\("int(?:32|64)", (\w+)\)', r"\1", text)
+        if text == before:  # what is cast is more than a name: it stays together
+            text = re.sub(rf'T\.Cast\("int(?:32|64)", ({_BALANCED})\)', r"(\1)", text, count=1)
     return text
+
+
+def open_bytes_text(sizes: Sequence[str]) -> str:
+    """Bytes that a call decides, in the names of its sizes: `n * 4096` and `n * 16` → "4.00 KiB × n + 16 bytes × n"."""
+    return " + ".join([_open_bytes(size) for size in sizes])
+
+
+def _open_bytes(size: str) -> str:
+    factors, depth, start = [], 0, 0
+    for place, sign in enumerate(size):
+        depth += (sign == "(") - (sign == ")")
+        if depth == 0 and sign in "+-/%,":
+            return f"({size}) bytes"
+        if depth == 0 and sign == "*":
+            factors.append(size[start:place].strip())
+            start = place + 1
+    factors.append(size[start:].strip())
+    each = prod(int(factor) for factor in factors if factor.isdecimal())
+    return " × ".join([bytes_text(each), *[factor for factor in factors if not factor.isdecimal()]])
 
 
 def flops_text(count: float) -> str:

@@ -102,6 +102,7 @@ class Runnable:
     seconds: Mapping[str, float]  # of compiling, or of loading
     profile: Callable[..., Any] | None = None
     warnings: tuple[str, ...] = ()
+    precision: str | None = None  # what it computes in; of a library without metadata, unknown
 
 
 @dataclass(frozen=True)
@@ -132,6 +133,7 @@ class ModelRun:
     profile: Any
     top: tuple[np.ndarray, np.ndarray] | None  # the places and the values of the largest elements
     wrote: str | None
+    assumed: tuple[str, ...] = ()  # open sizes that are 1 because nobody said what they are
 
 
 def require_profile(path: str) -> None:
@@ -151,7 +153,9 @@ def prepare(
     start = perf_counter()
     if is_package(path):
         package = load_package(path)
-        return Runnable(path, package.interface, package, {"load": perf_counter() - start})
+        said = package.metadata.get("precision")
+        seconds = {"load": perf_counter() - start}
+        return Runnable(path, package.interface, package, seconds, precision=said if isinstance(said, str) else None)
     from loopwright.frontends.errors import ValueNeeded
 
     given = read_arrays(inputs, None) if inputs is not None else {}
@@ -167,13 +171,20 @@ def prepare(
             values |= more
     made = compile_model(model, options, {"read": perf_counter() - start})
     native = made.built.compiled
-    return Runnable(path, made.interface, native, made.seconds, native.profile, model.warnings)
+    return Runnable(path, made.interface, native, made.seconds, native.profile, model.warnings, options.precision)
+
+
+def profile_made(made: Any, repeat: int = 5) -> Any:
+    """The profile of a model that was compiled just now, on inputs that are made up; open sizes are 1."""
+    native = made.built.compiled
+    runnable = Runnable(made.model.path, made.interface, native, made.seconds, native.profile)
+    return run_model(runnable, Request(profile=True, repeat=repeat)).profile
 
 
 def run_model(runnable: Runnable, request: Request) -> ModelRun:
     """Run it as it was asked for."""
     interface = runnable.interface
-    arrays, told = _inputs(interface, request)
+    arrays, told, assumed = _inputs(interface, request)
     sizes = interface.check(arrays)
     given = [arrays[port.name] for port in interface.inputs]
     buffers = interface.buffers(sizes)
@@ -191,7 +202,7 @@ def run_model(runnable: Runnable, request: Request) -> ModelRun:
         profile = runnable.profile(*given, repeat=request.repeat)
     top = top_results(results[0], request.top) if request.top is not None and results else None
     outputs = list(zip(interface.outputs, results, strict=True))
-    return ModelRun(runnable, told, outputs, times, profile, top, wrote)
+    return ModelRun(runnable, told, outputs, times, profile, top, wrote, assumed)
 
 
 def _timed(
@@ -247,8 +258,8 @@ def _for_file(array: np.ndarray) -> np.ndarray:
 
 def _inputs(
     interface: Interface, request: Request
-) -> tuple[dict[str, np.ndarray], list[tuple[Port, tuple[int, ...], str]]]:
-    """Every input: from the file, or made up."""
+) -> tuple[dict[str, np.ndarray], list[tuple[Port, tuple[int, ...], str]], tuple[str, ...]]:
+    """Every input: from the file, or made up; and the sizes of those that nobody gave, which are 1."""
     names = [port.name for port in interface.inputs]
     given = read_arrays(request.inputs, names) if request.inputs is not None else {}
     unknown = [name for name in given if name not in names]
@@ -265,6 +276,7 @@ def _inputs(
     for port in interface.inputs:
         if port.name in given:
             sizes.update({s: n for s, n in zip(port.shape, given[port.name].shape) if isinstance(s, str)})
+    said = set(sizes)
     random = np.random.default_rng(request.seed)
     arrays, told = {}, []
     for port in interface.inputs:
@@ -275,7 +287,7 @@ def _inputs(
             array, source = made_up(port, shape, request.fill_mode, random), request.fill_mode
         arrays[port.name] = array
         told.append((port, array.shape, source))
-    return arrays, told
+    return arrays, told, tuple([name for name in sizes if name not in said])
 
 
 def _as_wanted(array: np.ndarray, port: Port) -> np.ndarray:
@@ -326,9 +338,13 @@ def as_text(run: ModelRun) -> str:
     lines = [run.runnable.path]
     for port, shape, source in run.inputs:
         lines.append(f"  input {port.name}: {port.dtype}{list(shape)}, {source}")
+    for name in run.assumed:
+        lines.append(f"  {name} = 1: nothing was given; {name}=24 behind the model, or an array of --inputs, sets it")
     for port, array in run.outputs:
         total, checksum = _summary(array)
         lines.append(f"  output {port.name}: {port.dtype}{list(array.shape)}, sum {total:.9g}, crc32 {checksum}")
+    if run.runnable.precision not in (None, "float32"):
+        lines.append(f"  computes in {run.runnable.precision}")
     spent = sum(run.runnable.seconds.values())
     lines.append(f"  {'loaded' if 'load' in run.runnable.seconds else 'compiled'} in {time_text(spent)}")
     lines += [f"  warning: {text}" for text in run.runnable.warnings]
@@ -360,6 +376,8 @@ def as_data(run: ModelRun) -> dict[str, Any]:
 
     return {
         "model": run.runnable.path,
+        "assumed_sizes": dict.fromkeys(run.assumed, 1),
+        "precision": run.runnable.precision,
         "inputs": [
             {"name": port.name, "dtype": port.dtype, "shape": list(shape), "source": source}
             for port, shape, source in run.inputs
@@ -376,19 +394,8 @@ def as_data(run: ModelRun) -> dict[str, Any]:
             **{name: getattr(run.times, name) for name in ("mean", "median", "max", "min", "std")},
             "results": list(run.times.results),
         },
-        "profile": None
-        if run.profile is None
-        else [
-            {
-                "name": row.name,
-                "function": row.launch.func.name,
-                "calls": row.calls,
-                "seconds": row.seconds,
-                "flops": row.flops,
-                "bytes_moved": row.bytes_moved,
-            }
-            for row in run.profile.rows
-        ],
+        "profile": None if run.profile is None else run.profile.as_data(),
+        "roofline": None if run.profile is None else run.profile.limits.as_data(),
     }
 
 

@@ -57,6 +57,9 @@ VIEWS: Final[dict[str, str]] = {
     "relay.op.nn.nn": "loopwright.relay.nn",
     "relay.op.op": "loopwright.relay.op loopwright.relay.op.registry",
     "relay.op.random": "loopwright.relay.random",
+    "relay.backend.executor": "loopwright.relay.backend",
+    "relay.backend.runtime": "loopwright.relay.backend",
+    "relay.backend.vm": "loopwright.relay.vm",
     "relay.op.random.kernel": "loopwright.relay.random",
     "relay.op.reduce": "loopwright.relay.op",
     "relay.op.tensor": "loopwright.relay.op",
@@ -69,6 +72,9 @@ VIEWS: Final[dict[str, str]] = {
     "relay.transform.transform": "loopwright.relay.transform",
     "relay.ty": "loopwright.relay.types loopwright.relay",
     "runtime": "loopwright.compat.ffi_base",
+    "runtime.executor": "loopwright.contrib.graph_executor",
+    "runtime.executor.aot_executor": "loopwright.contrib.graph_executor",
+    "runtime.vm": "loopwright.relay.vm",
     "runtime.container": "loopwright.runtime loopwright.ir",
     "runtime.module": "loopwright.runtime",
     "runtime.ndarray": "loopwright.nd loopwright.runtime",
@@ -144,17 +150,16 @@ TO_COME: Final[tuple[str, ...]] = tuple(
     contrib.vitis_ai contrib.vllm contrib.xcode
     driver.tvmc
     ir.adt ir.affine_type ir.analysis ir.diagnostics ir.json_compact ir.memory_pools ir.supply ir.type_relation
-    relay.adt relay.backend relay.collage relay.data_dep_optimization relay.debug relay.feature relay.frontend.caffe
+    relay.collage relay.data_dep_optimization relay.debug relay.feature relay.frontend.caffe
     relay.frontend.caffe2 relay.frontend.change_datatype relay.frontend.common relay.frontend.coreml
     relay.frontend.darknet relay.frontend.keras relay.frontend.mxnet relay.frontend.oneflow relay.frontend.paddlepaddle
     relay.frontend.qnn_torch relay.frontend.tensorflow relay.frontend.tensorflow2 relay.frontend.tflite
-    relay.op.layout_conversions relay.op.op_attrs relay.op.strategy relay.op.vm relay.prelude
-    relay.quantize relay.testing.dcgan relay.testing.densenet relay.testing.dqn relay.testing.inception_v3
+    relay.op.layout_conversions relay.op.op_attrs relay.op.strategy relay.op.vm
+    relay.testing.dcgan relay.testing.densenet relay.testing.dqn relay.testing.inception_v3
     relay.testing.lstm relay.testing.py_converter relay.testing.resnet_3d relay.testing.squeezenet
     relay.testing.synthetic relay.testing.temp_op_attr relay.testing.tf relay.testing.tflite
-    relay.testing.yolo_detection relay.type_functor relay.utils relay.vm
-    runtime.disco runtime.executor runtime.name_transforms runtime.profiler_vm runtime.profiling runtime.support
-    runtime.vm
+    relay.testing.yolo_detection relay.utils
+    runtime.disco runtime.name_transforms runtime.profiler_vm runtime.profiling runtime.support
     script.parser_v1 script.relax
     target.codegen target.compilation_config target.detect_target target.intrin target.virtual_device
     target.x86

@@ -14,12 +14,8 @@ from loopwright.runtime.errors import NotBuilt
 # Path of a feature, without `tvm.` → what works today instead. The longest path that fits is taken.
 _INSTEAD = {
     "relay": "relay.build, relay.create_executor and the passes of relay.transform.__all__ are there",
-    "relay.backend": "relay.build makes one native function; options of executors and runtimes are not needed",
     "relay.frontend": "a model comes in by from_onnx or from_pytorch: convert it to one of these first",
-    "relay.quantize": "a quantized model (QDQ or QLinear) runs as integer kernels: quantize it before the import",
-    "relay.vm": 'relay.create_executor("vm", mod) runs any module; its bytecode is not here',
     "relax": "write the model with relay, or import it: relay.frontend.from_onnx",
-    "runtime.vm": 'relay.create_executor("vm", mod) runs any module; its bytecode is not here',
     "topi": "this operator is not here yet: write it with te.compute",
     "autotvm": "there is no search yet: build(…, autosched=True) schedules by rule, tir.Schedule by hand",
     "auto_scheduler": "there is no search yet: build(…, autosched=True) schedules by rule, tir.Schedule by hand",

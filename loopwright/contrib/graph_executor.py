@@ -175,9 +175,13 @@ class GraphModule:
         return str(key)
 
 
+class AotModule(GraphModule):
+    """The same surface under the name that the ahead-of-time executor has: every model is compiled ahead of time."""
+
+
 def _array(value: Any) -> np.ndarray:
     """An array that shares its memory: what is written into it is written into the tensor."""
     return value if isinstance(value, np.ndarray) else np.asarray(value)
 
 
-__all__ = ["GraphModule", "create"]
+__all__ = ["AotModule", "GraphModule", "create"]

@@ -12,7 +12,7 @@ model.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from loopwright.frontends.errors import UnknownModel
@@ -27,27 +27,48 @@ def compile(
     shape: Mapping[str, Any] | None = None,
     dynamic_shapes: Any = None,
     params: Mapping[str, Any] | None = None,
-    winograd: bool | int = False,
+    winograd: bool | int = True,
+    precision: str = "float32",
+    calibrate: Iterable[Any] | None = None,
 ) -> Any:
     """The model compiled for `target` (this machine, if none is given), to be called with arrays.
 
     `shape` gives the shapes of inputs by name where the model leaves them open; sizes that stay open may differ from
     call to call. `example_inputs` are those a torch module is exported with, and `dynamic_shapes` its sizes that stay
-    open, as torch.export takes them; it is called as the module is, with tensors or arrays. `winograd=True` allows
-    convolutions to be rounded otherwise.
+    open, as torch.export takes them; it is called as the module is, with tensors or arrays. `winograd=False` keeps
+    convolutions from being done by winograd, which is faster and rounds otherwise (docs/winograd.md).
+
+    `precision` is float32, float16, bfloat16 or int8: what the model computes in; inputs and results keep their types.
+    int8 is calibrated with the samples of `calibrate` (each a dict of arrays by name, or the arrays in order), or with
+    seeded random ones.
     """
+    from loopwright.relay.quantize.precision import in_precision, require_precision
+
+    require_precision(precision)
+    samples = None if calibrate is None else list(calibrate)
     if isinstance(model, IRModule):
         from loopwright.relay.build_module import build
 
-        return build(model, target, params=params, winograd=winograd)
+        changed = in_precision(model, precision, params, samples)
+        return build(changed, target, params=params, winograd=winograd)
     if isinstance(model, (str, bytes, bytearray, os.PathLike)) or hasattr(model, "opset_import"):
         from loopwright.frontends.onnx.compiled import CompiledModel
 
-        return CompiledModel(model, target=target, shape=shape, winograd=winograd)
+        return CompiledModel(
+            model, target=target, shape=shape, winograd=winograd, precision=precision, calibrate=samples
+        )
     if type(model).__module__.split(".")[0] == "torch" or _is_torch_module(model):
         from loopwright.frontends.pytorch import CompiledModule
 
-        return CompiledModule(model, example_inputs, target=target, dynamic_shapes=dynamic_shapes, winograd=winograd)
+        return CompiledModule(
+            model,
+            example_inputs,
+            target=target,
+            dynamic_shapes=dynamic_shapes,
+            winograd=winograd,
+            precision=precision,
+            calibrate=samples,
+        )
     raise UnknownModel(model)
 
 

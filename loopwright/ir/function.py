@@ -160,18 +160,23 @@ class PrimFunc(Node):
 specialize: Final[list[Callable[..., PrimFunc]]] = [when_used("loopwright.ir.specialize", "specialize")]
 
 
+# What `import_from_std` adds: graphs stand above this layer.
+_standard: Final = when_used("loopwright.relay.prelude", "add_standard")
+
+
 class IRModule:
     """Functions by name. Unlike nodes a module may be changed; passes return new ones."""
 
     def __init__(
         self,
         functions: Mapping[str | GlobalVar, PrimFunc] | None = None,
-        type_definitions: object = None,
+        type_definitions: Mapping[Any, Any] | None = None,
         attrs: Mapping[str, object] | None = None,
     ) -> None:
         self._vars: dict[str, GlobalVar] = {}
         self._functions: dict[str, PrimFunc] = {}
         self.attrs: dict[str, object] = dict(attrs or {})
+        self.type_definitions: dict[Any, Any] = dict(type_definitions or {})  # data types of graphs, by their names
         for key, function in (functions or {}).items():
             self[key] = function
 
@@ -200,15 +205,30 @@ class IRModule:
         return iter(list(self._functions.items()))
 
     def __getitem__(self, key: str | GlobalVar) -> PrimFunc:
+        if key in self.type_definitions:
+            found: PrimFunc = self.type_definitions[key]
+            return found
         name = key if isinstance(key, str) else key.name
         if name not in self._functions:
-            raise NoSuchFunction(name, list(self._functions))
+            called = self._called_from_outside(name)
+            if called is None:
+                raise NoSuchFunction(name, list(self._functions))
+            name = called
         return self._functions[name]
+
+    def _called_from_outside(self, name: str) -> str | None:
+        """The name here of the one function whose `global_symbol` is `name`."""
+        attrs = {own: getattr(function, "attrs", None) or {} for own, function in self._functions.items()}
+        found = [own for own, said in attrs.items() if said.get("global_symbol") == name]
+        return found[0] if len(found) == 1 else None
 
     def __setitem__(self, key: str | GlobalVar, function: PrimFunc) -> None:
         name = key if isinstance(key, str) else key.name
         if not isinstance(function, Node):
             raise NotAFunction(name, function)
+        if hasattr(function, "constructors"):
+            self.type_definitions[key] = function
+            return
         if isinstance(key, GlobalVar):
             self._vars[name] = key
         else:
@@ -254,6 +274,26 @@ class IRModule:
         functions = other.functions if isinstance(other, IRModule) else other
         for key, function in functions.items():
             self[key] = function
+        if isinstance(other, IRModule):
+            self.type_definitions.update(other.type_definitions)
+
+    def get_type(self, name: str) -> list[Any]:
+        """A data type by its name: the name itself, and its cases."""
+        for header, data in self.type_definitions.items():
+            if header.name == name:
+                return [header, *data.constructors]
+        raise NoSuchFunction(name, [header.name for header in self.type_definitions])
+
+    def get_global_type_var(self, name: str) -> Any:
+        """The name of a data type as types use it."""
+        return self.get_type(name)[0]
+
+    def get_global_type_vars(self) -> list[Any]:
+        return list(self.type_definitions)
+
+    def import_from_std(self, file: str) -> None:
+        """Add what is known under the name of a file: "prelude.rly" has lists, options and trees."""
+        _standard(self, file)
 
     def update_func(self, var: GlobalVar, function: PrimFunc) -> None:
         self[var] = function
@@ -287,7 +327,7 @@ class IRModule:
 
     def copy(self) -> IRModule:
         """A module with the same functions, names and attributes."""
-        return IRModule(dict(self.functions.items()), attrs=self.attrs)
+        return IRModule(dict(self.functions.items()), self.type_definitions, self.attrs)
 
     def map_functions(self, change: Any) -> IRModule:
         """A module with `change(function)` in place of each function; this one when nothing changed."""
@@ -296,7 +336,7 @@ class IRModule:
         }
         if all(new[self._vars[name]] is function for name, function in self._functions.items()):
             return self
-        return IRModule(new, attrs=self.attrs)
+        return IRModule(new, self.type_definitions, self.attrs)
 
     same_as: Callable[..., bool] = Node.same_as
 

@@ -102,7 +102,9 @@ class _Writer:
             return {"name": node.name}
         if isinstance(node, IRModule):
             functions = [[self.node(var), self.node(func)] for var, func in node.functions.items()]
-            return {"functions": functions, "attrs": self.value(node.attrs)}
+            fields = {"functions": functions, "attrs": self.value(node.attrs)}
+            types = [[self.node(header), self.node(data)] for header, data in node.type_definitions.items()]
+            return {**fields, "types": types} if types else fields
         if isinstance(node, Buffer):
             return {name: self.value(getattr(node, name)) for name in Buffer.__slots__}
         if isinstance(node, PrimFunc):
@@ -191,7 +193,8 @@ class _Reader:
             return user_op(fields["name"])
         if name == "IRModule":
             functions = {self.value(var): self.value(func) for var, func in fields["functions"]}
-            return IRModule(functions, attrs=self.value(fields["attrs"]))
+            types = {self.value(header): self.value(data) for header, data in fields.get("types", [])}
+            return IRModule(functions, types, self.value(fields["attrs"]))
         if name == "PrimFunc":
             buffers = {self.value(var): self.value(buffer) for var, buffer in fields["buffer_map"]}
             params, body, ret_type, attrs = [self.value(fields[key]) for key in ("params", "body", "ret_type", "attrs")]

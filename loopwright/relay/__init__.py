@@ -17,12 +17,17 @@ from typing import Any as Anything  # relay.Any is a size
 
 # Public name → module that holds it.
 _HOMES = {
-    "loopwright.relay.types": "Any FuncType IncompleteType RefType TensorType TypeVar scalar_type",
+    "loopwright.relay.types": "Any FuncType GlobalTypeVar IncompleteType RefType TensorType TypeCall TypeVar "
+    "scalar_type",
     "loopwright.ir": "IRModule",
     "loopwright.ir.expr": "GlobalVar",
-    "loopwright.ir.types": "TupleType",
+    "loopwright.ir.types": "TupleType Type",
+    "loopwright.relay.type_functor": "TypeFunctor TypeMutator TypeVisitor",
     "loopwright.relay.expr": "Call Constant Expr Function If Let RefCreate RefRead RefWrite Tuple TupleGetItem "
     "TupleWrapper Var const var",
+    "loopwright.relay.adt": "Clause Constructor Match Pattern PatternConstructor PatternTuple PatternVar "
+    "PatternWildcard TypeData",
+    "loopwright.relay.prelude": "Prelude",
     "loopwright.relay.visitor": "ExprFunctor ExprMutator ExprVisitor bind",
     "loopwright.relay.scope_builder": "ScopeBuilder",
     "loopwright.relay.with_fields": "CallWithFields ConstantWithFields FunctionWithFields IfWithFields LetWithFields "
@@ -37,16 +42,21 @@ _HOMES = {
 _NAMES = {name: module for module, names in _HOMES.items() for name in names.split()}
 # Folders and files that are names themselves.
 _MODULES = {
+    "adt": "loopwright.relay.adt",
     "analysis": "loopwright.relay.analysis",
+    "backend": "loopwright.relay.backend",
     "build_module": "loopwright.relay.build_module",
     "dataflow_pattern": "loopwright.relay.dataflow_pattern",
     "frontend": "loopwright.frontends",
     "loops": "loopwright.relay.loops",
     "op": "loopwright.relay.op",
+    "prelude": "loopwright.relay.prelude",
     "qnn": "loopwright.relay.qnn",
+    "quantize": "loopwright.relay.quantize",
     "testing": "loopwright.relay.testing",
     "transform": "loopwright.relay.transform",
     "ty": "loopwright.relay.types",
+    "vm": "loopwright.relay.vm",
 }
 
 __all__ = [*_NAMES, *_MODULES]

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from loopwright.ir.expr import GlobalVar
+from loopwright.relay.adt import Constructor, Match
 from loopwright.relay.expr import Call, Constant, Function, If, Let, Var
 from loopwright.relay.op.registry import Op
 from loopwright.relay.visitor import parts
@@ -65,6 +66,9 @@ class Layout:
                 self._open(home, expression.true_branch),
                 self._open(home, expression.false_branch),
             ]
+        elif isinstance(expression, Match):
+            self._use(expression.data, home)
+            self.inside[id(expression)] = [self._open(home, clause.rhs) for clause in expression.clauses]
         elif isinstance(expression, Function):
             self.inside[id(expression)] = [self._open(home, expression.body)]
         elif isinstance(expression, Let):
@@ -122,8 +126,8 @@ def _callee_last(expression: Any) -> tuple[Any, ...]:
 
 
 def is_leaf(expression: Any) -> bool:
-    """Whether an expression is written at every use: names and constants."""
-    return isinstance(expression, (Var, Constant, GlobalVar))
+    """Whether an expression is written at every use: names, constants, cases."""
+    return isinstance(expression, (Var, Constant, GlobalVar, Constructor))
 
 
 def _common(one: Block, other: Block) -> Block:

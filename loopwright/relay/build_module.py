@@ -17,17 +17,22 @@ from typing import Any
 
 import numpy as np
 
+from loopwright.ir import Var as SizeVariable
+from loopwright.ir.expr import GlobalVar
 from loopwright.ir.function import IRModule
 from loopwright.ir.types import TupleType, Type
+from loopwright.relay.adt import Constructor, Match
+from loopwright.relay.backend import as_executor, as_runtime
 from loopwright.relay.built import BuiltModule
-from loopwright.relay.errors import NotAGraph
+from loopwright.relay.equal_sizes import with_equal_sizes
+from loopwright.relay.errors import CannotCompile, NotAGraph
 from loopwright.relay.expr import Constant, Function, Var
 from loopwright.relay.native import compile_program
 from loopwright.relay.program_of import program_of
 from loopwright.relay.transform.infer_type import InferType
 from loopwright.relay.transform.pipeline import optimize as run_passes
 from loopwright.relay.types import TensorType, is_any
-from loopwright.relay.visitor import bind
+from loopwright.relay.visitor import bind, post_order
 from loopwright.target import Target
 from loopwright.te import size_var
 
@@ -46,8 +51,9 @@ def build(
 ) -> BuiltModule:
     """One native function that computes what `main` of the module does; `params` are bound by name as constants.
 
-    Without `target`, for the current one or else this machine. `winograd=True` allows convolutions to be rounded
-    otherwise (docs/winograd.md).
+    Without `target`, for the current one or else this machine. `executor` and `runtime` are those of `relay.backend`,
+    or their names; the function is the same for all. `winograd=True` allows convolutions to be rounded otherwise
+    (docs/winograd.md).
     """
     if target_host is not None:
         warnings.warn("target_host is deprecated: use Target(target, host=...)", DeprecationWarning, stacklevel=2)
@@ -57,14 +63,15 @@ def build(
         )
         ir_mod = IRModule.from_expr(ir_mod)
     require_graph(ir_mod)
-    chosen = _one_target(target)
+    chosen, how = _one_target(target), as_executor(executor)
+    as_runtime(runtime)
     with chosen:
         fused, left = optimize(ir_mod, chosen, params)
         main: Any = fused["main"]
         program = program_of(main, mod_name, fused)
         compiled = compile_program(program, chosen, winograd=winograd)
     names = [param.name_hint for param in main.params]
-    return BuiltModule(fused, program, compiled, names, mod_name, executor, left)
+    return BuiltModule(fused, program, compiled, names, mod_name, how, left)
 
 
 def optimize(
@@ -72,12 +79,33 @@ def optimize(
 ) -> tuple[IRModule, dict[str, Any]]:
     """The module after the passes of `build`, and those of `params` that no parameter has the name of."""
     require_graph(mod)
+    if mod.type_definitions:
+        require_tensors(mod)
     used = {param.name_hint for param in mod["main"].params}
     left = {name: value for name, value in (params or {}).items() if name not in used}
     bound = mod.copy()
     main = bind_params_by_name(bound["main"], params or {})
-    bound["main"] = name_sizes(main)  # type: ignore[assignment]
-    return run_passes(InferType()(bound)), left
+    named, open_sizes = _named_sizes(main)
+    bound["main"] = named  # type: ignore[assignment]
+    return run_passes(InferType()(with_equal_sizes(bound, open_sizes))), left
+
+
+def require_tensors(mod: IRModule) -> None:
+    """Refuse what has values other than tensors and tuples of them: data types (`adt.py`)."""
+    waiting: list[Any] = [mod["main"]]
+    seen = {"main"}
+    while waiting:
+        function: Any = waiting.pop()
+        for part in post_order(function) if isinstance(function, Function) else ():
+            if isinstance(part, (Match, Constructor)):
+                what = part.belong_to.name_hint if isinstance(part, Constructor) else "a match"
+                raise CannotCompile(
+                    f"the graph holds values of data types ({what}), and a native function holds tensors",
+                    hint='relay.create_executor("vm", mod) interprets it; loops of tensors (relay.loops) compile',
+                )
+            if isinstance(part, GlobalVar) and part.name not in seen and part.name in mod:
+                seen.add(part.name)
+                waiting.append(mod[part])
 
 
 def bind_params_by_name(function: Any, params: Mapping[str, Any]) -> Function:
@@ -97,10 +125,14 @@ def as_constant(value: Any) -> Constant:
 
 def name_sizes(function: Function) -> Function:
     """The function with a size variable for each size of its parameters that is not known."""
-    count = 0
+    return _named_sizes(function)[0]
+
+
+def _named_sizes(function: Function) -> tuple[Function, set[SizeVariable]]:
+    """The same, and the variables."""
+    made: set[SizeVariable] = set()
 
     def named(of: Type | None, hint: str) -> Type | None:
-        nonlocal count
         if isinstance(of, TupleType):
             return TupleType(tuple(named(field, hint) or field for field in of.fields))
         if not isinstance(of, TensorType) or not any(is_any(size) for size in of.shape):
@@ -108,8 +140,8 @@ def name_sizes(function: Function) -> Function:
         sizes = []
         for place, size in enumerate(of.shape):
             if is_any(size):
-                count += 1
                 size = size_var(f"{_word(hint)}_{place}")
+                made.add(size)
             sizes.append(size)
         return TensorType(sizes, str(of.dtype))
 
@@ -122,9 +154,9 @@ def name_sizes(function: Function) -> Function:
             values[param] = fresh
         params.append(fresh)
     if not values:
-        return function
+        return function, made
     body = bind(function.body, values)
-    return Function(params, body, None, function.type_params, function.attrs, function.span)
+    return Function(params, body, None, function.type_params, function.attrs, function.span), made
 
 
 def _word(name: str) -> str:

@@ -88,6 +88,11 @@ class BuiltModule:
             found.append(array)
         return found
 
+    def profile(self, *args: Any, repeat: int = 5, **named: Any) -> Any:
+        """What each layer takes for these inputs, how near the roofline it is, and why not nearer; printed, a table."""
+        given = zip(self.arguments(args, named), self.program.inputs, strict=True)
+        return self.compiled.profile(*[as_array(value, spec) for value, spec in given], repeat=repeat)
+
     # What it is made of.
 
     @property

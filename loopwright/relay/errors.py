@@ -136,6 +136,28 @@ class CannotCompile(LoopwrightError, ValueError):
         super().__init__(problem, at=at, hint=hint)
 
 
+class NothingMatches(LoopwrightError, ValueError):
+    """A value came to a match none of whose patterns it fits: the head of an empty list, for example.
+
+    For example:
+
+        from loopwright import relay
+
+        mod = relay.IRModule()
+        prelude = relay.Prelude(mod)
+        nil = mod.get_type("List")[2]
+        relay.create_executor("debug", mod).evaluate(prelude.hd(nil()))
+    """
+
+    code = "LW1229"
+
+    def __init__(self, value: object, patterns: Sequence[object]) -> None:
+        super().__init__(
+            f"{value!r:.80} fits no pattern of a match: {', '.join(map(repr, patterns))}",
+            hint="add a clause with the pattern _, which takes everything",
+        )
+
+
 class NotAGraph(LoopwrightError, ValueError):
     """`relay.build` was given something that is no module with a graph function called main.
 

@@ -20,12 +20,27 @@ from loopwright.ir.types import TupleType, Type
 from loopwright.relay.build_module import as_constant, bind_params_by_name, build, require_graph
 from loopwright.relay.errors import CannotCompile
 from loopwright.relay.expr import Expr, Function, Var
-from loopwright.relay.infer_type import infer, infer_module
+from loopwright.relay.infer_type import infer_module
 from loopwright.relay.interpreter import evaluate
 from loopwright.relay.types import FuncType, TensorType, is_dynamic
 from loopwright.relay.visitor import bind
 
 KINDS = ("debug", "graph", "vm", "aot")
+
+
+class Result(np.ndarray):
+    """An array that a function returned; `numpy()` is it, for scripts that were written for tensors."""
+
+    def numpy(self) -> np.ndarray:
+        return self.view(np.ndarray)
+
+    asnumpy = numpy
+
+
+def _results(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_results(one) for one in value]
+    return value.view(Result) if isinstance(value, np.ndarray) else value
 
 
 class ExecutorOfModule:
@@ -42,13 +57,14 @@ class ExecutorOfModule:
     def evaluate(self, expr: Any = None, binds: Mapping[Var, Any] | None = None) -> Any:
         """A function of arrays for a Function, a GlobalVar or nothing (main); the value for any other expression."""
         if expr is None:
+            require_graph(self.mod)
             expr = self.mod["main"]
         if isinstance(expr, GlobalVar):
             expr = self.mod[expr]
         if binds:
             expr = bind(expr, {var: as_constant(value) for var, value in binds.items()})
         if not isinstance(expr, Function):
-            return self._run(Function([], expr), [])
+            return _results(self._run(Function([], expr), []))
         function = bind_params_by_name(expr, self.params) if self.params else expr
         return self._callable(function)
 
@@ -63,7 +79,7 @@ class ExecutorOfModule:
                     f"this function takes {', '.join(names) or 'nothing'}; {len(given)} arguments are given"
                 )
             values = [_argument(given[param.name_hint], param.type_annotation) for param in function.params]
-            return self._run(function, values)
+            return _results(self._run(function, values))
 
         return call
 
@@ -106,8 +122,8 @@ class ExecutorOfModule:
         if full not in self._compiled:
             static = with_shapes(function, values)
             try:
-                infer(static)
-                built: Any = _Structured(build(self._with_main(static), self.target), static)
+                module = infer_module(self._with_main(static))
+                built: Any = _Structured(build(module, self.target), static)
             except CannotCompile:
                 built = None
             self._compiled[full] = (function, built)
@@ -126,6 +142,12 @@ class _Structured:
         outputs = self.built(*arrays)
         flat = outputs if isinstance(outputs, list) else [outputs]
         return _shaped(self.of, iter(flat))
+
+
+def run_built(built: Any, function: Function, given: Mapping[str, Any]) -> Any:
+    """What a built model returns for the parameters of `function`, in the structure that the function returns."""
+    values = [_argument(given[param.name_hint], param.type_annotation) for param in function.params]
+    return _Structured(built, function)(*_flat(values))
 
 
 def _shaped(of: Type, flat: Any) -> Any:
@@ -183,6 +205,7 @@ def create_executor(
     module = IRModule() if mod is None else mod
     if isinstance(module, Expr):
         module = IRModule({"main": module if isinstance(module, Function) else Function([], module)})  # type: ignore[dict-item]
-    if len(module):
+    functions = module.values() if isinstance(module, IRModule) else [module]
+    if functions and not any(isinstance(function, Function) for function in functions):
         require_graph(module)
     return ExecutorOfModule(kind, module, device, target, params)

@@ -21,7 +21,7 @@ from loopwright.ir.structural import compare_with
 from loopwright.ir.structural_hash import hash_with
 from loopwright.ir.types import TupleType, Type
 from loopwright.relay.errors import NotAnExpression, NotInferred
-from loopwright.relay.types import FuncType, IncompleteType, RefType, TensorType, TypeVar
+from loopwright.relay.types import FuncType, GlobalTypeVar, IncompleteType, RefType, TensorType, TypeCall, TypeVar
 from loopwright.runtime.dtype import DataType
 
 
@@ -398,7 +398,7 @@ def _binary(name: str, lhs: object, rhs: object) -> Expr:
 
 
 # How `ir.structural_equal` and `ir.structural_hash` treat graphs and their types.
-for _cls in (Expr, FuncType, IncompleteType, RefType, TensorType, TypeVar):
+for _cls in (Expr, FuncType, GlobalTypeVar, IncompleteType, RefType, TensorType, TypeCall, TypeVar):
     compare_with(_cls, when_used("loopwright.relay.structural", "compare"))
     hash_with(_cls, when_used("loopwright.relay.structural", "write"))
 

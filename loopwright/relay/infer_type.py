@@ -16,6 +16,7 @@ from typing import Any as Anything
 from loopwright.ir.expr import GlobalVar
 from loopwright.ir.function import IRModule, PrimFunc
 from loopwright.ir.types import TupleType, Type
+from loopwright.relay.adt import Constructor, Match, Pattern, PatternConstructor, PatternTuple, PatternVar
 from loopwright.relay.errors import TypeMismatch
 from loopwright.relay.expr import (
     Call,
@@ -31,12 +32,15 @@ from loopwright.relay.expr import (
     Var,
 )
 from loopwright.relay.op.registry import Op
+from loopwright.relay.type_arguments import filled, learned_from, opened
 from loopwright.relay.types import (
     Any,
     FuncType,
     IncompleteType,
     RefType,
     TensorType,
+    TypeCall,
+    TypeVar,
     dims_differ,
     is_any,
     same_dim,
@@ -108,6 +112,8 @@ class Inference(ExprFunctor):
             raise TypeMismatch(f"something of type {type_text(callee)} is called, which is no function")
         if len(args) != len(callee.arg_types):
             raise TypeMismatch(f"{len(args)} arguments are given to a function of {len(callee.arg_types)}")
+        if callee.type_params:
+            callee = self._for_these(callee, call, args)
         for place, (given, wanted) in enumerate(zip(args, callee.arg_types, strict=True)):
             if isinstance(given, IncompleteType) and isinstance(call.args[place], Var):
                 self.learn(call.args[place], wanted)
@@ -117,6 +123,67 @@ class Inference(ExprFunctor):
                     f"{type_text(given)} is given, {type_text(wanted)} is wanted"
                 )
         return callee.ret_type
+
+    def _for_these(self, callee: FuncType, call: Call, args: list[Type]) -> FuncType:
+        """A polymorphic function for these arguments; `args` learns what that says of functions among them."""
+        told: Anything = zip(callee.type_params, call.type_args, strict=False)
+        known: dict[TypeVar, Type] = dict(told)
+        for given, wanted in zip(args, callee.arg_types, strict=True):
+            learned_from(wanted, given, known)
+        for place, arg in enumerate(call.args):
+            wanted = filled(callee.arg_types[place], known)
+            if isinstance(arg, Function) and isinstance(wanted, FuncType) and len(arg.params) == len(wanted.arg_types):
+                untyped = [param for param in arg.params if isinstance(self.memo_map[id(param)], IncompleteType)]
+                if not untyped:
+                    continue
+                for param, of in zip(arg.params, wanted.arg_types, strict=True):
+                    if param in untyped:
+                        self.learn(param, opened(of, callee.type_params))
+                self._forget(arg)
+                args[place] = self.visit(arg)
+                learned_from(callee.arg_types[place], args[place], known)
+        whole = [opened(filled(of, known), callee.type_params) for of in (*callee.arg_types, callee.ret_type)]
+        return FuncType(whole[:-1], whole[-1])
+
+    def visit_constructor(self, constructor: Constructor) -> Type:
+        data = constructor.definition
+        return FuncType(constructor.inputs, data.type, data.type_vars)
+
+    def visit_match(self, match: Match) -> Type:
+        of = self.visit(match.data)
+        found: Type = _UNKNOWN
+        for clause in match.clauses:
+            self._bind(clause.lhs, of)
+            found = joined(found, self.visit(clause.rhs), "clauses of a match")
+        return found
+
+    def _bind(self, pattern: Pattern, of: Type) -> None:
+        """The variables of a pattern get the types that a value of type `of` gives them."""
+        if isinstance(pattern, PatternVar):
+            annotated = pattern.var.type_annotation
+            self.learn(pattern.var, annotated if annotated is not None else of)
+        elif isinstance(pattern, PatternConstructor):
+            case, data = pattern.constructor, pattern.constructor.definition
+            if len(pattern.patterns) != len(case.inputs):
+                raise TypeMismatch(
+                    f"the pattern {pattern!r} has {len(pattern.patterns)} fields, and "
+                    f"{case.name_hint} has {len(case.inputs)}"
+                )
+            if not isinstance(of, IncompleteType) and not (isinstance(of, TypeCall) and of.func is data.header):
+                raise TypeMismatch(
+                    f"the pattern {pattern!r} is unable to show the following types match: it is of {data.header!r}, "
+                    f"and the value of {type_text(of)}"
+                )
+            given = of.args if isinstance(of, TypeCall) else ()
+            known = dict(zip(data.type_vars, given, strict=False))
+            for inner, wanted in zip(pattern.patterns, case.inputs, strict=True):
+                self._bind(inner, opened(filled(wanted, known), data.type_vars))
+        elif isinstance(pattern, PatternTuple):
+            if isinstance(of, TupleType) and len(of.fields) != len(pattern.patterns):
+                raise TypeMismatch(f"the pattern {pattern!r} is held against a tuple of {len(of.fields)}")
+            fields = of.fields if isinstance(of, TupleType) else [_UNKNOWN] * len(pattern.patterns)
+            for inner, field in zip(pattern.patterns, fields, strict=True):
+                self._bind(inner, field)
 
     def _of_operator(self, call: Call) -> Type:
         attrs = call.attrs
@@ -156,7 +223,7 @@ class Inference(ExprFunctor):
         """The type of a function; inside it `known_as` is the function itself."""
         params = [self.visit(param) for param in function.params]
         if known_as is not None:
-            self.learn(known_as, FuncType(params, function.ret_type or _UNKNOWN))
+            self.learn(known_as, FuncType(params, function.ret_type or _UNKNOWN, function.type_params))
         result = self.visit(function.body)
         # What the body taught about parameters without a type.
         params = [self.memo_map.get(id(param), _UNKNOWN) for param in function.params]
@@ -167,7 +234,7 @@ class Inference(ExprFunctor):
                     f"and is declared to return {type_text(function.ret_type)}"
                 )
             result = function.ret_type if not isinstance(function.ret_type, IncompleteType) else result
-        return FuncType(params, result)
+        return FuncType(params, result, function.type_params)
 
     def visit_let(self, let: Let) -> Type:
         chain: list[Let] = []
@@ -201,12 +268,16 @@ class Inference(ExprFunctor):
 
     def _forget_calls_of(self, var: Var, function: Function) -> None:
         """Type the body again, now that the type of its own calls is known."""
+        self._forget(function.body)
+        self.visit(function.body)
+
+    def _forget(self, root: Anything) -> None:
+        """Types of expressions are found again; those of variables stay."""
         from loopwright.relay.visitor import post_order
 
-        for expression in post_order(function.body):
+        for expression in post_order(root):
             if not isinstance(expression, (Var, Constant, Op, GlobalVar)):
                 self.memo_map.pop(id(expression), None)
-        self.visit(function.body)
 
     def visit_if(self, branch: If) -> Type:
         condition = self.visit(branch.cond)
@@ -256,6 +327,10 @@ def fits(given: Type, wanted: Type) -> bool:
     if isinstance(given, TupleType) and isinstance(wanted, TupleType):
         return len(given.fields) == len(wanted.fields) and all(map(fits, given.fields, wanted.fields))
     if isinstance(given, FuncType) and isinstance(wanted, FuncType):
+        if given.type_params and not wanted.type_params:
+            given = FuncType(
+                [opened(of, given.type_params) for of in given.arg_types], opened(given.ret_type, given.type_params)
+            )
         return (
             len(given.arg_types) == len(wanted.arg_types)
             and all(map(fits, wanted.arg_types, given.arg_types))
@@ -263,10 +338,14 @@ def fits(given: Type, wanted: Type) -> bool:
         )
     if isinstance(given, RefType) and isinstance(wanted, RefType):
         return fits(given.value, wanted.value)
+    if isinstance(given, TypeCall) and isinstance(wanted, TypeCall):
+        return given.func is wanted.func and all(map(fits, given.args, wanted.args))
+    if isinstance(given, TypeVar) and isinstance(wanted, TypeVar):
+        return given is wanted
     return type(given) is type(wanted)
 
 
-def joined(one: Type, other: Type) -> Type:
+def joined(one: Type, other: Type, what: str = "branches of an if") -> Type:
     """The type of a value that has either type: sizes that differ are not known."""
     if isinstance(one, IncompleteType):
         return other
@@ -277,11 +356,13 @@ def joined(one: Type, other: Type) -> Type:
             pairs = zip(one.shape, other.shape, strict=True)
             return TensorType([a if not is_any(a) and same_dim(a, b) else Any() for a, b in pairs], one.dtype)
     elif isinstance(one, TupleType) and isinstance(other, TupleType) and len(one.fields) == len(other.fields):
-        return TupleType(tuple(map(joined, one.fields, other.fields)))
+        return TupleType(tuple(joined(a, b, what) for a, b in zip(one.fields, other.fields, strict=True)))
+    elif isinstance(one, TypeCall) and isinstance(other, TypeCall) and one.func is other.func:
+        return TypeCall(one.func, [joined(a, b, what) for a, b in zip(one.args, other.args, strict=True)])
     elif fits(one, other):
         return one
     raise TypeMismatch(
-        f"the branches of an if are unable to show the following types match: {type_text(one)} and {type_text(other)}"
+        f"the {what} are unable to show the following types match: {type_text(one)} and {type_text(other)}"
     )
 
 
@@ -295,7 +376,7 @@ def infer_module(module: IRModule) -> IRModule:
             return _UNKNOWN
         if var.name not in in_work:
             declared = [param.type_annotation or _UNKNOWN for param in function.params]
-            in_work[var.name] = FuncType(declared, function.ret_type or _UNKNOWN)
+            in_work[var.name] = FuncType(declared, function.ret_type or _UNKNOWN, function.type_params)
             in_work[var.name] = infer(function, global_type)
         return in_work[var.name]
 

@@ -15,10 +15,12 @@ import numpy as np
 
 from loopwright.ir import Expr as PrimExpr
 from loopwright.ir import Var as SizeVariable
+from loopwright.ir.deep import deep
 from loopwright.ir.expr import GlobalVar
 from loopwright.ir.function import IRModule
 from loopwright.ir.visitor import substitute
-from loopwright.relay.errors import NotAnExpression
+from loopwright.relay.adt import Constructor, ConstructorValue, Match, fits_pattern
+from loopwright.relay.errors import NotAnExpression, NothingMatches
 from loopwright.relay.expr import (
     Call,
     Constant,
@@ -128,6 +130,23 @@ class _Frame(ExprFunctor):
     def visit_if(self, branch: If) -> Any:
         return self.visit(branch.true_branch if bool(self.visit(branch.cond)) else branch.false_branch)
 
+    def visit_match(self, match: Match) -> Any:
+        return self.visit(self.taken(match))
+
+    def visit_constructor(self, constructor: Constructor) -> Any:
+        return constructor
+
+    def taken(self, match: Match) -> Any:
+        """The value of the clause that fits, its variables set."""
+        value = self.visit(match.data)
+        for clause in match.clauses:
+            found: list[tuple[Var, Any]] = []
+            if fits_pattern(clause.lhs, value, found):
+                for var, part in found:
+                    self.set(var, part)
+                return clause.rhs
+        raise NothingMatches(value, [clause.lhs for clause in match.clauses])
+
     def visit_ref_create(self, ref: RefCreate) -> Any:
         return _Cell(self.visit(ref.value))
 
@@ -147,6 +166,8 @@ class _Frame(ExprFunctor):
             elif isinstance(expression, If):
                 taken = bool(self.visit(expression.cond))
                 expression = expression.true_branch if taken else expression.false_branch
+            elif isinstance(expression, Match):
+                expression = self.taken(expression)
             elif last and isinstance(expression, Call) and not isinstance(expression.op, Op):
                 raise _TailCall(self.visit(expression.op), [self.visit(arg) for arg in expression.args])
             else:
@@ -173,6 +194,8 @@ def _numbers(value: Any, sizes: Mapping[Any, int]) -> Any:
 def run(closure: _Closure, args: Sequence[Any]) -> Any:
     """What a function returns for these arguments."""
     while True:
+        if isinstance(closure, Constructor):
+            return ConstructorValue(closure, args)
         frame = _Frame(closure.around.module, closure.around.operator, closure.around)
         for param, value in zip(closure.function.params, args, strict=True):
             frame.set(param, value)
@@ -200,6 +223,7 @@ def _typed(value: Any, wanted: Any) -> Any:
     return array
 
 
+@deep
 def evaluate(
     expression: Any,
     values: Mapping[Var, Any] | Sequence[Any] = (),
@@ -221,6 +245,8 @@ def evaluate(
 
 
 def _argument(value: Any) -> Any:
+    if isinstance(value, (ConstructorValue, Constructor, _Closure)):
+        return value
     if isinstance(value, (list, tuple)):
         return [_argument(item) for item in value]
     return value if isinstance(value, np.ndarray) else np.asarray(value.numpy() if hasattr(value, "numpy") else value)

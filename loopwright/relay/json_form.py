@@ -9,6 +9,16 @@ from collections.abc import Callable
 from typing import Any as Anything
 from typing import Final
 
+from loopwright.relay.adt import (
+    Clause,
+    Constructor,
+    Match,
+    PatternConstructor,
+    PatternTuple,
+    PatternVar,
+    PatternWildcard,
+    TypeData,
+)
 from loopwright.relay.expr import (
     Call,
     Constant,
@@ -23,7 +33,17 @@ from loopwright.relay.expr import (
     Var,
 )
 from loopwright.relay.op.registry import Op, get
-from loopwright.relay.types import Any, FuncType, IncompleteType, RefType, TensorType, TypeVar, is_any
+from loopwright.relay.types import (
+    Any,
+    FuncType,
+    GlobalTypeVar,
+    IncompleteType,
+    RefType,
+    TensorType,
+    TypeCall,
+    TypeVar,
+    is_any,
+)
 
 # Class → the fields of its constructor, in order.
 _FIELDS: Final[dict[type, tuple[str, ...]]] = {
@@ -41,6 +61,16 @@ _FIELDS: Final[dict[type, tuple[str, ...]]] = {
     RefType: ("value",),
     IncompleteType: ("kind",),
     TypeVar: ("name_hint", "kind"),
+    GlobalTypeVar: ("name_hint", "kind"),
+    TypeCall: ("func", "args"),
+    TypeData: ("header", "type_vars", "constructors"),
+    Constructor: ("name_hint", "inputs", "belong_to"),
+    Match: ("data", "clauses", "complete"),
+    Clause: ("lhs", "rhs"),
+    PatternWildcard: (),
+    PatternVar: ("var",),
+    PatternConstructor: ("constructor", "patterns"),
+    PatternTuple: ("patterns",),
 }
 _CLASSES: Final[dict[str, type]] = {cls.__name__: cls for cls in _FIELDS}
 

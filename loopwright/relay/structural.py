@@ -20,9 +20,10 @@ from loopwright.ir.expr import GlobalVar
 from loopwright.ir.expr import Var as SizeVariable
 from loopwright.ir.structural_hash import Serialization
 from loopwright.ir.types import TupleType, Type
+from loopwright.relay.adt import Constructor, Match
 from loopwright.relay.expr import Call, Constant, Function, If, Let, RefCreate, RefRead, Tuple, TupleGetItem, Var
 from loopwright.relay.op.registry import Op
-from loopwright.relay.types import FuncType, IncompleteType, RefType, TensorType, TypeVar, is_any
+from loopwright.relay.types import FuncType, IncompleteType, RefType, TensorType, TypeCall, TypeVar, is_any
 from loopwright.relay.visitor import parts, post_order
 
 Row = tuple[object, ...]
@@ -86,12 +87,14 @@ class Rows:
                 self._bound.update(map(id, expression.params))
             elif isinstance(expression, Let):
                 self._bound.add(id(expression.var))
+            elif isinstance(expression, Match):
+                self._bound.update(id(var) for clause in expression.clauses for var in clause.lhs.variables())
         for expression in order:
             self._add(expression)
 
     def _add(self, expression: Anything) -> None:
         row = self._row(expression)
-        by_value = isinstance(expression, (Tuple, TupleGetItem, Constant, GlobalVar))
+        by_value = isinstance(expression, (Tuple, TupleGetItem, Constant, GlobalVar, Constructor))
         place = self._known.get(row) if by_value else None
         if place is None:
             place = len(self.rows)
@@ -109,6 +112,8 @@ class Rows:
             return (name, _Elements(expression.data))
         if isinstance(expression, GlobalVar):
             return (name, expression.name)
+        if isinstance(expression, Constructor):
+            return (name, expression.name_hint, expression.belong_to.name_hint)
         below = tuple([self._places[id(part)] for part in parts(expression)])
         if isinstance(expression, Call):
             if not isinstance(expression.op, Op):
@@ -119,6 +124,8 @@ class Rows:
         if isinstance(expression, Function):
             types = tuple([self._type(param) for param in expression.type_params])
             return (name, below, types, self._type(expression.ret_type), self._attributes(expression.attrs))
+        if isinstance(expression, Match):
+            return (name, below, expression.complete, tuple([_cases(clause.lhs) for clause in expression.clauses]))
         return (name, below)
 
     def _variable(self, var: Var) -> Row:
@@ -152,9 +159,17 @@ class Rows:
             return ("Func", params, tuple([self._type(part) for part in of.arg_types]), self._type(of.ret_type))
         if isinstance(of, RefType):
             return ("Ref", self._type(of.value))
+        if isinstance(of, TypeCall):
+            return ("TypeCall", of.func.name_hint, *[self._type(part) for part in of.args])
         if isinstance(of, TypeVar):
             return ("TypeVar", self._type_vars.setdefault(id(of), len(self._type_vars)))
         return (type(of).__name__, repr(of))
+
+
+def _cases(pattern: Anything) -> Row:
+    """A pattern without its variables, which are numbered as others are."""
+    below = tuple([_cases(inner) for inner in getattr(pattern, "patterns", ())])
+    return (type(pattern).__name__, getattr(getattr(pattern, "constructor", None), "name_hint", ""), below)
 
 
 def compare(comparison: Anything, one: Anything, other: Anything) -> bool:

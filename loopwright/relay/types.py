@@ -122,6 +122,45 @@ class TypeVar(Type):
         return self.name_hint
 
 
+class GlobalTypeVar(Type):
+    """The name of a data type (`adt.py`); `definition` is what it means, once that is said."""
+
+    __slots__ = ("definition", "kind", "name_hint")
+
+    def __init__(self, name_hint: str, kind: int = 0) -> None:
+        self.name_hint = name_hint
+        self.kind = kind
+        self.definition: object = None
+        self.span = None
+
+    @property
+    def name(self) -> str:
+        return self.name_hint
+
+    def __call__(self, *args: Type) -> TypeCall:
+        """The type for these types: `List(A)`."""
+        return TypeCall(self, args)
+
+    def __repr__(self) -> str:
+        return self.name_hint
+
+
+class TypeCall(Type):
+    """A data type with the types it is given: a list of what."""
+
+    __slots__ = ("args", "func")
+
+    def __init__(self, func: GlobalTypeVar, args: Sequence[Type]) -> None:
+        self.func = func
+        self.args = tuple(args)
+        self.span = None
+
+    def __repr__(self) -> str:
+        return type_text(self)
+
+    __str__ = __repr__
+
+
 def scalar_type(dtype: str) -> TensorType:
     """The type of one number."""
     return TensorType((), dtype)
@@ -151,6 +190,8 @@ def is_dynamic(of: Type) -> bool:
         return any(is_dynamic(field) for field in of.fields)
     if isinstance(of, FuncType):
         return any(is_dynamic(part) for part in (*of.arg_types, of.ret_type))
+    if isinstance(of, TypeCall):
+        return any(is_dynamic(part) for part in of.args)
     return isinstance(of, RefType) and is_dynamic(of.value)
 
 
@@ -197,6 +238,8 @@ def same_type(one: Type | None, other: Type | None) -> bool:
         )
     if isinstance(one, RefType) and isinstance(other, RefType):
         return same_type(one.value, other.value)
+    if isinstance(one, TypeCall) and isinstance(other, TypeCall):
+        return one.func is other.func and all(map(same_type, one.args, other.args))
     return False
 
 
@@ -219,4 +262,8 @@ def type_text(of: Type | None) -> str:
         return f"fn ({', '.join(type_text(part) for part in of.arg_types)}) -> {type_text(of.ret_type)}"
     if isinstance(of, RefType):
         return f"ref({type_text(of.value)})"
+    if isinstance(of, TypeCall):
+        return of.func.name_hint + (f"[{', '.join(map(type_text, of.args))}]" if of.args else "")
+    if isinstance(of, IncompleteType):
+        return "_"
     return "_" if of is None else repr(of)

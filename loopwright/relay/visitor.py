@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from loopwright.ir.expr import GlobalVar
+from loopwright.relay.adt import Clause, Constructor, Match
 from loopwright.relay.expr import (
     Call,
     Constant,
@@ -53,6 +54,9 @@ def parts(expression: Any) -> tuple[Any, ...]:
         return (expression.ref,)
     if cls is RefWrite:
         return (expression.ref, expression.value)
+    if cls is Match:
+        bound = [var for clause in expression.clauses for var in clause.lhs.variables()]
+        return (expression.data, *bound, *[clause.rhs for clause in expression.clauses])
     return ()
 
 
@@ -134,7 +138,7 @@ class ExprFunctor:
 
     visit_call = visit_tuple = visit_tuple_getitem = visit_function = visit_let = visit_if = visit_var = visit_other
     visit_constant = visit_global_var = visit_op = visit_other
-    visit_ref_create = visit_ref_read = visit_ref_write = visit_other
+    visit_ref_create = visit_ref_read = visit_ref_write = visit_match = visit_constructor = visit_other
 
 
 class ExprVisitor(ExprFunctor):
@@ -179,6 +183,16 @@ class ExprVisitor(ExprFunctor):
     def visit_ref_write(self, ref: RefWrite) -> Any:
         self.visit(ref.ref)
         self.visit(ref.value)
+
+    def visit_match(self, match: Match) -> Any:
+        self.visit(match.data)
+        for clause in match.clauses:
+            for var in clause.lhs.variables():
+                self.visit(var)
+            self.visit(clause.rhs)
+
+    def visit_constructor(self, constructor: Constructor) -> Any:
+        return None
 
     def visit_var(self, var: Var) -> Any:
         return None
@@ -250,6 +264,17 @@ class ExprMutator(ExprFunctor):
         cell, value = self.visit(ref.ref), self.visit(ref.value)
         return ref if cell is ref.ref and value is ref.value else RefWrite(cell, value, ref.span)
 
+    def visit_match(self, match: Match) -> Any:
+        data = self.visit(match.data)
+        changed = [(clause.lhs.with_vars(self.visit), self.visit(clause.rhs)) for clause in match.clauses]
+        same = all(a is c.lhs and b is c.rhs for (a, b), c in zip(changed, match.clauses, strict=True))
+        if data is match.data and same:
+            return match
+        return Match(data, [Clause(lhs, rhs) for lhs, rhs in changed], match.complete, match.span)
+
+    def visit_constructor(self, constructor: Constructor) -> Any:
+        return constructor
+
     def visit_var(self, var: Var) -> Any:
         return var
 
@@ -302,4 +327,6 @@ _METHODS = {
     Constant: "visit_constant",
     GlobalVar: "visit_global_var",
     Op: "visit_op",
+    Match: "visit_match",
+    Constructor: "visit_constructor",
 }

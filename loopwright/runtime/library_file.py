@@ -117,12 +117,13 @@ class ForeignLibrary(LoopwrightError, ValueError):
 
     code = "LW0135"
 
-    def __init__(self, path: str, why: str, missing: Sequence[str] = ()) -> None:
+    def __init__(self, path: str, why: str, missing: Sequence[str] = (), what: str = "library") -> None:
+        self.missing = list(missing)
         super().__init__(
-            f"the library {path!r} cannot run on this machine",
+            f"the {what} {path!r} cannot run on this machine: it was made for another",
             why=why,
             hint="export it for this machine, or run it on one that it was made for",
-            fields={"path": path, "missing": list(missing)},
+            fields={"path": path, "missing": self.missing},
         )
 
 

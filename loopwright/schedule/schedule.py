@@ -158,9 +158,16 @@ class Schedule(
 
     def work_on(self, func_name: str) -> None:
         """Look blocks up in that function from now on."""
-        if func_name not in self._views:
-            raise BadStepArgument("work_on", f"there is no function {func_name!r}; there are {', '.join(self._views)}")
-        self._function = func_name
+        self._function = self._own_name("work_on", func_name)
+
+    def _own_name(self, step: str, func_name: str) -> str:
+        """The name of a function in the module; what callers from outside know it by will do."""
+        if func_name in self._views:
+            return func_name
+        named = [name for name, view in self._views.items() if view.function.attrs.get("global_symbol") == func_name]
+        if len(named) != 1:
+            raise BadStepArgument(step, f"there is no function {func_name!r}; there are {', '.join(self._views)}")
+        return named[0]
 
     def copy(self) -> Schedule:
         """A schedule that goes its own way from here; handles work on both."""
@@ -231,9 +238,7 @@ class Schedule(
         name = func_name or self._function
         if name is None:
             raise BadStepArgument("schedule", "the module has several functions", hint='say which: sch.work_on("name")')
-        if name not in self._views:
-            raise BadStepArgument("schedule", f"there is no function {name!r}; there are {', '.join(self._views)}")
-        return self._views[name]
+        return self._views[self._own_name("schedule", name)]
 
     def views(self) -> Mapping[str, View]:
         """The current version of every function, by its name."""
@@ -414,7 +419,7 @@ class Schedule(
             name = attrs.get("func_name") or self._function
             if name is None and "func_name" not in attrs:
                 name = next(iter(self._views))  # about no function in particular
-            return self.view(name), str(name)
+            return self.view(name), str(name) if name is None else self._own_name("schedule", name)
         view = self._view_of(handles)
         return view, next(name for name, other in self._views.items() if other is view)
 

@@ -8,29 +8,45 @@ Where a block does not divide its axis, the last block ends in zeros.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from loopwright import te
-from loopwright.arith.layout import BijectiveLayout, bijective_layout
+from loopwright.arith.layout import BijectiveLayout, Layout, bijective_layout
 from loopwright.ir import Expr, const
 from loopwright.ir.intrinsics import all as all_of
 from loopwright.ir.intrinsics import if_then_else
 from loopwright.topi.moving import moved
 from loopwright.topi.registry import Sample, operator
 from loopwright.topi.samples import numbers, of_each_type
-from loopwright.topi.sizes import check_rank, known, simplify
+from loopwright.topi.sizes import check_rank, known
 
 
 def _reference(array: np.ndarray, src_layout: str, dst_layout: str, schedule_rule: str = "None") -> np.ndarray:
     way = bijective_layout(src_layout, dst_layout)
-    result = np.zeros([int(size) for size in way.forward_shape(array.shape)], array.dtype)  # type: ignore[call-overload]
-    for at in np.ndindex(*array.shape):
-        place = tuple(int(simplify(index)) for index in way.forward_index(at))  # type: ignore[call-overload]
-        result[place] = array[at]
-    return result
+    letters = [axis.name for axis in way.src_layout.axes if not axis.factor]
+    source, target = ([axis.name for axis in one.axes] for one in (way.src_layout, way.dst_layout))
+
+    def apart(names: Sequence[str]) -> list[int]:
+        """The places of each axis and then of its parts, letter by letter."""
+        wanted = [name for letter in letters for name in (letter, letter.lower())]
+        return [place for name in wanted for place, own in enumerate(names) if own == name]
+
+    def inner(layout: Layout, letter: str) -> int:
+        return prod(axis.factor for axis in layout.axes if axis.name == letter.lower())
+
+    sizes = dict(zip(source, array.shape, strict=True))
+    whole = [sizes[letter] * inner(way.src_layout, letter) for letter in letters]
+    joined = array.transpose(apart(source)).reshape(whole)
+    blocks = [inner(way.dst_layout, letter) for letter in letters]
+    padded = np.pad(joined, [(0, -size % block) for size, block in zip(whole, blocks, strict=True)])
+    order = apart(target)
+    outer = {letter: size // block for letter, size, block in zip(letters, padded.shape, blocks, strict=True)}
+    lengths = [axis.factor or outer[axis.name] for axis in way.dst_layout.axes]
+    return np.ascontiguousarray(padded.reshape([lengths[place] for place in order]).transpose(np.argsort(order)))
 
 
 def _samples() -> Iterator[Sample]:

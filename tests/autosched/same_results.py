@@ -18,7 +18,7 @@ def planned(func: PrimFunc, target: str = "llvm", may_refuse: bool = False) -> P
     """The plan for a function, proved and replayable, by the first rule that took it (unless it `may_refuse`)."""
     plan = apply(func, target)
     assert plan.schedule.is_proved
-    again = Schedule(func)
+    again = Schedule(plan.start)
     Trace.apply_json_to_schedule(json.loads(json.dumps(plan.trace.as_json())), again)
     assert structural_equal(again.mod["main"], plan.mod["main"])
     assert may_refuse or "refused" not in plan.explain()

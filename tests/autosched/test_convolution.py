@@ -119,7 +119,15 @@ POINTWISE = [
     Case("NCHW", (1, 64, 1, 1), (64, 64, 1, 1)),
     Case("NHWC", (1, 14, 14, 32), (1, 1, 32, 64)),
     Case("NCDHW", (1, 8, 3, 4, 5), (32, 8, 1, 1, 1)),
+    Case("NCHW", (1, 24, 9, 9), (24, 6, 1, 1), groups=4),
+    Case("NCHW", (2, 16, 9, 9), (32, 4, 1, 1), groups=4, stride=2, relu=False),
+    Case("NHWC", (1, 9, 9, 24), (1, 1, 6, 24), groups=4),
 ]
+
+
+def test_groups_of_one_pixel_are_products() -> None:
+    plan = check(Case("NCHW", (1, 136, 14, 14), (136, 34, 1, 1), groups=4))
+    assert "a product of matrices, channels by pixels" in plan.explain()
 
 
 @pytest.mark.parametrize("case", POINTWISE)

@@ -113,7 +113,7 @@ def test_the_keys_of_models():
     found = data("inspect", "net.relay", "--json")
     assert set(found) == listed("`inspect`") - {"error"}
     ran = data("run", "net.relay", "--print-time", "--print-top", "1", "--profile", "--json")
-    parts = [*ran["inputs"], *ran["outputs"], ran["top"], ran["times"], *ran["profile"]]
+    parts = [*ran["inputs"], *ran["outputs"], ran["top"], ran["times"], *ran["profile"], ran["roofline"]]
     assert set(ran).union(*parts) == listed("`run` of a model")
     without = data("run", "net.relay", "--json")
     assert (without["top"], without["times"], without["profile"], without["wrote"]) == (None, None, None, None)

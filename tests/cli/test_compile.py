@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -129,7 +130,7 @@ def test_onnx_with_its_own_weights_and_names(here):
     pytest.importorskip("onnx")
     save(here / "mlp.onnx", MLP)
     shown = run("compile", "mlp.onnx", "-o", "mlp.tar", "--constants", "file", "--print-pass-times")
-    assert "2 launches of 2 kernels" in shown and "FuseOps" in shown and "memory that a call decides: " in shown
+    assert "2 launches of 2 kernels" in shown and "FuseOps" in shown and "and as a call's sizes decide: " in shown
     assert "mod.weights" in tarfile.open("mlp.tar").getnames()
     x = np.eye(4, dtype="float32")[:3]
     np.save("x.npy", x)
@@ -140,6 +141,11 @@ def test_onnx_with_its_own_weights_and_names(here):
     assert found["outputs"][0]["name"] == "y" and found["outputs"][0]["shape"] == [3, 2]
     profiled = json.loads(run("run", "mlp.onnx", "--profile", "--print-time", "--end-to-end", "--json", "batch=2"))
     assert len(profiled["profile"]) == 2 and profiled["inputs"][0]["shape"] == [2, 4]
+    assert profiled["profile"][0]["operators"] == ["dense", "relu"] and profiled["roofline"]["flops"] > 1e6
+    text = run("compile", "mlp.onnx", "-o", "mlp.tar", "--profile", "--input-shapes", "x:[2,4]")
+    assert "why not faster" in text and "one call of the model: " in text
+    refused = error_of("compile", "mlp.onnx", "-o", "mlp.c", "--profile")
+    assert refused["problem"] == "--profile -o mlp.c: C source is not compiled here: there is nothing to run"
     assert profiled["times"]["min"] <= profiled["times"]["median"] <= profiled["times"]["max"]
 
 
@@ -312,3 +318,44 @@ def test_kernels_come_from_the_cache_the_second_time(here, monkeypatch):
 
     mod = read_model("net.relay").mod
     assert relay.build(mod).compiled.counts.from_cache == 1  # the same kernels as those of relay.build
+
+
+def test_another_precision_is_compared_with_float32(tmp_path):
+    path = save(tmp_path / "mlp.onnx", MLP)
+    samples = tmp_path / "samples.npz"
+    np.savez(samples, x=np.random.default_rng(0).uniform(0, 1, (3, 2, 4)).astype("float32"))  # three of two rows
+    package = tmp_path / "mlp.tar"
+    text = run("compile", path, "-o", package, "--precision", "int8", "--calibrate", samples)
+    assert "int8: " in text and "times as fast" in text and "top-1 agreement 100.0% (3 samples)" in text
+    facts = read_metadata(str(package))  # what --json prints
+    accuracy = facts["accuracy"]
+    assert facts["precision"] == "int8" and accuracy["source"] == "samples.npz" and accuracy["top1"] == 1.0
+    assert 0 < accuracy["max_difference"] < 0.03 * accuracy["largest"]
+    assert accuracy["run_seconds"] > 0 and accuracy["float32_run_seconds"] > 0
+    assert "computes in int8" in run("run", package)
+    assert json.loads(run("run", package, "--json"))["precision"] == "int8"
+    for options, words in [
+        (("--precision", "int3"), "there is no precision 'int3'"),
+        (("--calibrate", samples), "samples are for a precision other than float32"),
+        (("--precision", "int8", "--calibrate-mode", "guess"), "there is no such mode"),
+        (("--precision", "float16", "--mixed-precision"), "--mixed-precision says it already"),
+        (("--precision", "int8", "--calibrate", tmp_path / "nowhere.npz"), "no arrays can be read"),
+    ]:
+        assert words in error_of("compile", path, "-o", package, *options)["message"]
+    np.savez(tmp_path / "other.npz", y=np.zeros((2, 4)))
+    wrong = error_of("compile", path, "--precision", "int8", "--calibrate", tmp_path / "other.npz")
+    assert "no input of that name" in wrong["message"]
+
+
+def test_sizes_that_nobody_gave_are_said(here):
+    text = run("run", "net.relay")
+    assert "n = 1: nothing was given; n=24 behind the model, or an array of --inputs, sets it" in text
+    assert "nothing was given" not in run("run", "net.relay", "n=2")
+    assert json.loads(run("run", "net.relay", "--json"))["assumed_sizes"] == {"n": 1}
+
+
+def test_a_package_for_another_machine_is_named(here):
+    other = "riscv64-unknown-linux-gnu" if platform.machine() != "riscv64" else "aarch64-unknown-linux-gnu"
+    run("compile", "net.relay", "-o", "other.tar", "-f", "tar", "-t", f"llvm -mtriple={other}")
+    result = invoke("run", "other.tar")
+    assert "the package 'other.tar' cannot run on this machine: it was made for another" in result.stderr

@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from loopwright.cli import app
-from loopwright.cli.quantities import bytes_text, count_text, flops_text, size_text, time_text
+from loopwright.cli.quantities import bytes_text, count_text, flops_text, open_bytes_text, size_text, time_text
 from tests.cli.models import MLP, NET, save
 
 onnx = pytest.importorskip("onnx")
@@ -93,3 +93,24 @@ def test_quantities():
     assert [flops_text(n) for n in (12, 1500, 8.21e9, 3e12)] == ["12 FLOP", "1.5 kFLOP", "8.21 GFLOP", "3 TFLOP"]
     assert [time_text(t) for t in (2.5, 0.0123, 4e-6, 7e-9)] == ["2.5 s", "12.3 ms", "4 µs", "7 ns"]
     assert [count_text(1, "launch", "launches"), count_text(2, "launch", "launches")] == ["1 launch", "2 launches"]
+
+
+OPEN = """<ir_version: 8, opset_import: ["" : 17]>
+g (float[batch, 2, h] x) => (float[batch, 2, half] y) {
+  a = Relu(x)
+  b = MaxPool <kernel_shape = [2], strides = [2]> (a)
+  y = Softmax(b) }"""
+
+
+def test_memory_of_open_sizes_is_a_formula_in_their_names(tmp_path):
+    text = inspect(save(tmp_path / "open.onnx", OPEN))
+    assert "T.Cast" not in text and "values at most 0 bytes" not in text
+    assert "as a call's sizes decide: 8 bytes × batch × " in text
+
+
+def test_open_sizes_for_people():
+    cast = 'batch * T.Cast("int64", h // 2) * T.int64(512)'
+    assert size_text(cast) == "batch * (h // 2) * 512"
+    assert size_text('T.Cast("int64", max(n, (h + 1) // 2)) * T.int64(4)') == "(max(n, (h + 1) // 2)) * 4"
+    assert open_bytes_text(["n * 4096", size_text(cast)]) == "4.00 KiB × n + 512 bytes × batch × (h // 2)"
+    assert open_bytes_text(["n + 4"]) == "(n + 4) bytes"

@@ -187,3 +187,15 @@ def test_mistakes(file, tmp_path, arguments, problem):
     assert result.exit_code == 1
     assert re.search(problem, result.output, re.MULTILINE)
     assert "callback(" not in result.output
+
+
+def test_a_model_is_no_program_and_a_program_no_model(file, tmp_path):
+    (tmp_path / "tiny.onnx").write_bytes(b"\0")
+    for command, name, told in (
+        ("show", "tiny.onnx", "loopwright inspect {} shows what it is made of"),
+        ("inspect", "programs.py", "loopwright show {} shows it"),
+    ):
+        path = str(tmp_path / "tiny.onnx") if name == "tiny.onnx" else file
+        result = runner.invoke(app, [command, path])
+        assert result.exit_code == 1
+        assert told.format(path) in result.stderr

@@ -157,11 +157,7 @@ def test_every_path_imports(path):
 @pytest.mark.parametrize(
     ("text", "named"),
     [
-        ("from tvm import relay; relay.vm.compile(1)", r"tvm\.relay\.vm\.compile"),
         ("from tvm import relay; relay.frontend.from_keras(1)", r"tvm\.relay\.frontend\.from_keras"),
-        ("from tvm.relay.backend import Executor; Executor('aot')", r"tvm\.relay\.backend\.Executor"),
-        ("from tvm.relay import quantize; quantize.quantize(1)", r"tvm\.relay\.quantize\.quantize"),
-        ("from tvm.runtime.vm import VirtualMachine; VirtualMachine(1)", r"tvm\.runtime\.vm\.VirtualMachine"),
         ("import tvm.topi.cuda as cuda; cuda.sum", None),
         ("import tvm.topi.cuda as cuda; cuda.sum([1])", r"tvm\.topi\.cuda\.sum"),
         ("import tvm.auto_scheduler.measure", None),

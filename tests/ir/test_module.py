@@ -17,6 +17,16 @@ def function(value: int) -> tir.PrimFunc:
     return tir.PrimFunc([], tir.Evaluate(value))
 
 
+def test_a_function_is_also_found_by_what_callers_know_it_by():
+    one, two = (function(k).with_attr("global_symbol", "nv12") for k in range(2))
+    module = ir.IRModule({"main": one})
+    assert module["nv12"] is module["main"] is one
+    with pytest.raises(ValueError, match="the module has no function 'nv13'; it has main"):
+        module["nv13"]
+    with pytest.raises(ValueError, match="the module has no function 'nv12'; it has main, other"):
+        ir.IRModule({"main": one, "other": two})["nv12"]  # which of them?
+
+
 def test_a_module_is_a_dictionary_of_functions():
     main, gv = function(1), ir.GlobalVar("other")
     mod = ir.IRModule({"main": main, gv: function(2)})

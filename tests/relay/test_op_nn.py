@@ -105,6 +105,7 @@ ROUNDED = [
     ("nn.softmax", [R((3, 5))], {}),
     ("nn.softmax", [R((2, 3, 5))], {"axis": 1}),
     ("nn.fast_softmax", [R((3, 5))], {}),
+    ("nn.attention", [R((1, 2, 3, 4)), R((1, 2, 5, 4)), R((1, 2, 5, 3)), R((1, 1, 1, 5))], {"scale": 0.3}),
     ("nn.log_softmax", [R((3, 5))], {"axis": 0}),
     ("nn.batch_norm", [R((2, 3, 4)), *C3, R((3,), shift=2.0), positive_numbers((3,))], {}),
     ("nn.layer_norm", [R((2, 3)), *C3], {}),

@@ -7,7 +7,7 @@ import random
 import pytest
 
 import loopwright as lw
-from loopwright import tir
+from loopwright import te, tir
 from loopwright.ir import IRModule, Var, assert_structural_equal
 from loopwright.runtime.errors import InternalError
 from loopwright.schedule import Schedule, ScheduleError, primitives
@@ -365,3 +365,14 @@ def test_random_steps_keep_every_value_and_replay(seed):
         except ScheduleError:
             assert sch.mod["main"] is before
     check(sch, func)
+
+
+def test_a_function_goes_by_what_callers_know_it_by():
+    A = te.placeholder((4,), name="A")
+    func = te.create_prim_func([A, te.compute((4,), lambda i: A[i] + 1.0, name="B")]).with_attr("global_symbol", "nv12")
+    sch = Schedule(func)
+    sch.work_on("nv12")
+    sch.vectorize(sch.get_loops(sch.get_block("B", "nv12"))[0])
+    assert sch.mod["nv12"] is sch.mod["main"]
+    with pytest.raises(ScheduleError, match="there is no function 'nv13'; there are main"):
+        sch.work_on("nv13")

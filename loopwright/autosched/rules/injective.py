@@ -20,10 +20,11 @@ from typing import Final
 from loopwright.autosched.ahead import ask_along
 from loopwright.autosched.chunks import share_out
 from loopwright.autosched.decision import Decision
-from loopwright.autosched.facts import BlockFacts
+from loopwright.autosched.facts import Axis, BlockFacts
 from loopwright.autosched.machine import Machine
 from loopwright.autosched.nest_cost import NestCost, common_lanes, nest_cost
 from loopwright.autosched.own_uses import OwnUses, own_uses
+from loopwright.autosched.picking import Picking, is_small_arithmetic
 from loopwright.autosched.program import Entry, Program
 from loopwright.autosched.small_steps import fused
 from loopwright.autosched.streams import Streams
@@ -58,7 +59,8 @@ class Injective:
             return
         streams = Streams(facts)
         lanes = common_lanes(facts, machine)
-        work = nest_cost([facts], machine)
+        picking = Picking(facts, _along(facts, streams), machine)
+        work = picking.added_to(nest_cost([facts], machine))
         work.note(decision)
         loops = list(sch.get_loops(sch.get_block(facts.name)))
         order = _order(facts, streams)
@@ -75,7 +77,7 @@ class Injective:
             if half < lanes:
                 lanes = half
                 decision.chose("half a cache line at a time", "rows start anywhere in one: whole lines would meet two")
-        rounds, each = _vectorized(sch, row, runs[-1], facts, streams, work, machine, lanes, decision)
+        rounds, each = _vectorized(sch, row, runs[-1], facts, streams, work, picking, machine, lanes, decision)
         if rounds and each > 1:
             ask_along(sch, facts.name, rounds[-1], _walked_once(facts, streams), each, work, machine, decision)
         share_out(sch, [*outer, *rounds], each, work, machine, decision)
@@ -204,6 +206,7 @@ def _vectorized(
     facts: BlockFacts,
     streams: Streams,
     work: NestCost,
+    picking: Picking,
     machine: Machine,
     lanes: int,
     decision: Decision,
@@ -222,9 +225,9 @@ def _vectorized(
         return [row], 1
     if run.is_cut:
         can_cut = is_small_enough(facts.block.body)
-        why = "its conditions change along it: lowering cuts out the cells that need not ask"
+        why = "a condition holds for some of its cells only: the loop is cut where that changes, and no cell asks"
         if not can_cut:
-            why = "its conditions change along it, and are asked for every cell: there are too many to cut the loop"
+            why = "its conditions hold for some of its cells only; they are too many to cut the loop, so each cell asks"
             decision.roofline = None  # the model counts vectors
         if run.extent is None:
             decision.chose("a row stays one loop", why)
@@ -233,6 +236,12 @@ def _vectorized(
         sch.annotate(row, VECTOR_LANES, lanes)
         decision.chose(f"a row is a loop of {lanes} lanes" if can_cut else "a row is one loop", why)
         return [], whole
+    plain = _why_plain(facts, work, picking, machine)
+    if plain:
+        decision.chose("a row stays one loop", plain)
+        decision.roofline = None  # the model counts vectors
+        return [row], 1
+    picking.note(decision)
     several = _vectors_at_once(work, run, machine, lanes)
     if run.extent is not None and run.extent <= lanes:
         sch.vectorize(row)
@@ -254,6 +263,24 @@ def _vectorized(
     if several > 1:
         decision.chose(f"{several} vectors at once", _why_at_once(work, run))
     return [around], several * lanes
+
+
+def _why_plain(facts: BlockFacts, work: NestCost, picking: Picking, machine: Machine) -> str:
+    """Why vectors are left to the compiler, which has more to choose from; empty where they are not."""
+    waits = work.bytes > machine.l2 and work.memory > work.arithmetic  # for memory, which vectors ask for ahead
+    if is_small_arithmetic(facts) and not picking.far and not waits:
+        return "of numbers of 8 and 16 bits the compiler makes vectors, each value in the narrowest type that holds it"
+    if picking.is_better_by_element():
+        names = ", ".join(dict.fromkeys([access.buffer.name for access in picking.far]))
+        return f"cells of {names} lie too far apart for vectors: putting them together takes longer than the work"
+    return ""
+
+
+def _along(facts: BlockFacts, streams: Streams) -> Axis | None:
+    """The axis over neighbouring cells of the result."""
+    moving = [position for position, axis in enumerate(facts.axes) if axis.extent != 1]
+    found = next((position for position in moving if streams.stores[0].step(position) == 1), None)
+    return None if found is None else facts.axes[found]
 
 
 def _vectors_at_once(work: NestCost, run: _Run, machine: Machine, lanes: int) -> int:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from loopwright.autosched.decision import Decision
+from loopwright.autosched.facts import const
 from loopwright.autosched.machine import Machine
 from loopwright.autosched.program import Entry, Program
+from loopwright.ir import IfThenElse
 from loopwright.schedule import Schedule
 
 
@@ -22,6 +24,17 @@ class Plain:
         self, sch: Schedule, taken: Sequence[Entry], program: Program, machine: Machine, decision: Decision
     ) -> None:
         if taken[0].facts is None:
-            decision.chose("no steps", "its loops are not the block's axes one by one, or its body is no single store")
+            decision.chose("no steps", why_not_plain(taken[0]))
         else:
             decision.chose("no steps", "no rule is made for what it computes")
+
+
+def why_not_plain(entry: Entry) -> str:
+    """Why rules cannot read a block, and what would help."""
+    block = entry.realize.block
+    if isinstance(block.body, IfThenElse):
+        told = "a condition guards all that it does"
+        return f"{told}: te.if_then_else inside the reduction would be scheduled" if block.init is not None else told
+    if len(block.iter_vars) and const(entry.realize.predicate) != 1:
+        return "a condition says which of its iterations there are: schedule the program before it is split"
+    return "its loops are not the block's axes one by one from 0, or its body is more than a store"

@@ -19,6 +19,7 @@ from loopwright.autosched.facts import BlockFacts
 from loopwright.autosched.lanes import may_regroup, vectors_under_way
 from loopwright.autosched.machine import Machine, rounded_up
 from loopwright.autosched.nest_cost import NestCost, nest_cost
+from loopwright.autosched.picking import Picking
 from loopwright.autosched.program import Entry, Program
 from loopwright.autosched.row_nest import join_row, lane_part, results_first, row_nest
 from loopwright.autosched.small_steps import fused
@@ -43,9 +44,11 @@ class Reduction:
     ) -> None:
         facts = taken[0].facts
         assert facts is not None
-        work = nest_cost([facts], machine)
-        work.note(decision)
         best = vector_axis(facts)
+        picking = Picking(facts, best, machine)
+        work = picking.added_to(nest_cost([facts], machine))
+        work.note(decision)
+        picking.note(decision)
         if best is not None and not best.is_reduce:
             plan = ColumnPlan.of(facts, best, work, machine, may_regroup(taken[0].realize))
             column_nest(sch, plan, work, machine, decision)

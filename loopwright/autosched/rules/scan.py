@@ -22,6 +22,7 @@ from loopwright.autosched.decision import Decision
 from loopwright.autosched.facts import const, costly_calls, loads_of, without_lets
 from loopwright.autosched.machine import Machine, bytes_of
 from loopwright.autosched.program import Entry, Program
+from loopwright.autosched.rules.plain import Plain, why_not_plain
 from loopwright.autosched.small_steps import extent_of, fused
 from loopwright.ir import Add, BufferStore, Expr, ForKind, IterType, SeqStmt, Var, structural_equal
 from loopwright.schedule import LoopRV, Schedule
@@ -32,6 +33,7 @@ _CHAINS: Final = 4  # rows at once: while one waits for its sum, the others go o
 _STEPS: Final = 8  # of a row at a time: the value carried stays in a register, and few cache lines are in use at once
 _COSTLY_CHAINS: Final = 8  # rows at once where a step takes long
 _AT_ONCE: Final = 4  # vectors of a row
+_IN_ORDER: Final = "every iteration needs one before it, along each of its axes"
 
 
 class _Shape(NamedTuple):
@@ -59,7 +61,8 @@ class Scan:
         entry = taken[0]
         shape = _shape(sch.view(), entry)
         if shape is None or not shape.free:
-            decision.chose("no steps", _why_not(shape))
+            decision.rule = Plain.name
+            decision.chose("no steps", why_not_plain(entry) if shape is None else _IN_ORDER)
             return
         loops = sch.get_loops(sch.get_block(entry.name))
         dtype = str(entry.writes[0].dtype)
@@ -69,12 +72,6 @@ class Scan:
             _chains(sch, entry, shape, loops, machine, decision)
         else:
             decision.chose("no steps", "no axis of its own walks over neighbouring cells of the result")
-
-
-def _why_not(shape: _Shape | None) -> str:
-    if shape is None:
-        return "its loops are not the block's axes one by one, or its body is no single store"
-    return "every iteration needs one before it, along each of its axes"
 
 
 def _shape(view: View, entry: Entry) -> _Shape | None:

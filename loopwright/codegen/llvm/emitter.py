@@ -20,6 +20,7 @@ from loopwright.codegen.llvm.module_text import ModuleText
 from loopwright.codegen.llvm.packed_calls import emit_packed_call, is_packed_call
 from loopwright.codegen.llvm.parallel import emit_parallel
 from loopwright.codegen.llvm.raising import emit_raise
+from loopwright.codegen.llvm.strided_lanes import has_strided_taps
 from loopwright.codegen.llvm.types import register_type, storage_type
 from loopwright.codegen.llvm.unrolling import holds_tile, is_worth_unrolling
 from loopwright.runtime.dtype import INT64
@@ -61,6 +62,9 @@ class FunctionEmitter(ExpressionEmitter):
         if loop.kind is ir.ForKind.PARALLEL and not self.in_parallel:
             emit_parallel(self, loop)
             return
+        if loop.kind is ir.ForKind.UNROLLED and is_worth_unrolling(loop) and has_strided_taps(loop):
+            self.write_out(loop)
+            return
         low = self.index(loop.min)
         high = self.index(loop.min + loop.extent)
         metadata = None
@@ -70,6 +74,15 @@ class FunctionEmitter(ExpressionEmitter):
             metadata = self.module.loop_metadata("llvm.loop.unroll.disable")
         is_entered = isinstance(loop.extent, ir.IntImm) and loop.extent.value > 0
         self.counted_loop(loop.loop_var, low, high, lambda: self.run(loop.body), metadata, is_entered)
+
+    def write_out(self, loop: ir.For) -> None:
+        """The iterations one after the other, each with its number known here."""
+        assert isinstance(loop.min, ir.IntImm) and isinstance(loop.extent, ir.IntImm)
+        for step in range(loop.min.value, loop.min.value + loop.extent.value):
+            self.steps[loop.loop_var] = step
+            self.values[loop.loop_var] = str(step)
+            self.run(loop.body)
+        del self.steps[loop.loop_var]
 
     def counted_loop(
         self,

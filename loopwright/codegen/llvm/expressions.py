@@ -17,10 +17,12 @@ from loopwright.codegen.llvm.function_builder import FunctionBuilder
 from loopwright.codegen.llvm.lane_of import lane_of
 from loopwright.codegen.llvm.module_text import ModuleText
 from loopwright.codegen.llvm.repeated_lanes import Repeated, repeated_lanes
+from loopwright.codegen.llvm.strided_lanes import Strided, strided_lanes
 from loopwright.codegen.llvm.types import (
     float_literal,
     int_literal,
     is_widened_in_memory,
+    mangled,
     memory_type,
     register_type,
     splat,
@@ -32,8 +34,8 @@ from loopwright.ir.visitor import Visitor
 from loopwright.runtime.dtype import INT64, DataType
 from loopwright.runtime.errors import InternalError
 
-_NEAR: Final = (-1, 2, 3, 4)  # distances between lanes for which whole vectors are loaded
-_LEAST_SHUFFLED: Final = 4  # lanes
+_GATHERED: Final = frozenset(DataType(name) for name in ("float32", "float64", "int32", "int64", "uint32", "uint64"))
+_LEAST_GATHERED: Final = 4  # lanes
 
 
 class ExpressionEmitter(Visitor):
@@ -44,6 +46,7 @@ class ExpressionEmitter(Visitor):
         self.b = builder
         self.target = target
         self.values: dict[ir.Var, str] = {}
+        self.steps: dict[ir.Var, int] = {}  # variables of loops that are written out here, and where they are
         self.apart: set[ir.Var] = set()  # pointers to memory that no other pointer reaches
         self.overlapping: set[ir.Var] = set()  # pointers to memory that only others of these may reach
         self.index_text = f"i{target.pointer_bits}"  # of buffer indices, as choose_index_width leaves them
@@ -327,44 +330,46 @@ class ExpressionEmitter(Visitor):
         if isinstance(index, ir.Broadcast) and load.buffer.dtype.lanes == 1:
             one = self._load(self.address(load.buffer, self.index(index.value)), load.buffer.dtype, load.buffer.dtype)
             return self.splat(one, load.buffer.dtype, index.lanes)
-        if isinstance(index, ir.Ramp) and isinstance(index.stride, ir.IntImm) and load.buffer.dtype.lanes == 1:
-            if index.stride.value in _NEAR and index.lanes >= _LEAST_SHUFFLED:
-                return self._load_near(load.buffer, index, index.stride.value)
+        strided = strided_lanes(load.buffer, index, self.target.vector_bits // 8, self.steps)
+        if strided is not None:
+            assert isinstance(index, ir.Ramp)
+            return self._load_strided(load.buffer, index, strided)
         repeated = repeated_lanes(index) if load.buffer.dtype.lanes == 1 else None
         if repeated is not None:
             return self._load_repeated(load.buffer, repeated)
+        if load.buffer.dtype in _GATHERED and index.dtype.lanes >= _LEAST_GATHERED:
+            return self._gather(load.buffer, index)
         lanes, dtype = [], load.buffer.dtype
         for where in self._index_lanes(index):
             one = self._load(self.address(load.buffer, where), dtype, dtype)
             lanes += [self.lane(one, dtype, lane) for lane in range(dtype.lanes)]
         return self.vector(lanes, load.dtype)
 
-    def _load_near(self, buffer: ir.Buffer, index: ir.Ramp, stride: int) -> str:
-        """Lanes a few elements apart, or in reverse: whole vectors are loaded, and the lanes picked from them.
-
-        Nothing is read but what lies between the first lane and the last: the last vector ends where that one does.
-        """
-        count, dtype = index.lanes, buffer.dtype
-        wide, text = dtype.with_lanes(count), register_type(dtype.with_lanes(count))
-        base = self.index(index.base)
-        first = min(0, (count - 1) * stride)
-        offsets = [lane * stride - first for lane in range(count)]  # of the lanes, from the first element loaded
-        last = (count - 1) * abs(stride) + 1 - count  # where the last vector starts
-        starts = sorted({min(part * count, last) for part in range(abs(stride))})
-        promise = self._promise(index)
-        result, filled = "poison", [False] * count
-        for start in starts:
-            where = self.b.value(f"add{promise} {self.index_text} {base}, {first + start}")
-            part = self._load(self.address(buffer, where), wide, dtype)
-            mask = []
-            for lane, offset in enumerate(offsets):
-                is_here = not filled[lane] and start <= offset < start + count
-                mask.append(f"i32 {count + offset - start if is_here else lane}")
-                filled[lane] = filled[lane] or is_here
-            result = self.b.value(
-                f"shufflevector {text} {result}, {text} {part}, <{count} x i32> <{', '.join(mask)}>"
-            )
+    def _load_strided(self, buffer: ir.Buffer, index: ir.Ramp, strided: Strided) -> str:
+        """Lanes a few elements apart, or in reverse: whole vectors are loaded, and the lanes picked from them."""
+        dtype = buffer.dtype
+        whole, lanes = dtype.with_lanes(strided.width), dtype.with_lanes(index.lanes)
+        base, promise = self.index(index.base), self._promise(index)
+        parts = []
+        for start in strided.starts:
+            where = self.b.value(f"add{promise} {self.index_text} {base}, {start - strided.before}")
+            parts.append(self._load(self.address(buffer, where), whole, dtype))
+        result = ""
+        for first in range(0, len(parts), 2):  # a shuffle takes two vectors
+            picks = strided.picks(first)
+            other = parts[first + 1] if first + 1 < len(parts) else "poison"
+            found = self._picked(whole, parts[first], other, picks)
+            if result:
+                kept = [lane if pick is None else index.lanes + lane for lane, pick in enumerate(picks)]
+                found = self._picked(lanes, result, found, kept)
+            result = found
         return result
+
+    def _picked(self, dtype: DataType, a: str, b: str, places: Sequence[int | None]) -> str:
+        """Lanes of two vectors of `dtype`, counted through both; None where any value will do."""
+        text = register_type(dtype)
+        mask = ", ".join(["i32 poison" if place is None else f"i32 {place}" for place in places])
+        return self.b.value(f"shufflevector {text} {a}, {text} {b}, <{len(places)} x i32> <{mask}>")
 
     def _load_repeated(self, buffer: ir.Buffer, repeated: Repeated) -> str:
         """Each element several times: they are loaded once, and spread."""
@@ -373,6 +378,19 @@ class ExpressionEmitter(Visitor):
         mask = ", ".join([f"i32 {lane // repeated.times}" for lane in range(repeated.lanes)])
         text = register_type(few)
         return self.b.value(f"shufflevector {text} {part}, {text} poison, <{repeated.lanes} x i32> <{mask}>")
+
+    def _gather(self, buffer: ir.Buffer, index: ir.Expr) -> str:
+        """Lanes from anywhere: one instruction where the machine has a fast one; elsewhere LLVM makes loads of it."""
+        count, dtype = index.dtype.lanes, buffer.dtype
+        pointers = self.b.value(
+            f"getelementptr inbounds {storage_type(dtype)}, ptr {self.visit_Var(buffer.data)}, "
+            f"<{count} x {self.index_text}> {self.index(index)}"
+        )
+        result, whole = register_type(dtype.with_lanes(count)), splat(DataType("bool").with_lanes(count), "true")
+        name = f"llvm.masked.gather.{mangled(dtype.with_lanes(count))}.v{count}p0"
+        self.module.declare(name, f"{result} @{name}(<{count} x ptr>, i32, <{count} x i1>, {result})")
+        arguments = f"<{count} x ptr> {pointers}, i32 {dtype.nbytes}, <{count} x i1> {whole}, {result} poison"
+        return self.b.value(f"call {result} @{name}({arguments})")
 
     def _only_index(self, buffer: ir.Buffer, indices: tuple[ir.Expr, ...]) -> ir.Expr:
         if len(indices) != 1:

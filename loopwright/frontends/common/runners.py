@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,16 +29,37 @@ class Native:
         return self.library.run(list(arrays))
 
 
-def native(mod: IRModule, target: Any = None, winograd: bool | int = False) -> Runner:
+class CallByCall:
+    """A runner that compiles for the shapes of each call; `why_not` says what keeps the graph from being a library."""
+
+    def __init__(self, mod: IRModule, target: Any, why_not: CannotCompile) -> None:
+        from loopwright.relay.executors import create_executor
+
+        self.why_not = why_not
+        self._call = create_executor("vm", mod, target=target or "llvm").evaluate()
+
+    def __call__(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+        return flat(self._call(*arrays))
+
+
+def native(
+    mod: IRModule,
+    target: Any = None,
+    winograd: bool | int = False,
+    precision: str = "float32",
+    calibrate: Iterable[Any] | None = None,
+) -> Runner:
     """Compiled to native code; a graph that cannot be is compiled for the shapes of each call, as far as it can be."""
     from loopwright.relay.build_module import build
-    from loopwright.relay.executors import create_executor
 
+    if precision != "float32":
+        from loopwright.relay.quantize import in_precision
+
+        mod = in_precision(mod, precision, dataset=calibrate)
     try:
         return Native(build(mod, target, winograd=winograd))
-    except CannotCompile:
-        call = create_executor("vm", mod, target=target or "llvm").evaluate()
-        return lambda arrays: flat(call(*arrays))
+    except CannotCompile as why_not:
+        return CallByCall(mod, target, why_not)
 
 
 def flat(value: Any) -> list[np.ndarray]:

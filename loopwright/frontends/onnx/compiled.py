@@ -10,7 +10,7 @@ it is compiled at the first call for those given there, and again for others; ea
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -31,9 +31,15 @@ def interpreted(imported: Imported) -> Runner:
     return runners.interpreted(imported.mod)
 
 
-def native(imported: Imported, target: Any = None, winograd: bool | int = False) -> Runner:
+def native(
+    imported: Imported,
+    target: Any = None,
+    winograd: bool | int = False,
+    precision: str = "float32",
+    calibrate: Iterable[Any] | None = None,
+) -> Runner:
     """Compiled to native code; a graph that cannot be is compiled for the shapes of each call, as far as it can be."""
-    return runners.native(imported.mod, target, winograd)
+    return runners.native(imported.mod, target, winograd, precision, calibrate)
 
 
 class Variant:
@@ -43,12 +49,16 @@ class Variant:
         self.imported = imported
         self.runner = runner
 
-    def __call__(self, given: Mapping[str, Any]) -> list[Any]:
+    def arrays(self, given: Mapping[str, Any]) -> list[np.ndarray]:
+        """The inputs as the parameters of `main` take them."""
         arrays: list[np.ndarray] = []
         sizes: dict[Any, tuple[int, str]] = {}
         for one in self.imported.inputs:
             arrays += _arrays(one, given.get(one.name), sizes)
-        tensors = iter(self.runner(arrays))
+        return arrays
+
+    def __call__(self, given: Mapping[str, Any]) -> list[Any]:
+        tensors = iter(self.runner(self.arrays(given)))
         return [_outside(tensors, of) for of in self.imported.outputs]
 
 
@@ -67,13 +77,17 @@ class CompiledModel:
         target: Any = None,
         shape: Mapping[str, Any] | None = None,
         values: Mapping[str, Any] | None = None,
-        winograd: bool | int = False,
+        winograd: bool | int = True,
+        precision: str = "float32",
+        calibrate: Iterable[Any] | None = None,
         make_runner: Callable[[Imported], Runner] | None = None,
     ) -> None:
         self._model = load(model)
         self._shape = dict(shape or {})
         self._values = dict(values or {})
-        self._make_runner = make_runner or (lambda imported: native(imported, target, winograd))
+        self._make_runner = make_runner or (
+            lambda imported: native(imported, target, winograd, precision, calibrate)
+        )
         self._value_names: list[str] = []  # inputs whose values the graph is made for
         self._shape_names: list[str] = []  # inputs whose shapes it is made for
         self._variants: dict[Any, Variant] = {}
@@ -116,8 +130,22 @@ class CompiledModel:
         variants = list(self._variants.values())
         found = getattr(variants[0].runner, "library", None) if len(variants) == 1 else None
         if found is None or self._value_names or self._shape_names:
-            raise NotOneLibrary(self._value_names + self._shape_names)
+            why_not = getattr(variants[0].runner, "why_not", None) if len(variants) == 1 else None
+            raise NotOneLibrary(self._value_names + self._shape_names, why_not)
         return found
+
+    def export_library(self, path: str, **options: Any) -> Any:
+        """Write the model as a library, an archive or an object, by the ending of the name.
+
+        A model that is compiled call by call is none: the error says why, and nothing is written.
+        """
+        return self.library.export_library(path, **options)
+
+    def profile(self, *args: Any, repeat: int = 5, **named: Any) -> Any:
+        """What each layer takes for these inputs, how near the roofline it is, and why not nearer; printed, a table."""
+        library = self.library
+        (variant,) = self._variants.values()
+        return library.profile(*variant.arrays(self._named(args, named)), repeat=repeat)
 
     # Variants.
 

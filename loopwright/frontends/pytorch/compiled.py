@@ -9,7 +9,7 @@ compiled once, for every number they may be.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -44,17 +44,33 @@ class CompiledModule:
         target: Any = None,
         dynamic_shapes: Any = None,
         custom_convert_map: Mapping[str, Callable[..., Any]] | None = None,
-        winograd: bool | int = False,
+        winograd: bool | int = True,
+        precision: str = "float32",
+        calibrate: Iterable[Any] | None = None,
         make_runner: Callable[[IRModule], Runner] | None = None,
     ) -> None:
         request = request_of(example_inputs, None, example_kwargs, dynamic_shapes, "float32")
         self._imported = import_module(model, request, custom=custom_convert_map, freeze_params=True)
         self.mod = self._imported.mod
-        self._run = (make_runner or (lambda mod: native(mod, target, winograd)))(self.mod)
+        self._run = (make_runner or (lambda mod: native(mod, target, winograd, precision, calibrate)))(self.mod)
         self.input_names = [var.name_hint for var in self._imported.inputs if var is not None]
 
     def __call__(self, *args: Any, **named: Any) -> Any:
         """What the module returns, in its structure."""
+        from torch.utils import _pytree
+
+        leaves, arrays = self._arrays(args, named)
+        theirs = any(hasattr(leaf, "requires_grad") for leaf in leaves)
+        tensors = iter(self._run(arrays))
+        results = [_outside(next(tensors), theirs) if of is None else of[0] for of in self._imported.outputs]
+        return _pytree.tree_unflatten(results, self._imported.program.call_spec.out_spec)
+
+    def profile(self, *args: Any, repeat: int = 5, **named: Any) -> Any:
+        """What each layer takes for these inputs, how near the roofline it is, and why not nearer; printed, a table."""
+        return self.library.profile(*self._arrays(args, named)[1], repeat=repeat)
+
+    def _arrays(self, args: Any, named: Mapping[str, Any]) -> tuple[list[Any], list[np.ndarray]]:
+        """The tensors of a call in order, and those that the graph takes, as its parameters take them."""
         from torch.utils import _pytree
 
         spec = self._imported.program.call_spec
@@ -64,20 +80,21 @@ class CompiledModule:
                 f"the model takes {spec.in_spec.num_leaves} inputs ({', '.join(self.input_names)}), in the structure "
                 f"it was exported with, and {len(leaves)} are given"
             )
-        theirs = any(hasattr(leaf, "requires_grad") for leaf in leaves)
         sizes: dict[Any, tuple[int, str]] = {}
-        arrays = [_array(leaf, var, sizes) for leaf, var in zip(leaves, self._imported.inputs) if var is not None]
-        tensors = iter(self._run(arrays))
-        results = [_outside(next(tensors), theirs) if of is None else of[0] for of in self._imported.outputs]
-        return _pytree.tree_unflatten(results, spec.out_spec)
+        return leaves, [_array(leaf, var, sizes) for leaf, var in zip(leaves, self._imported.inputs) if var is not None]
 
     @property
     def library(self) -> Any:
         """What relay.build made of the model, where one native function holds all of it: to export, to profile."""
         found = getattr(self._run, "library", None)
         if found is None:
-            raise NotOneLibrary([])
+            raise NotOneLibrary([], getattr(self._run, "why_not", None))
         return found
+
+    def export_library(self, path: str, **options: Any) -> Any:
+        """Write the model as a library, an archive or an object; one that is compiled call by call is none, and the
+        error says why."""
+        return self.library.export_library(path, **options)
 
     def _ordered(self, named: Mapping[str, Any]) -> dict[str, Any]:
         """Keywords in the order that the model was exported with."""

@@ -183,6 +183,10 @@ class _Placeholders:
             rank = len(getattr(fx.meta.get("val"), "shape", ()))
             name = self._name(place, fx)
             hints.append([self.request.size_names.get((place, axis), f"{name}_d{axis}") for axis in range(rank)])
+        for place, fx in enumerate(nodes):  # a program that was exported with open sizes
+            for axis, size in enumerate(getattr(fx.meta.get("val"), "shape", ())):
+                if (place, axis) in self.request.numbers:
+                    sizes.fix(size, self.request.numbers[place, axis])
         for fx, own in zip(nodes, hints):
             if hasattr(fx.meta.get("val"), "shape"):
                 sizes.enter(fx.meta["val"].shape, own)

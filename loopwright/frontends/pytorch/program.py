@@ -33,6 +33,7 @@ class Request:
     names: list[str] | None = None  # of the inputs, in place of torch's
     size_names: dict[tuple[int, int], str] = field(default_factory=dict)  # input, axis → the name of the size
     given: bool = False  # whether anything was said
+    numbers: dict[tuple[int, int], int] = field(default_factory=dict)  # input, axis → the number it is to be
 
 
 def torch_package() -> Any:
@@ -147,6 +148,7 @@ def _of_infos(infos: Sequence[Any], default_dtype: str) -> Request:
     torch = torch_package()
     args, dynamic = [], []
     size_names: dict[tuple[int, int], str] = {}
+    numbers: dict[tuple[int, int], int] = {}
     named: dict[str, Any] = {}
     for place, (_, of) in enumerate(infos):
         shape, kind = of if len(of) == 2 and isinstance(of[1], str) else (of, default_dtype)
@@ -159,11 +161,13 @@ def _of_infos(infos: Sequence[Any], default_dtype: str) -> Request:
                 open_axes[axis] = named.setdefault(name, torch.export.Dim(name))
             elif size is None or isinstance(size, AnySize):
                 open_axes[axis] = torch.export.Dim.AUTO
-            sizes.append(_EXAMPLE if axis in open_axes else int(size))
+            else:
+                numbers[place, axis] = int(size)
+            sizes.append(numbers.get((place, axis), _EXAMPLE))
         args.append(torch.ones(sizes, dtype=torch_dtype(kind)))
         dynamic.append(open_axes or None)
     shapes = tuple(dynamic) if any(dynamic) else None
-    return Request(tuple(args), {}, shapes, [name for name, _ in infos], size_names, True)
+    return Request(tuple(args), {}, shapes, [name for name, _ in infos], size_names, True, numbers)
 
 
 def _tensors(values: Any) -> tuple[Any, ...]:

@@ -26,6 +26,12 @@ class Sizes:
         self.places: dict[str, tuple[Any, int]] = {}  # name of a size variable → an input and the axis that has it
         self._taken: set[str] = set()
 
+    def fix(self, size: Any, number: int) -> None:
+        """Let a size that is a symbol be a number."""
+        expression = _expression(size)
+        if expression is not None and expression.is_Symbol:
+            self.symbols[expression.name] = number
+
     def enter(self, sizes: Sequence[Any], hints: Sequence[str]) -> list[Dim]:
         """The sizes of an input; symbols that are new become size variables, named by the hints."""
         found: list[Dim] = []

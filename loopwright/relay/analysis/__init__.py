@@ -6,6 +6,7 @@
 `calibration.py` what goes into and out of its parts.
 """
 
+from loopwright.relay.adt import Match, Pattern, patterns_missing
 from loopwright.relay.analysis.calibration import get_calibration_data
 from loopwright.relay.analysis.call_graph import CallGraph
 from loopwright.relay.analysis.features import Feature, detect_feature
@@ -34,6 +35,12 @@ from loopwright.relay.analysis.variables import (
 from loopwright.relay.analysis.well_formed import well_formed
 from loopwright.relay.visitor import post_order_visit
 
+
+def unmatched_cases(match: Match, mod: object = None) -> list[Pattern]:
+    """Patterns of the values that no clause of a match takes."""
+    return patterns_missing(match)
+
+
 __all__ = [
     "CallGraph",
     "Feature",
@@ -56,5 +63,6 @@ __all__ = [
     "list_op_freqs",
     "post_order_visit",
     "search_fc_transpose",
+    "unmatched_cases",
     "well_formed",
 ]

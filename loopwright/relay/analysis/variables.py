@@ -11,8 +11,9 @@ from __future__ import annotations
 from typing import Any
 
 from loopwright.ir.types import TupleType, Type
+from loopwright.relay.adt import Match
 from loopwright.relay.expr import Call, Function, Let, Var
-from loopwright.relay.types import FuncType, RefType, TypeVar
+from loopwright.relay.types import FuncType, RefType, TypeCall, TypeVar
 from loopwright.relay.visitor import post_order
 
 
@@ -40,6 +41,8 @@ def _bound(expression: Any) -> set[int]:
             found.update(id(param) for param in part.params)
         elif isinstance(part, Let):
             found.add(id(part.var))
+        elif isinstance(part, Match):
+            found.update(id(var) for clause in part.clauses for var in clause.lhs.variables())
     return found
 
 
@@ -72,6 +75,9 @@ def _type_vars(root: Any) -> tuple[list[TypeVar], set[int]]:
                 meet(field)
         elif isinstance(of, RefType):
             meet(of.value)
+        elif isinstance(of, TypeCall):
+            for part in of.args:
+                meet(part)
         elif isinstance(of, FuncType):
             bound.update(id(param) for param in of.type_params)
             for part in (*of.type_params, *of.arg_types, of.ret_type):

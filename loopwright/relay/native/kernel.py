@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from time import perf_counter
 from typing import Final, NamedTuple
 
-from loopwright.autosched import RULES, Machine, apply
+from loopwright.autosched import RULES, Decision, Machine, apply
 from loopwright.codegen.build_key import build_key
 from loopwright.codegen.describe_module import implicit_variables, packed_names
 from loopwright.ir import IRModule, PrimFunc
@@ -60,6 +60,7 @@ class Kernel(NamedTuple):
     seconds: dict[str, float]
     keeps: tuple[int, ...] | None = None  # the parameters that are left, before the early results; None: all
     early: Early | None = None
+    decisions: tuple[Decision, ...] = ()  # of the rules that scheduled it
 
     @property
     def ll(self) -> str:
@@ -97,8 +98,10 @@ def compile_kernel(module: IRModule, target: Target, pairs: Pairs, symbol: str, 
 
     begin = perf_counter()
     function = module[_NAME]
+    decisions: tuple[Decision, ...] = ()
     if not function.attrs.get(SCHEDULED, False):
-        module = apply(module, target, winograd=winograd).mod
+        plan = apply(module, target, winograd=winograd)
+        module, decisions = plan.mod, plan.decisions
     scheduled = perf_counter()
     verify(module)
     check_program(module)
@@ -137,6 +140,7 @@ def compile_kernel(module: IRModule, target: Target, pairs: Pairs, symbol: str, 
         seconds,
         keeps,
         early,
+        decisions,
     )
 
 

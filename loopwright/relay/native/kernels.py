@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Container, Iterator, Sequence
 from typing import Final
 
+from loopwright.autosched import Decision
 from loopwright.ir import IRModule
 from loopwright.relay.native.kernel import Early, Kernel, Pairs, compile_kernel, kernel_key, named, symbol_of
 from loopwright.relay.native.program import Launch, Value
@@ -184,6 +185,7 @@ def _keep(key: str, kernel: Kernel, target: str) -> None:
             "proved": kernel.proved,
             "packed_calls": kernel.packed_calls,
             "keeps": kernel.keeps,
+            "decisions": [decision.to_json() for decision in kernel.decisions],
         }
         parts = {"object": kernel.object_bytes, "ll": kernel.packed_ll, "text": kernel.text.encode()}
         if kernel.early is not None:
@@ -207,6 +209,7 @@ def _kernel_in(artifact: Artifact) -> Kernel:
         {},
         None if header["keeps"] is None else tuple(int(position) for position in header["keeps"]),
         _early_in(artifact),
+        tuple(Decision.from_json(one) for one in header["decisions"]),
     )
 
 

@@ -1,44 +1,71 @@
 """profile: a model run with a clock around every kernel, and with every intermediate value kept.
 
     found = model.profile(x)
-    print(found)                        launches, the slowest first
-    found.rows[0].seconds, .name, .gflops
+    print(found)                        a row for each layer: time, share, work, how near the roofline, why not nearer
+    found.rows[0].seconds, .name, .operators, .gflops
+    found.layers[0].share_of_limit, .bound, .reasons
     found.values["h"]                   an intermediate value, as an array
 
-It is another main function over the same kernels: values share no memory in it, and the arena is an array of ours.
+It is another main function over the same kernels: values share no memory in it, and the arena is an array of ours. The
+roofline is measured (`machine_limits.py`) when somebody first asks for it; `shortfall.py` finds the reasons.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from statistics import median
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from loopwright.relay.native.kernel_table import bytes_of, flops_of
+from loopwright.analysis.costs import CostUnknown, estimate_tir_flops
+from loopwright.autosched import Machine
+from loopwright.ir import Var, decl_buffer
+from loopwright.ir.specialize import CannotSpecialize, specialize
+from loopwright.relay.native.errors import SizeNotKnown
+from loopwright.relay.native.kernel import Kernel
+from loopwright.relay.native.kernel_table import flops_of
 from loopwright.relay.native.liveness import Home
+from loopwright.relay.native.machine_limits import MachineLimits, machine_limits
 from loopwright.relay.native.main_code import compile_main, describe_main
 from loopwright.relay.native.main_function import make_main
 from loopwright.relay.native.pack import ALIGNMENT, aligned
 from loopwright.relay.native.plan import Plan, Slot, plan_memory
-from loopwright.relay.native.program import Launch, Value
+from loopwright.relay.native.program import Launch, Program, Value
+from loopwright.relay.native.shortfall import Limit, limit_of, reasons
 from loopwright.relay.native.sizes import as_arrays, bound_sizes, number, output_shapes, shape_of
 
 if TYPE_CHECKING:
     from loopwright.relay.native.model import NativeModel
 
+# Operators that read as much of a table or an array as they give, and not all of it.
+_SOME_OF: Final = ("take", "gather", "gather_nd", "strided_slice", "embedding", "slice_like", "dynamic.strided_slice")
+
 
 @dataclass(frozen=True)
 class LaunchTime:
-    """What one kernel call of the program took, over all the times it ran."""
+    """What one kernel call of the program took: the median of the runs."""
 
     name: str
     launch: Launch
+    kernel: Kernel
+    operators: tuple[str, ...]  # that are fused in it, in the order they are computed
     seconds: float  # of one call
     calls: int  # in one run: more than one in a loop, none in a branch that was not taken
     flops: float | None
-    bytes_moved: int | None
+    bytes_read: int | None
+    bytes_written: int | None
+    weights: tuple[str, ...] = ()  # the kernel's names of arguments that are constants
+
+    @property
+    def bytes_moved(self) -> int | None:
+        """Every argument once; of tables, what is taken from them."""
+        if self.bytes_read is None or self.bytes_written is None:
+            return None
+        return self.bytes_read + self.bytes_written
 
     @property
     def gflops(self) -> float | None:
@@ -52,6 +79,28 @@ class LaunchTime:
 
 
 @dataclass(frozen=True)
+class Layer:
+    """A launch beside what the machine allows."""
+
+    row: LaunchTime
+    share: float  # of the time of all kernels
+    limit: Limit | None  # None where its sizes are known to the run alone, or it did not run
+    reasons: tuple[str, ...]  # why it is not faster, the weightiest first
+
+    @property
+    def bound(self) -> str | None:
+        """What sets its limit: "memory" or "arithmetic"."""
+        return None if self.limit is None else self.limit.bound
+
+    @property
+    def share_of_limit(self) -> float | None:
+        """How much of the roofline it reaches; at most 1, since a limit is measured too."""
+        if self.limit is None or not self.row.seconds:
+            return None
+        return min(1.0, self.limit.seconds / self.row.seconds)
+
+
+@dataclass(frozen=True)
 class Profile:
     """Times of launches in program order, the outputs, and the values in between by name (the last of a name)."""
 
@@ -59,26 +108,51 @@ class Profile:
     outputs: tuple[Any, ...]
     values: Mapping[str, Any]
     by_value: Mapping[Value, Any]
+    machine: Machine
+    call_seconds: float  # of the model itself, where values share memory and no clock runs
 
     @property
     def seconds(self) -> float:
         """What all kernels of one run took together."""
         return sum(row.seconds * row.calls for row in self.rows)
 
+    @cached_property
+    def limits(self) -> MachineLimits:
+        """What the machine can do at most; measured when it is first asked for in a process."""
+        return machine_limits()
+
+    @cached_property
+    def layers(self) -> tuple[Layer, ...]:
+        """The launches in program order, beside the roofline and with reasons."""
+        return tuple(_layer(row, self.seconds or 1.0, self.limits, self.machine) for row in self.rows)
+
+    def as_data(self) -> list[dict[str, Any]]:
+        """The layers as plain data, in program order."""
+        return [
+            {
+                "name": layer.row.name,
+                "function": layer.row.launch.func.name,
+                "operators": list(layer.row.operators),
+                "calls": layer.row.calls,
+                "seconds": layer.row.seconds,
+                "share": layer.share,
+                "flops": layer.row.flops,
+                "bytes_moved": layer.row.bytes_moved,
+                "bound": layer.bound,
+                "share_of_roofline": layer.share_of_limit,
+                "reasons": list(layer.reasons),
+            }
+            for layer in self.layers
+        ]
+
     def __str__(self) -> str:
-        total = self.seconds or 1.0
-        lines = [f"{'kernel':40} {'ms':>9} {'share':>6} {'calls':>5} {'GFLOP/s':>8} {'GB/s':>7}"]
-        for row in sorted(self.rows, key=lambda row: -row.seconds * row.calls):
-            spent = row.seconds * row.calls
-            rates = [f"{rate:.1f}" if rate is not None else "" for rate in (row.gflops, row.gbytes)]
-            lines.append(
-                f"{row.name[:40]:40} {spent * 1e3:9.3f} {spent / total:6.1%} {row.calls:5} {rates[0]:>8} {rates[1]:>7}"
-            )
-        return "\n".join([*lines, f"{'all':40} {self.seconds * 1e3:9.3f}"])
+        from loopwright.relay.native.profile_table import profile_table  # loaded when somebody looks
+
+        return profile_table(self)
 
 
 def profile(model: NativeModel, inputs: Sequence[Any], repeat: int = 1) -> Profile:
-    """Run the model's kernels `repeat` times with a clock; see `NativeModel.profile`."""
+    """Run the model's kernels `repeat` times with a clock, after once without; see `NativeModel.profile`."""
     program = model.program
     timed = _timed_main(model)
     arrays = as_arrays(program, inputs)
@@ -91,15 +165,92 @@ def profile(model: NativeModel, inputs: Sequence[Any], repeat: int = 1) -> Profi
     arena = room[begin : begin + max(total, 1)]
     count = len(timed.launches)
     times, calls = (np.zeros(max(count, 1), dtype=np.int64) for _ in range(2))
-    for _ in range(max(1, repeat)):
+    whole, spent = [], []
+    for turn in range(max(1, repeat) + 1):
+        times[:], calls[:] = 0, 0
+        start = perf_counter()
+        model(*arrays, *outputs)
+        whole.append(perf_counter() - start)
         timed.function(*arrays, *outputs, arena, times, calls)
-    rows = []
-    for launch, spent, made in zip(timed.launches, times, calls, strict=False):
-        seconds = float(spent) / int(made) / 1e9 if made else 0.0
-        name = launch.name or launch.func.name
-        rows.append(LaunchTime(name, launch, seconds, int(made) // max(1, repeat), flops_of(launch), bytes_of(launch)))
+        if turn:  # the first one finds memory that nobody has touched
+            spent.append(times / np.maximum(calls, 1) / 1e9)
+    rows = [
+        _row(launch, model, sizes, float(median(one[place] for one in spent)), int(calls[place]))
+        for place, launch in enumerate(timed.launches)
+    ]
     values = _intermediates(timed.plan, starts, sizes, arena)
-    return Profile(tuple(rows), tuple(outputs), {value.name: array for value, array in values.items()}, values)
+    by_name = {value.name: array for value, array in values.items()}
+    return Profile(tuple(rows), tuple(outputs), by_name, values, Machine.of(model.target), median(whole[1:]))
+
+
+def _row(launch: Launch, model: NativeModel, sizes: Mapping[Var, int], seconds: float, calls: int) -> LaunchTime:
+    operators = operators_of(model.program, launch)
+    read, written = _bytes(launch, operators, sizes)
+    flops = flops_of(launch)
+    if flops is None:
+        flops = _flops_at(launch, sizes)
+    name = launch.name or launch.func.name
+    constants = model.program.constants
+    weights = tuple(
+        buffer.name for buffer, value in zip(launch.buffers, launch.arguments, strict=True) if value in constants
+    )
+    return LaunchTime(name, launch, model.launches[launch], operators, seconds, calls, flops, read, written, weights)
+
+
+def operators_of(program: Program, launch: Launch) -> tuple[str, ...]:
+    """The names of the graph's operators that a launch computes; none where the program was not made from a graph."""
+    from loopwright.relay.expr import Call
+    from loopwright.relay.visitor import post_order
+
+    functions: Any = program.attrs.get("functions", {})
+    function = functions.get(launch)
+    if function is None:
+        return ()
+    calls = [each for each in post_order(function.body) if isinstance(each, Call)]
+    return tuple(str(getattr(call.attrs, "op_name", None) or call.op).removeprefix("nn.") for call in calls)
+
+
+def _bytes(launch: Launch, operators: Sequence[str], sizes: Mapping[Var, int]) -> tuple[int | None, int | None]:
+    """Bytes that must be read, and written; None where a size is known to the run alone."""
+
+    def size_of(value: Value) -> int:
+        return int(np.prod(shape_of(value, sizes), dtype=np.int64)) * value.item_bytes
+
+    try:
+        written = sum(size_of(value) for value in dict.fromkeys(launch.written))
+        each = [size_of(value) for value in dict.fromkeys(launch.inputs)]
+    except SizeNotKnown:
+        return None, None
+    if any(name in _SOME_OF for name in operators):
+        each = [min(size, written) for size in each]
+    return sum(each), written
+
+
+def _flops_at(launch: Launch, sizes: Mapping[Var, int]) -> float | None:
+    """The arithmetic of a kernel of open sizes at those of this run."""
+    params = [param for param in launch.func.params if param in launch.func.buffer_map]
+    try:
+        shapes = [shape_of(value, sizes) for value in launch.arguments]
+        given = {
+            param: decl_buffer(shape, str(launch.func.buffer_map[param].dtype))
+            for param, shape in zip(params, shapes, strict=True)
+        }
+        return estimate_tir_flops(specialize(launch.func, given))
+    except (SizeNotKnown, CostUnknown, CannotSpecialize):
+        return None
+
+
+def _layer(row: LaunchTime, total: float, limits: MachineLimits, machine: Machine) -> Layer:
+    share = row.seconds * row.calls / total
+    if not row.calls:
+        return Layer(row, share, None, ("it did not run",))
+    if row.bytes_read is None or row.bytes_written is None:
+        return Layer(row, share, None, ("its sizes are known to the run alone",))
+    dtype = str(row.launch.arguments[-1].dtype)
+    per_cycle = machine.flops_per_cycle("float32")
+    limit = limit_of(row.kernel, dtype, row.flops, row.bytes_read, row.bytes_written, limits, per_cycle)
+    why = reasons(row.kernel, row.seconds, limit, row.bytes_read + row.bytes_written, limits, row.weights)
+    return Layer(row, share, limit, tuple(why))
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,7 @@ OPERATOR_FILES: Final = [
     "indexing",
     "movement",
     "nn.activations",
+    "nn.attention",
     "nn.bitserial",
     "nn.convolutions",
     "nn.losses",

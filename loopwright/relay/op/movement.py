@@ -144,6 +144,11 @@ class Concatenate(FromTopi):
                     shape[axis] = size
         return TensorType(shape, str(first.dtype))
 
+    def equal_sizes(self, data: TupleType) -> list[tuple[Dim, Dim]]:
+        first, *others = _tensors("concatenate", data)
+        along = self.axis % len(first.shape)
+        return [pair for other in others for k, pair in enumerate(zip(first.shape, other.shape)) if k != along]
+
     def gradient(self, call: Anything, grad: Expr) -> list[Expr]:
         parts = call.args[0].checked_type.fields
         along = self.axis % len(parts[0].shape)

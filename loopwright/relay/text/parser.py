@@ -17,6 +17,17 @@ import numpy as np
 from loopwright.ir.deep import deep
 from loopwright.ir.expr import GlobalVar
 from loopwright.ir.function import IRModule
+from loopwright.relay.adt import (
+    Clause,
+    Constructor,
+    Match,
+    Pattern,
+    PatternConstructor,
+    PatternTuple,
+    PatternVar,
+    PatternWildcard,
+    TypeData,
+)
 from loopwright.relay.errors import BadAttribute, UnknownOperator
 from loopwright.relay.expr import (
     Call,
@@ -48,6 +59,7 @@ from loopwright.relay.text.lexer import Source, Token
 from loopwright.relay.text.printer import VERSION
 from loopwright.relay.text.type_parser import TypeParser
 from loopwright.relay.text.values import DTYPES
+from loopwright.relay.types import GlobalTypeVar
 
 _INFIX: Final = [  # weakest first
     {"==": "equal", "!=": "not_equal", "<": "less", ">": "greater", "<=": "less_equal", ">=": "greater_equal"},
@@ -62,6 +74,10 @@ class _Parser(TypeParser):
         self.module = module
         self.locals: dict[str, Any] = {}  # %x → variable, %0 → value
         self.undo: list[tuple[str, Any]] = []
+        self.constructors: dict[str, Constructor] = {}
+        for data in module.type_definitions.values():
+            self.type_names[data.header.name_hint] = data.header
+            self.constructors.update((case.name_hint, case) for case in data.constructors)
         self.globals: dict[str, GlobalVar] = {var.name: var for var in module.get_global_vars()}
         self.used: dict[str, Token] = {}  # global → where it is first used
 
@@ -84,6 +100,8 @@ class _Parser(TypeParser):
                         self.need(",", "between attributes")
             elif token.text == "free_var":
                 self.free_variable()
+            elif token.text == "type":
+                self.data_type()
             else:
                 self.fail("def is needed", token)
         for name, token in self.used.items():
@@ -118,6 +136,33 @@ class _Parser(TypeParser):
         if name in self.module:
             raise DefinedTwice(f"function @{name} is defined twice", self.source.token_at(token))
         return self.globals.setdefault(name, GlobalVar(name))
+
+    def data_type(self) -> None:
+        """`type List[A] { Cons(A, List[A]), Nil, }`."""
+        token = self.need_kind("WORD", "the name of a type")
+        if token.text in self.type_names:
+            raise DefinedTwice(f"type {token.text} is defined twice", self.source.token_at(token))
+        header = self.type_names[token.text] = GlobalTypeVar(token.text)
+        outer = dict(self.type_vars)
+        given = self.type_params()
+        cases: list[Constructor] = []
+        self.need("{", "before the cases of a type")
+        while not self.takes("}"):
+            name = self.need_kind("WORD", "the name of a case")
+            if name.text in self.constructors:
+                raise DefinedTwice(f"case {name.text} is defined twice", self.source.token_at(name))
+            fields: list[Any] = []
+            if self.takes("("):
+                while not self.takes(")"):
+                    fields.append(self.type())
+                    if not self.sees(")"):
+                        self.need(",", "between the types of fields")
+            cases.append(Constructor(name.text, fields, header))
+            self.constructors[name.text] = cases[-1]
+            if not self.sees("}"):
+                self.need(",", "between the cases of a type")
+        self.type_vars = outer
+        self.module[header] = TypeData(header, given, cases)  # type: ignore[index, assignment]
 
     def free_variable(self) -> None:
         self.bind(self.variable())
@@ -278,6 +323,11 @@ class _Parser(TypeParser):
         if token.text == "meta":
             return self.metadata()
         self.next()
+        if token.text == "match":
+            return self.match()
+        if token.text in self.constructors:
+            case = self.constructors[token.text]
+            return case if case.inputs or self.sees("(") else Call(case, [])
         if token.text in ("ref", "ref_read", "ref_write"):
             return self.cell(token)
         return self.operator(token)
@@ -290,6 +340,47 @@ class _Parser(TypeParser):
         then = self.braced()
         self.need("else", "after the first branch of an if")
         return If(condition, then, self.branch() if self.sees("if") else self.braced())
+
+    def match(self) -> Match:
+        """What follows `match`."""
+        complete = not self.takes("?")
+        self.need("(", "before what is matched")
+        data = self.expression()
+        self.need(")", "after what is matched")
+        self.need("{", "before the clauses of a match")
+        clauses: list[Clause] = []
+        while not self.takes("}"):
+            with self.scope():
+                pattern = self.pattern()
+                for var in pattern.variables():
+                    self.bind(var)
+                self.need("=>", "after a pattern")
+                clauses.append(Clause(pattern, self.expression()))
+            if not self.sees("}"):
+                self.need(",", "between clauses")
+        return Match(data, clauses, complete)
+
+    def pattern(self) -> Pattern:
+        if self.takes("_"):
+            return PatternWildcard()
+        if self.token.kind == "LOCAL":
+            return PatternVar(self.variable())
+        if self.takes("("):
+            return PatternTuple(self.patterns())
+        token = self.need_kind("WORD", "a pattern")
+        case = self.constructors.get(token.text)
+        if case is None:
+            raise UnknownWord(token.text, self.source.token_at(token), list(self.constructors))
+        return PatternConstructor(case, self.patterns() if self.takes("(") else [])
+
+    def patterns(self) -> list[Pattern]:
+        """Up to the parenthesis that closes."""
+        found: list[Pattern] = []
+        while not self.takes(")"):
+            found.append(self.pattern())
+            if not self.sees(")"):
+                self.need(",", "between patterns")
+        return found
 
     def parenthesis(self) -> Any:
         """`(a, b)`, or a value in parentheses."""

@@ -15,6 +15,7 @@ from typing import Any
 from loopwright.ir.deep import deep
 from loopwright.ir.expr import GlobalVar
 from loopwright.ir.function import IRModule, PrimFunc
+from loopwright.relay.adt import Constructor, Match, Pattern, PatternConstructor, PatternTuple, PatternVar
 from loopwright.relay.analysis.variables import free_vars
 from loopwright.relay.blocks import Block, Layout, is_leaf
 from loopwright.relay.expr import (
@@ -32,7 +33,7 @@ from loopwright.relay.expr import (
 )
 from loopwright.relay.op.registry import Op
 from loopwright.relay.text.metadata import CONSTANT, PRIM_FUNC, Metadata
-from loopwright.relay.text.sizes import SizeNames
+from loopwright.relay.text.sizes import SizeNames, type_data_text
 from loopwright.relay.text.values import NoText, key_text, name_text, scalar_text, value_text
 from loopwright.relay.types import FuncType, IncompleteType
 
@@ -90,6 +91,8 @@ class _Printer:
             return self.variable(expression)
         if isinstance(expression, GlobalVar):
             return f"@{name_text(expression.name)}"
+        if isinstance(expression, Constructor):
+            return expression.name_hint
         if isinstance(expression, Constant):
             scalar = scalar_text(expression.data)
             if scalar is not None:
@@ -153,9 +156,33 @@ class _Printer:
             condition = self.reference(expression.cond)
             then, otherwise = _indented(self.block(yes)), _indented(self.block(no))
             return [f"if ({condition}) {{", *then, "} else {", *otherwise, "}" + self.comment(expression)]
+        if isinstance(expression, Match):
+            return self.match(expression)
         if isinstance(expression, Let):
             return ["{", *_indented(self.block(self.layout.inside[id(expression)][0])), "}"]
         return [self.line(expression) + self.comment(expression)]
+
+    def match(self, match: Match) -> list[str]:
+        lines = [f"match{'' if match.complete else '?'} ({self.reference(match.data)}) {{"]
+        for clause, block in zip(match.clauses, self.layout.inside[id(match)], strict=True):
+            head = f"  {self.pattern(clause.lhs)} => "
+            written = self.block(block)
+            if len(written) == 1:
+                lines.append(f"{head}{written[0]},")
+            else:
+                lines += [f"{head}{{", *_indented(_indented(written)), "  },"]
+        return [*lines, "}" + self.comment(match)]
+
+    def pattern(self, pattern: Pattern) -> str:
+        if isinstance(pattern, PatternVar):
+            return self.declared(pattern.var)
+        if isinstance(pattern, PatternConstructor):
+            inner = ", ".join([self.pattern(one) for one in pattern.patterns])
+            return pattern.constructor.name_hint + (f"({inner})" if inner else "")
+        if isinstance(pattern, PatternTuple):
+            inner = ", ".join([self.pattern(one) for one in pattern.patterns])
+            return f"({inner}{',' if len(pattern.patterns) == 1 else ''})"
+        return "_"
 
     def line(self, expression: Any) -> str:
         if isinstance(expression, Call):
@@ -234,6 +261,8 @@ class _Printer:
             self.begin()
             attributes = [f"  {self.attribute(key, value)}," for key, value in module.attrs.items()]
             lines += ["attributes {", *attributes, "}", ""]
+        for data in module.type_definitions.values():
+            lines += [*type_data_text(data), ""]
         for var, function in module.functions.items():
             lines += [*self.definition(var, function), ""]
         return lines[:-1]

@@ -14,7 +14,7 @@ from loopwright.ir import Expr as PrimExpr
 from loopwright.ir import Var as SizeVariable
 from loopwright.ir import post_order_visit, substitute
 from loopwright.ir.types import TupleType, Type
-from loopwright.relay.types import FuncType, IncompleteType, RefType, TensorType
+from loopwright.relay.types import FuncType, IncompleteType, RefType, TensorType, TypeCall
 
 RESERVED: Final = frozenset(
     [*keyword.kwlist, "T", "Tensor", "fn", "let", "ref", "meta", "size", "inff", "nanf", "max", "min", "_"]
@@ -75,4 +75,17 @@ class SizeNames:
             return f"fn {names}({', '.join([self.type(part) for part in of.arg_types])}) -> {self.type(of.ret_type)}"
         if isinstance(of, RefType):
             return f"ref({self.type(of.value)})"
+        if isinstance(of, TypeCall):
+            return of.func.name_hint + (f"[{', '.join([self.type(part) for part in of.args])}]" if of.args else "")
         return "_" if of is None or isinstance(of, IncompleteType) else repr(of)
+
+
+def type_data_text(data: Anything) -> list[str]:
+    """The lines that define a data type."""
+    names = SizeNames()
+    given = f"[{', '.join([names.type(var) for var in data.type_vars])}]" if data.type_vars else ""
+    cases = []
+    for case in data.constructors:
+        fields = ", ".join([names.type(part) for part in case.inputs])
+        cases.append(f"  {case.name_hint}({fields})," if fields else f"  {case.name_hint},")
+    return [f"type {data.header.name_hint}{given} {{", *cases, "}"]

@@ -21,7 +21,7 @@ from loopwright.relay.text.cursor import Cursor
 from loopwright.relay.text.errors import BadMetadata, BadText, BadType
 from loopwright.relay.text.lexer import Source, Token
 from loopwright.relay.text.metadata import CONSTANT
-from loopwright.relay.types import Any, FuncType, IncompleteType, RefType, TensorType, TypeVar
+from loopwright.relay.types import Any, FuncType, GlobalTypeVar, IncompleteType, RefType, TensorType, TypeCall, TypeVar
 from loopwright.runtime.dtype import DataType, UnknownDataType
 
 _FUNCTIONS: Final[dict[str, Callable[..., Anything]]] = {
@@ -54,6 +54,7 @@ class TypeParser(Cursor):
         self.tables = tables
         self.sizes: dict[str, SizeVariable] = {}
         self.type_vars: dict[str, TypeVar] = {}
+        self.type_names: dict[str, GlobalTypeVar] = {}
 
     @contextmanager
     def own_sizes(self) -> Iterator[None]:
@@ -85,6 +86,8 @@ class TypeParser(Cursor):
             self.fail("a type is needed", token, "types are written Tensor[(1, 3), float32], float32, (float32, int8)")
         if token.text in self.type_vars:
             return self.type_vars[token.text]
+        if token.text in self.type_names:
+            return TypeCall(self.type_names[token.text], self.type_arguments())
         return TensorType((), self.dtype(token))
 
     def dtype(self, token: Token) -> DataType:
@@ -92,7 +95,7 @@ class TypeParser(Cursor):
             return DataType(token.text)
         except UnknownDataType:
             usual = ["float32", "float16", "float64", "bfloat16", "int8", "int32", "int64", "uint8", "bool", "Tensor"]
-            near = get_close_matches(token.text, [*usual, *self.type_vars], 1)
+            near = get_close_matches(token.text, [*usual, *self.type_vars, *self.type_names], 1)
             hint = f"did you mean {near[0]}?" if near else None
             raise BadType(f"{token.text!r} is no type", self.source.token_at(token), hint) from None
 
@@ -127,6 +130,16 @@ class TypeParser(Cursor):
                 self.need(",", "between the types of arguments")
         self.need("->", "before the type of the result")
         return FuncType(args, self.type(), params)
+
+    def type_arguments(self) -> list[Type]:
+        """`[int32, A]`, if it stands there."""
+        found: list[Type] = []
+        if self.takes("["):
+            while not self.takes("]"):
+                found.append(self.type())
+                if not self.sees("]"):
+                    self.need(",", "between types")
+        return found
 
     def type_params(self) -> list[TypeVar]:
         """`[A, B]`, if it stands there."""

@@ -26,7 +26,7 @@ from loopwright.relay.transform.typed_rewrite import TypedRewrite, is_call
 from loopwright.relay.types import TensorType
 from loopwright.runtime.errors import LoopwrightError
 
-_PRODUCTS = ("nn.conv2d", "nn.conv2d_transpose", "nn.dense", "nn.batch_matmul")
+PRODUCTS = ("nn.conv2d", "nn.conv2d_transpose", "nn.dense", "nn.batch_matmul")
 
 
 class NoIntegerRule(LoopwrightError, ValueError):
@@ -139,13 +139,13 @@ class _ToInteger(TypedRewrite):
     def __init__(self, mod: IRModule, hard_fail: bool, use_qat: bool, optional: Sequence[str]) -> None:
         super().__init__(mod)
         self.hard_fail = hard_fail
-        self.products = frozenset([*(_PRODUCTS if use_qat else ()), *optional])
+        self.products = frozenset([*(PRODUCTS if use_qat else ()), *optional])
 
     def rewrite(self, call: Call) -> Any:
         if is_call(call, "qnn.quantize"):
             return self._quantize(call)
         if call.op.name in self.products:
-            return self._product(call)
+            return integer_product(self, call)
         return call
 
     def _quantize(self, call: Call) -> Any:
@@ -168,14 +168,16 @@ class _ToInteger(TypedRewrite):
 
         return any(is_call(each, "qnn.dequantize") for each in post_order(data))
 
-    def _product(self, call: Call) -> Any:
-        if not all(is_call(arg, "qnn.dequantize") for arg in call.args):
-            return call
-        found = _Island(self).value(call, None)
-        if not isinstance(found, Quantized):
-            return call
-        scale = found.affine.scale, found.affine.zero_point
-        return make("qnn.dequantize", found.expr, *scale, axis=found.affine.axis)
+
+def integer_product(types: TypedRewrite, call: Call) -> Any:
+    """A product of dequantized tensors as a dequantized product of integers; the call where it is none."""
+    if not all(is_call(arg, "qnn.dequantize") for arg in call.args):
+        return call
+    found = _Island(types).value(call, None)
+    if not isinstance(found, Quantized):
+        return call
+    scale = found.affine.scale, found.affine.zero_point
+    return make("qnn.dequantize", found.expr, *scale, axis=found.affine.axis)
 
 
 def FakeQuantizationToInteger(

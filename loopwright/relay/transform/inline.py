@@ -77,7 +77,7 @@ def inline_marked(mod: IRModule, context: PassContext) -> IRModule:
         for var, function in mod.items()
         if var.name not in marked
     }
-    return infer_module(IRModule(changed, attrs=mod.attrs))
+    return infer_module(IRModule(changed, mod.type_definitions, mod.attrs))
 
 
 def Inline() -> ModulePass:

@@ -118,7 +118,7 @@ def lift_functions(mod: IRModule, context: PassContext) -> IRModule:
             else Function(function.params, body, function.ret_type, function.type_params, function.attrs, function.span)
         )
         changed |= {GlobalVar(name): lifted for name, lifted in lift.lifted.items()}
-    return infer_module(IRModule(changed, attrs=mod.attrs))
+    return infer_module(IRModule(changed, mod.type_definitions, mod.attrs))
 
 
 def LambdaLift() -> ModulePass:

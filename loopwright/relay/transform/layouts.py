@@ -76,6 +76,13 @@ def _sinks(*names: str) -> Callable[[Sink], Sink]:
     return enter
 
 
+def follows(call: Call) -> bool:
+    """Whether there is a rule for the operator, so that it can be computed in another order of axes."""
+    kind = call.attrs.kind
+    element_wise = kind == Kind.ELEMWISE or (kind == Kind.BROADCAST and len(call.args) > 1)
+    return element_wise or call.op.name in _RULES or is_call(call, "concatenate")
+
+
 def sink(call: Call, types: TypedRewrite) -> Any:
     """The call computed in the layout its data came from, brought back after it; None where there is no rule."""
     if is_call(call, "concatenate"):

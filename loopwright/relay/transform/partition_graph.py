@@ -156,6 +156,6 @@ def PartitionGraph(mod_name: str = "default", bind_constants: bool = True) -> Mo
                 )
             )
             made |= partition.functions
-        return infer_module(IRModule({**changed, **made}, attrs=mod.attrs)) if made else mod
+        return infer_module(IRModule({**changed, **made}, mod.type_definitions, mod.attrs)) if made else mod
 
     return ModulePass(change, PassInfo(0, "PartitionGraph"))

@@ -15,6 +15,7 @@ from loopwright.relay.transform.alter_op_layout import AlterOpLayout
 from loopwright.relay.transform.bind_sizes import BindSizes
 from loopwright.relay.transform.canonicalize_cast import CanonicalizeCast
 from loopwright.relay.transform.canonicalize_ops import CanonicalizeOps
+from loopwright.relay.transform.choose_layouts import ChooseLayouts
 from loopwright.relay.transform.combine_parallel_batch_matmul import CombineParallelBatchMatmul
 from loopwright.relay.transform.combine_parallel_conv2d import CombineParallelConv2D
 from loopwright.relay.transform.combine_parallel_dense import CombineParallelDense
@@ -26,11 +27,14 @@ from loopwright.relay.transform.flatten_atrous_conv import FlattenAtrousConv
 from loopwright.relay.transform.fold_constant import FoldConstant
 from loopwright.relay.transform.fold_explicit_padding import FoldExplicitPadding
 from loopwright.relay.transform.fold_scale_axis import FoldScaleAxis
+from loopwright.relay.transform.fuse_attention import FuseAttention
 from loopwright.relay.transform.fuse_ops import FuseOps
 from loopwright.relay.transform.infer_type import InferType
+from loopwright.relay.transform.integer_products import IntegerProducts
 from loopwright.relay.transform.legalize import Legalize
 from loopwright.relay.transform.simplify_expr import SimplifyExpr, SimplifyExprPostAlterOp
 from loopwright.relay.transform.simplify_inference import SimplifyInference
+from loopwright.relay.transform.sink_reshapes import SinkReshapes
 from loopwright.relay.transform.typed_rewrite import is_call
 
 
@@ -39,6 +43,7 @@ def graph_passes() -> list[Pass]:
     return [
         InferType(),
         DynamicToStatic(),  # first: types that are known are what all others ask for
+        IntegerProducts(),  # before FakeQuantizationToInteger, which would round between a product and its quantize
         FakeQuantizationToInteger(),  # before anything is folded into the numbers between dequantize and quantize
         Legalize(),
         SimplifyInference(),  # what batch_norm becomes is what the others fold and share
@@ -51,8 +56,11 @@ def graph_passes() -> list[Pass]:
         FoldScaleAxis(),
         CanonicalizeOps(),  # after it: bias_add says plainly which axis is that of the channels
         SimplifyExpr(),
+        FuseAttention(),  # after it: one reshape stands where the importers wrote three
         FlattenAtrousConv(),
         AlterOpLayout(),  # after all that looks at plain convolutions; nothing is registered unless a user does
+        SinkReshapes(),  # after rewrites that look for a product and its bias; before reshapes are joined again
+        ChooseLayouts(),  # whose prices are those of convolutions as they will be
         SimplifyExprPostAlterOp(),
         FastMath(),  # level 4: it is less exact
         FoldConstant(),  # the weights with their factors, and what simplifying brought together

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from loopwright.ir.expr import GlobalVar
-from loopwright.ir.function import IRModule
+from loopwright.ir.function import IRModule, PrimFunc
 from loopwright.ir.pass_context import PassContext, PassInfo
 from loopwright.ir.passes import ModulePass
 from loopwright.relay.expr import Function
@@ -29,6 +29,7 @@ def RemoveUnusedFunctions(entry_functions: Sequence[str] | None = None) -> Modul
                 stack.extend(each.name for each in post_order(function) if isinstance(each, GlobalVar) and each in mod)
         if len(used) == len(mod):
             return mod
-        return IRModule({var: function for var, function in mod.items() if var.name in used}, attrs=mod.attrs)
+        kept: dict[str | GlobalVar, PrimFunc] = {var: function for var, function in mod.items() if var.name in used}
+        return IRModule(kept, mod.type_definitions, mod.attrs)
 
     return ModulePass(change, PassInfo(1, "RemoveUnusedFunctions"))

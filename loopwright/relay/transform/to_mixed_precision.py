@@ -102,9 +102,10 @@ class NoPrecision(LoopwrightError, ValueError):
 
 
 class _Mix(TypedRewrite):
-    def __init__(self, mod: IRModule, narrow: str, missing: int) -> None:
+    def __init__(self, mod: IRModule, narrow: str, missing: int, accumulates: str) -> None:
         super().__init__(mod)
         self.narrow = narrow
+        self.accumulates = accumulates
         self.missing = missing
         self.casts: dict[tuple[int, str], Any] = {}
         self.warned: set[str] = set()
@@ -170,7 +171,7 @@ class _Mix(TypedRewrite):
 
     def _precision(self, call: Call, args: list[Any]) -> tuple[Precision, str, str]:
         name = call.op.name
-        accumulates = result = self.narrow
+        accumulates, result = self.accumulates, self.narrow
         if name in CONVERSIONS:
             said = list(CONVERSIONS[name](call, self.narrow))
             precision = Precision(said[0])
@@ -246,13 +247,18 @@ class _Mix(TypedRewrite):
         return Function(function.params, body, function.ret_type, function.type_params, function.attrs, function.span)
 
 
-def ToMixedPrecision(mixed_precision_type: str = "float16", missing_op_mode: int = 1) -> GraphPass:
-    """Compute products in a narrow type; results stay narrow where the setting does not say otherwise."""
+def ToMixedPrecision(
+    mixed_precision_type: str = "float16", missing_op_mode: int = 1, accumulates: str | None = None
+) -> GraphPass:
+    """Compute products in a narrow type; results stay narrow where the setting does not say otherwise.
+
+    `accumulates` is the type that products are summed up in before they are narrow, where it is another.
+    """
     if missing_op_mode not in (0, 1, 2):
         raise ValueError(f"ToMixedPrecision: missing_op_mode is 0, 1 or 2, and not {missing_op_mode!r}")
 
     def change(function: Function, mod: IRModule, ctx: PassContext) -> Function:
-        mix = _Mix(mod, mixed_precision_type, missing_op_mode)
+        mix = _Mix(mod, mixed_precision_type, missing_op_mode, accumulates or mixed_precision_type)
         if ctx.setting("relay.ToMixedPrecision.keep_orig_output_dtype"):
             return mix.visit(function)
         body = mix.visit(function.body)

@@ -9,6 +9,7 @@ target may change about operators before they are computed.
 
 from loopwright.topi.nn.activation import leaky_relu, prelu, relu
 from loopwright.topi.nn.adaptive_pool import adaptive_pool, adaptive_pool1d, adaptive_pool3d
+from loopwright.topi.nn.attention import attention
 from loopwright.topi.nn.batch_norm import batch_norm
 from loopwright.topi.nn.bitserial import (
     binarize_pack,
@@ -119,6 +120,7 @@ __all__ = [
     "adaptive_pool1d",
     "adaptive_pool3d",
     "add_alter_layout",
+    "attention",
     "batch_matmul",
     "batch_matmul_legalize",
     "batch_norm",

@@ -66,8 +66,10 @@ def conv(
     auto_scheduler_rewritten_layout: str | None = None,
     meta_schedule_original_shape: Any = None,
     auto_scheduler_should_rewrite_layout: bool = False,
+    out_layout: str = "",
 ) -> te.Tensor:
-    """The convolution of `inp` by `filt`; `data_layout` orders N, C and D, H, W, and is that of the result too.
+    """The convolution of `inp` by `filt`; `data_layout` orders N, C and D, H, W, for the result too unless
+    `out_layout` orders them otherwise there.
 
     `kernel_layout` orders O, I and D, H, W; by default O and I lead where C stands before the spatial axes, and follow
     otherwise. The last three arguments are there for scripts that give them; the layout of `filt` is never rewritten.
@@ -88,7 +90,10 @@ def conv(
     over = [sizes[axis] for axis in spatial], [kernel[axis] for axis in spatial]
     window = window_over(op, *over, stride, padding, dilation)
     strides, dilations, low, high, places = (dict(zip(spatial, numbers, strict=True)) for numbers in window)
-    shape = [{"N": sizes["N"], "C": kernel["O"], **places}[axis] for axis in data_layout]
+    out_layout = out_layout or data_layout
+    if sorted(out_layout) != sorted(data_layout):
+        raise UnsupportedLayout(op, out_layout, f"order the letters {', '.join(data_layout)}")
+    shape = [{"N": sizes["N"], "C": kernel["O"], **places}[axis] for axis in out_layout]
     padded = pad_unless_zero(inp, [low.get(a, 0) for a in data_layout], [high.get(a, 0) for a in data_layout])
 
     dtype = out_dtype or inp.dtype
@@ -96,7 +101,7 @@ def conv(
     taps = {axis: te.reduce_axis((0, kernel[axis]), name=_WINDOW[axis]) for axis in spatial}
 
     def element(*indices: Expr) -> Expr:
-        at = dict(zip(data_layout, indices, strict=True))
+        at = dict(zip(out_layout, indices, strict=True))
         read: dict[str, Any] = {
             axis: tap_place(at[axis], strides[axis], taps[axis], dilations[axis]) for axis in spatial
         }
@@ -109,7 +114,7 @@ def conv(
         return total
 
     out: te.Tensor = te.compute(
-        shape, element, name=op, tag=default_tag(op), varargs_names=[_AXES[axis] for axis in data_layout]
+        shape, element, name=op, tag=default_tag(op), varargs_names=[_AXES[axis] for axis in out_layout]
     )
     return out
 

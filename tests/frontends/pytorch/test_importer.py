@@ -73,6 +73,15 @@ def test_every_form_of_a_model(small, form):
     np.testing.assert_allclose(evaluated(mod, params, X.numpy()), small(X).detach().numpy(), rtol=1e-5, atol=1e-6)
 
 
+def test_an_open_size_of_a_program_is_the_number_given(small):
+    program = torch.export.export(small, (X,), dynamic_shapes=({0: torch.export.Dim("n")},))
+    mod, params = from_pytorch(program, [("x", (3, 4))])
+    assert mod["main"].params[0].type_annotation.concrete_shape == (3, 4)
+    np.testing.assert_allclose(evaluated(mod, params, X.numpy()), small(X).detach().numpy(), rtol=1e-5, atol=1e-6)
+    mod, _ = from_pytorch(program, [("x", (None, 4))])
+    assert str(mod["main"].params[0].type_annotation.shape[0]) == "x_d0"
+
+
 def test_weights_have_the_paths_of_attributes_and_are_not_copied(small):
     mod, params = from_pytorch(small, example_inputs=(X,))
     assert sorted(params) == ["first.bias", "second.bias", "second.weight", "shift"]  # one weight is used twice

@@ -1,10 +1,18 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from loopwright import te
 from loopwright.relay.native import Body, Branch, Carried, Launch, Program, Repeat, Value, compile_program
 from tests.relay.native.steps import double, float_value, mlp, mlp_in_numpy, small_integers
+from tests.relay.native.test_shortfall import LIMITS
+
+
+@pytest.fixture(autouse=True)
+def known_limits(monkeypatch):
+    """Nothing is measured here."""
+    monkeypatch.setattr("loopwright.relay.native.profile.machine_limits", lambda: LIMITS)
 
 
 def test_every_launch_is_timed_and_every_value_kept():
@@ -18,8 +26,23 @@ def test_every_launch_is_timed_and_every_value_kept():
     arrays = list(made.program.constants.values())
     np.testing.assert_array_equal(found.values["h0"], np.maximum(x @ arrays[0] + arrays[1], 0))
     np.testing.assert_array_equal(found.outputs[0], mlp_in_numpy(made.program, x))
-    assert "dense 1" in str(found)
+    assert found.call_seconds > 0
     assert found.seconds == sum(row.seconds for row in found.rows)
+
+
+def test_layers_have_their_share_of_the_roofline_and_reasons():
+    found = compile_program(mlp()).profile(small_integers(3, 16), repeat=3)
+    assert sum(layer.share for layer in found.layers) == pytest.approx(1)
+    for layer, data in zip(found.layers, found.as_data(), strict=True):
+        row = layer.row
+        assert row.kernel.decisions and row.weights and layer.reasons
+        least = max(row.flops / LIMITS.flops, row.bytes_moved / LIMITS.bandwidth("read", row.bytes_moved))
+        assert layer.share_of_limit == min(1, least / row.seconds) == data["share_of_roofline"]
+        assert data["bound"] == layer.bound and data["reasons"] == list(layer.reasons) and data["operators"] == []
+    lines = str(found).splitlines()
+    assert "why not faster" in lines[0] and lines[-1] == f"roofline: {LIMITS}"
+    assert {line.split("  ")[0] for line in lines[1:4]} == {"dense 0", "dense 1", "dense 2"}
+    assert lines[5].startswith("one call of the model: ")
 
 
 def test_loops_count_their_turns_and_branches_not_taken_none():
@@ -31,6 +54,7 @@ def test_loops_count_their_turns_and_branches_not_taken_none():
     made = compile_program(Program("f", [x, c], [y], {}, [loop, branch]))
     found = made.profile(small_integers(5), False)
     assert {row.name: row.calls for row in found.rows} == {"turn": 4, "side": 0}
+    assert found.layers[1].limit is None and found.layers[1].reasons == ("it did not run",)
     np.testing.assert_array_equal(found.outputs[0], 16 * small_integers(5))
 
 
@@ -42,6 +66,7 @@ def test_values_of_open_sizes_are_kept_too():
     for size in (3, 50):
         found = made.profile(small_integers(size, 4))
         np.testing.assert_array_equal(found.values["h"], 2 * small_integers(size, 4))
+        assert [(row.flops, row.bytes_moved) for row in found.rows] == [(size * 4, size * 32)] * 2
 
 
 def test_kernels_say_what_they_are():

@@ -127,3 +127,12 @@ def test_what_users_say():
         _becomes(relay.nn.dense(x, w), _half(wide))
     finally:
         del CONVERSIONS["nn.dense"]
+
+
+def test_products_are_summed_up_in_a_wider_type():
+    x, w = relay.var("x", shape=(3, 8)), relay.var("w", shape=(5, 8))
+    found = apply(ToMixedPrecision("bfloat16", accumulates="float32"), relay.nn.relu(relay.nn.dense(x, w)))
+    narrow = found.body.args[0]
+    assert str(found.body.checked_type.dtype) == "bfloat16"
+    assert narrow.op.name == "cast" and narrow.args[0].attrs.out_dtype == "float32"
+    assert [str(arg.checked_type.dtype) for arg in narrow.args[0].args] == ["bfloat16", "bfloat16"]

@@ -14,7 +14,7 @@ from loopwright.autosched.rules.contraction.product import Product, product_of
 from loopwright.autosched.rules.contraction.prologue import prologue_length
 from loopwright.autosched.rules.contraction.steps import group_of, schedule_product
 from loopwright.autosched.rules.contraction.tiles import Size, choose_tiles, tiles_for_few_rows
-from loopwright.autosched.rules.contraction.versions import schedule_one_row, up_to_rows
+from loopwright.autosched.rules.contraction.versions import is_square, schedule_one_row, up_to_rows
 from loopwright.autosched.rules.contraction.words import explain, explain_versions
 from loopwright.schedule import Schedule
 
@@ -60,6 +60,7 @@ class Contraction:
         group = group_of(sch, product, taken[:before], taken[before + 1 :])
         few = None
         has_versions = not product.knows_rows and tiles.packs and not product.prepacks_columns and not before
+        has_versions = has_versions and not is_square(product)
         if has_versions:
             schedule_one_row(sch, up_to_rows(sch, product, group, 1), program, machine)
             few = tiles_for_few_rows(size, machine, tiles)

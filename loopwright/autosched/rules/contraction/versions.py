@@ -4,7 +4,8 @@
     elif n <= 8: …        one tile high: B is read in place
     else:        …        B is packed
 
-Which of them pay follows from the model: where B lies packed already, one version is good for all.
+Which of them pay follows from the model: where B lies packed already, one version is good for all. A product that is as
+wide as it is high (of a sequence with itself) has few columns where it has few rows, and is over in no time anyway.
 """
 
 from __future__ import annotations
@@ -20,10 +21,18 @@ from loopwright.autosched.rules.injective import Injective
 from loopwright.autosched.rules.plain import Plain
 from loopwright.autosched.rules.reduction import Reduction
 from loopwright.autosched.rules.row_group import RowGroup
-from loopwright.ir import Var, pre_order_visit
+from loopwright.ir import Var, pre_order_visit, variables_in
 from loopwright.schedule import Schedule
 
 RULES_FOR_ONE_ROW: Sequence[Rule] = (RowGroup(), Reduction(), Injective(), Plain())
+
+
+def is_square(product: Product) -> bool:
+    """Whether the number of columns, known only when the program runs, follows from the number of rows."""
+    loops = {axis: loop.extent for axis, loop in zip(product.facts.axes, product.facts.loops, strict=True)}
+    assert product.row is not None
+    rows, columns = variables_in(loops[product.row]), variables_in(loops[product.column])
+    return bool(columns) and set(columns) <= set(rows)
 
 
 def up_to_rows(sch: Schedule, product: Product, group: Group, most: int) -> Group:

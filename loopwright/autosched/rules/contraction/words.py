@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from loopwright.autosched.decision import Decision, Roofline
-from loopwright.autosched.machine import Machine, bytes_of
+from loopwright.autosched.machine import Machine, bytes_of, used_up
 from loopwright.autosched.rules.contraction.product import Product
 from loopwright.autosched.rules.contraction.tiles import ALL_ROWS, FewRows, Tiles
 
@@ -18,6 +18,7 @@ def explain(product: Product, tiles: Tiles, machine: Machine, decision: Decision
         f"{used} of {machine.registers} registers hold sums; a step loads {tiles.mr + tiles.vectors} times for {used} "
         f"multiply-adds",
     )
+    decision.tile_use = used_up(rows, tiles.mr) * used_up(columns, tiles.nr)
     name = product.column_operand.buffer.name
     if tiles.packs and product.prepacks_columns:
         decision.chose(f"{name} prepacked in panels of {tiles.nr} columns", "it is a constant: calls find it packed")

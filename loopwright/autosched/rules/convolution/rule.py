@@ -58,9 +58,11 @@ class Convolution:
             raise NotWorthIt("the sums are no convolution with several channels")
         tiles = choose_tiles(window, machine, pads=before > 0)
         epilogue = [program.entry(name) for name in names[before + 1 :]]
-        if not before and not renamed and is_pointwise(window):
+        if not before and is_pointwise(window):
             product = product_tiles(product_size(window), machine)
             if product.cycles < EQUAL * tiles.cycles:
+                for name in renamed:  # another name for the same weights: they are read under the old one
+                    sch.compute_inline(name)
                 _as_product(sch, window, epilogue, program, machine, decision, tiles.cycles / product.cycles)
                 return
         prepacks = program.is_made_early(window.weights.buffer, machine.runs_here)

@@ -130,9 +130,11 @@ def _window(facts: BlockFacts, image: Access, weights: Access) -> Window | None:
     found = [axis for axis in facts.spatial if weights.uses(axis.var) and not image.uses(axis.var)]
     # Blocks of channels are two axes: the one whose channels are neighbours is the one of the vectors.
     channels = sorted(found, key=lambda axis: facts.write.stride(axis.var) != 1)
-    if not channels or any(weights.own_dimension(axis.var) is None for axis in (*facts.reduce, channels[0])):
+    # A window of one pixel may have axes that move nothing.
+    reduce = [axis for axis in facts.reduce if axis.extent != 1 or image.uses(axis.var) or weights.uses(axis.var)]
+    if not channels or any(weights.own_dimension(axis.var) is None for axis in (*reduce, channels[0])):
         return None
-    if not all(image.uses(axis.var) for axis in facts.reduce):
+    if not reduce or not all(image.uses(axis.var) for axis in reduce):
         return None
     spatial = [axis for axis in facts.spatial if axis is not channels[0]]
     pixels = tuple(axis for axis in spatial if _is_pixel(axis, image, weights))
@@ -144,11 +146,11 @@ def _window(facts: BlockFacts, image: Access, weights: Access) -> Window | None:
         return None
     if not all(any(index is axis.var for index in facts.write.indices) for axis in (*pixels, channels[0])):
         return None
-    windows = [axis for axis in facts.reduce if _in_window(image, axis, pixels)]
+    windows = [axis for axis in reduce if _in_window(image, axis, pixels)]
     strided = [axis for axis in pixels if image.steps(axis.var)[_moved(image, axis)[0]] != 1]
     if not windows and not strided and len(pixels) < 2:
         return None  # a product of matrices
-    inside = sorted(facts.reduce, key=lambda axis: _in_window(image, axis, pixels))
+    inside = sorted(reduce, key=lambda axis: _in_window(image, axis, pixels))
     return Window(facts, image, weights, channels[0], around, pixels, tuple(inside))
 
 

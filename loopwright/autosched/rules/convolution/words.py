@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import prod
 
 from loopwright.autosched.decision import Decision, Roofline
-from loopwright.autosched.machine import Machine, bytes_of
+from loopwright.autosched.machine import Machine, bytes_of, used_up
 from loopwright.autosched.rules.convolution.tiles import Tiles
 from loopwright.autosched.rules.convolution.window import Window, extent
 from loopwright.ir import IntImm
@@ -21,6 +21,7 @@ def explain(window: Window, tiles: Tiles, machine: Machine, decision: Decision, 
         f"{used} of {machine.registers} registers hold sums; a step loads {tiles.mr + tiles.vectors} times for {used} "
         f"multiply-adds, and {line} pixels of a line are {-(-line // tiles.mr)} tiles",
     )
+    decision.tile_use = used_up(line, tiles.mr) * used_up(window.channels, tiles.nr)
     weights = window.depth * tiles.nr * bytes_of(window.facts.dtype)
     how = "prepacked" if prepacks else "packed"
     why = "they are constants: calls find them packed" if prepacks else "each is read again and again"

@@ -46,22 +46,30 @@ def _cost(window: Window, tiles: Tiles, machine: Machine) -> NestCost:
     return NestCost(elements, 2, updates, moved / machine.bytes_per_cycle(moved), is_known)
 
 
+def _why_along(window: Window) -> str:
+    lane, stride = window.lane.name, window.movements[-1].stride
+    if stride == 1:
+        return f"neighbours along {lane} lie next to each other, and their windows share most cells"
+    return f"their windows start {stride} cells apart: the lanes of each tap are picked from {stride} vectors"
+
+
 def _explain(
     window: Window, tiles: Tiles, machine: Machine, decision: Decision, is_padded: bool, copies: bool
 ) -> None:
     lane = window.lane.name
     if window.is_along:
-        why = f"neighbours along {lane} lie next to each other, and their windows share most cells"
+        why = _why_along(window)
     else:
         why = f"neighbours along {lane} lie next to each other, each with a window of its own"
     decision.chose(f"vectors of {tiles.lanes} along {lane}", why)
     used = tiles.rows * tiles.places
     down = window.down
     if down is not None:
+        seen, alone = down.reach(tiles.rows), tiles.rows * (down.tap.extent or 1)
+        shared = f"; {tiles.rows} windows side by side see {seen} cells along {down.axis.name}, not {alone}"
         decision.chose(
             f"tiles of {tiles.rows} {down.axis.name} × {tiles.places} vectors",
-            f"{used} of {machine.registers} registers hold results; {tiles.rows} windows side by side see "
-            f"{down.reach(tiles.rows)} cells along {down.axis.name}, not {tiles.rows * (down.tap.extent or 1)}",
+            f"{used} of {machine.registers} registers hold results{shared if seen < alone else ''}",
         )
     elif used > 1:
         decision.chose(f"{used} vectors at once", "the updates of one wait for each other, those of several do not")

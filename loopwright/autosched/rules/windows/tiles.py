@@ -22,7 +22,7 @@ from loopwright.autosched.rules.windows.window import Window
 TILE_OVERHEAD = 6  # start the sums, count, branch
 TURN_OVERHEAD = 2  # count and branch
 CROSSING = 1.5  # a load along the movement starts anywhere in a cache line, and meets two of them half of the time
-SHUFFLED = 3.0  # a load that leaves cells out is several, and shuffles
+SHUFFLE = 0.75  # cycles: one of those that pick lanes a few cells apart, of which some are part of loads
 
 SPARE_REGISTERS = 4  # for data on its way
 MOST_PLACES = 4  # vectors of a tile across
@@ -79,10 +79,17 @@ def _candidates(window: Window, machine: Machine, lanes: int) -> Iterator[_Tile]
         taps = prod(axis.extent or 1 for axis in window.facts.reduce[axes - written_out :])
         kept = 0 if not window.weights else min(taps, machine.registers // 2) if window.is_along else 1
         room = min(vectors_under_way(machine), max(2, machine.registers - SPARE_REGISTERS - kept))
+        if _picked(window) > 1:  # the vectors that lanes are picked from stay for the taps of a row
+            room = max(1, min(room, (machine.registers - SPARE_REGISTERS) // (1 + _picked(window))))
         room = min(room, most // taps)
         for rows in range(1, min(room, window.rows) + 1):
             for places in range(1, min(MOST_PLACES, room // rows, -(-window.lane_extent // lanes)) + 1):
                 yield _Tile(rows, places, written_out)
+
+
+def _picked(window: Window) -> int:
+    """How many vectors the lanes of one are picked from: as many as places lie between them; 1 for neighbours."""
+    return window.movements[-1].stride if window.is_along else 1
 
 
 def _cost(window: Window, machine: Machine, lanes: int, tile: _Tile) -> float:
@@ -97,11 +104,15 @@ def _cost(window: Window, machine: Machine, lanes: int, tile: _Tile) -> float:
         loads = float(down.reach(rows) * (taps // (down.tap.extent or 1)) * places)
     else:
         loads = float(results * taps)
-    if window.is_along:
-        loads *= CROSSING if window.movements[-1].stride == 1 else SHUFFLED
+    picking = 0.0
+    if _picked(window) > 1:
+        picking = loads * (_picked(window) - 1) * SHUFFLE
+        loads *= _picked(window) / (window.movements[-1].tap.extent or 1)  # the taps of a row share them
+    elif window.is_along:
+        loads *= CROSSING
     else:
         loads += taps * places  # weights
-    work = max(results * taps / machine.fma_per_cycle, loads / machine.loads_per_cycle)
+    work = max(results * taps / machine.fma_per_cycle, loads / machine.loads_per_cycle, picking)
     waiting = taps * machine.fma_latency / 2  # for each other: updates of one sum, half hidden by what comes next
     cycles = turns * (max(work, waiting) + (TURN_OVERHEAD if turns > 1 else 0)) + TILE_OVERHEAD + results
     # The last tile may be smaller; its code is one more to run through, and its vectors are as many.

@@ -32,7 +32,7 @@ TURNED = 0.5  # an element copied from channels apart to channels together, or b
 GATHERED = 2.0  # a weight that is no constant: its channels lie apart
 EDGE = 1.05  # a tile of its own at the edge, which takes compiling too
 DIRECT = 0.85  # of the peak that the direct form reaches
-GAIN = 1.1  # how much faster it must be to be worth its rounding
+GAIN = 1.25  # how much faster it must be, by this count, to be worth its rounding
 PIECES = 3  # for each core
 
 

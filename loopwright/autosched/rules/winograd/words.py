@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import prod
 
 from loopwright.autosched.decision import Decision, Roofline
-from loopwright.autosched.machine import Machine, bytes_of
+from loopwright.autosched.machine import Machine, bytes_of, used_up
 from loopwright.autosched.rules.winograd.layer import Layer
 from loopwright.autosched.rules.winograd.sizes import Sizes
 from loopwright.schedule.winograd import direct_factor, error_factor
@@ -33,6 +33,9 @@ def explain(layer: Layer, sizes: Sizes, turned: Sequence[str], machine: Machine,
     decision.chose(
         f"products in tiles of {sizes.mr} × {sizes.nr}", f"{used} of {machine.registers} registers hold sums"
     )
+    decision.tile_use = used_up(layer.outputs, sizes.nr)
+    for places, count in zip(layer.places, sizes.counts, strict=True):
+        decision.tile_use *= places / (count * tile)
     width = bytes_of(layer.dtype)
     if sizes.rows is not None:
         strip = positions * sizes.rows * sizes.counts[1] * (layer.inputs + layer.outputs) * width

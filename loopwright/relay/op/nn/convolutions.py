@@ -77,15 +77,14 @@ class Convolution(Operator):
         return _number(channels) == self.groups == _number(features)
 
     def compute(self, data: Anything, weight: Anything) -> Anything:
-        out = self._convolved(data, weight)
-        if self.out_layout and self.out_layout != self.data_layout:
-            out = topi.layout_transform(out, self.data_layout, self.out_layout)
-        return out
-
-    def _convolved(self, data: Anything, weight: Anything) -> Anything:
         window = self.strides, self.padding, self.dilation
+        layouts = self.data_layout, self.kernel_layout
+        out_layout = self.out_layout or self.data_layout
+        if sorted(out_layout) != sorted(self.data_layout):  # in blocks
+            out = topi.nn.conv(data, weight, *window, self.groups, *layouts, self.out_dtype or None)
+            return topi.layout_transform(out, self.data_layout, out_layout)
         return topi.nn.conv(
-            data, weight, *window, self.groups, self.data_layout, self.kernel_layout, self.out_dtype or None
+            data, weight, *window, self.groups, *layouts, self.out_dtype or None, out_layout=out_layout
         )
 
     def reference(self, data: np.ndarray, weight: np.ndarray) -> np.ndarray:
@@ -136,14 +135,14 @@ class Conv2d(Convolution):
     data_layout = "NCHW"
     kernel_layout = "OIHW"
 
-    def _convolved(self, data: Anything, weight: Anything) -> Anything:
+    def compute(self, data: Anything, weight: Anything) -> Anything:
         window = self.strides, self.padding, self.dilation
-        if self.is_depthwise(data, weight):
+        if self.is_depthwise(data, weight) and self.out_layout in ("", self.data_layout):
             if (self.data_layout, self.kernel_layout) == ("NCHW", "OIHW"):
                 return topi.nn.depthwise_conv2d_nchw(data, weight, *window, self.out_dtype or None)
             if self.data_layout == "NHWC" and self.kernel_layout in ("HWOI", "HWIO"):
                 return topi.nn.depthwise_conv2d_nhwc(data, weight, *window, self.kernel_layout, self.out_dtype or None)
-        return super()._convolved(data, weight)
+        return super().compute(data, weight)
 
     def gradient(self, call: Anything, grad: Expr) -> list[Expr]:
         if (self.data_layout, self.kernel_layout, self.out_layout or "NCHW") != ("NCHW", "OIHW", "NCHW"):

@@ -10,7 +10,7 @@ from loopwright.relay.expr import Constant, Expr, Var
 from loopwright.relay.op.from_topi import FromTopi
 from loopwright.relay.op.registry import Kind, calls, make, register
 from loopwright.relay.op.sizes import normal_axis
-from loopwright.relay.types import TensorType, dims_differ
+from loopwright.relay.types import Dim, TensorType, dims_differ
 
 
 @register("nn.dense", Kind.OUT_FUSABLE)
@@ -29,6 +29,9 @@ class Dense(FromTopi):
         if self.units is not None and weight.shape and dims_differ(weight.shape[0], self.units):
             raise TypeMismatch(f"nn.dense: units is {self.units}, and the weight {weight} has {weight.shape[0]}")
         return self.type_of_compute(data, weight)
+
+    def equal_sizes(self, data: TensorType, weight: TensorType) -> list[tuple[Dim, Dim]]:
+        return [(data.shape[-1], weight.shape[-1])]
 
     def arguments(self, data: Anything, weight: Anything) -> list[Anything]:
         return [data, weight, None, self.out_dtype or None]
@@ -58,6 +61,9 @@ class Matmul(FromTopi):
 
     def infer(self, tensor_a: TensorType, tensor_b: TensorType) -> Type:
         return self.type_of_compute(tensor_a, tensor_b)
+
+    def equal_sizes(self, tensor_a: TensorType, tensor_b: TensorType) -> list[tuple[Dim, Dim]]:
+        return [_depths(tensor_a, tensor_b, self.transpose_a, self.transpose_b)]
 
     def arguments(self, tensor_a: Anything, tensor_b: Anything) -> list[Anything]:
         return [tensor_a, tensor_b, None, self.out_dtype or None, self.transpose_a, self.transpose_b]
@@ -89,6 +95,11 @@ def matmul(
         transpose_b=transpose_b,
     )
     return product
+
+
+def _depths(one: TensorType, other: TensorType, turn_one: bool, turn_other: bool) -> tuple[Dim, Dim]:
+    """The sizes that a product runs over."""
+    return one.shape[-2 if turn_one else -1], other.shape[-1 if turn_other else -2]
 
 
 def _is_matrix(expression: Expr) -> bool:
@@ -123,6 +134,11 @@ class BatchMatmul(FromTopi):
 
     def infer(self, tensor_a: TensorType, tensor_b: TensorType) -> Type:
         return self.type_of_compute(tensor_a, tensor_b)
+
+    def equal_sizes(self, tensor_a: TensorType, tensor_b: TensorType) -> list[tuple[Dim, Dim]]:
+        depths = _depths(tensor_a, tensor_b, self.transpose_a, self.transpose_b)
+        batches = tensor_a.shape[0], tensor_b.shape[0]
+        return [depths] if 1 in batches else [depths, batches]  # what is known to be 1 is for all batches
 
     def arguments(self, tensor_a: Anything, tensor_b: Anything) -> list[Anything]:
         return [tensor_a, tensor_b, None, self.out_dtype or None, self.transpose_a, self.transpose_b]
@@ -162,6 +178,9 @@ class BiasAdd(FromTopi):
 
     def infer(self, data: TensorType, bias: TensorType) -> Type:
         return self.type_of_compute(data, bias)
+
+    def equal_sizes(self, data: TensorType, bias: TensorType) -> list[tuple[Dim, Dim]]:
+        return [(data.shape[self.axis], bias.shape[0])]
 
     def gradient(self, call: Anything, grad: Expr) -> list[Expr]:
         return [grad, make("sum", grad, axis=self.axis, keepdims=False, exclude=True)]

@@ -13,7 +13,7 @@ from typing import Any as Anything
 
 from loopwright.ir.types import Type
 from loopwright.relay.errors import TypeMismatch
-from loopwright.relay.expr import Expr
+from loopwright.relay.expr import Constant, Expr, const
 from loopwright.relay.op.composed import Composed
 from loopwright.relay.op.qnn.scales import along, cast, check_scale, is_zero, rank_of, tensor_type
 from loopwright.relay.op.registry import FUNCTIONS, Kind, get, make, register
@@ -24,6 +24,14 @@ def _integers(op: str, *tensors: TensorType) -> None:
     for one in tensors:
         if not one.dtype.is_int:
             raise TypeMismatch(f"{op} takes integers, and not {one}")
+
+
+def _summed(weight: Expr, axes: tuple[int, ...]) -> Expr:
+    """Sums of weights as int32. Those of a constant are one: FoldConstant would first need all of it as int32."""
+    if isinstance(weight, Constant):
+        return const(weight.data.sum(axes, dtype="int32"), "int32")
+    made: Expr = make("sum", cast(weight, "int32"), axis=axes)
+    return made
 
 
 class _Convolution(Composed):
@@ -114,7 +122,7 @@ class Conv2d(_Convolution):
         outputs, inputs = [self.kernel_layout.index(letter) for letter in "OI"]
         is_depthwise = self.groups != 1 and shape[outputs] == self.groups
         summed = [axis for axis in range(4) if axis != outputs and not (is_depthwise and axis == inputs)]
-        total = make("sum", cast(weight, "int32"), axis=tuple(summed))
+        total = _summed(weight, tuple(summed))
         if is_depthwise and outputs > inputs:
             total = make("transpose", total, axes=(1, 0))
         layout = self.out_layout or self.data_layout
@@ -189,7 +197,7 @@ class Dense(Composed):
             core: Expr = make("nn.dense", data, weight, **given)
             if is_zero(input_zero_point):
                 return core
-            return core - input_zero_point * make("sum", cast(weight, "int32"), axis=(1,))
+            return core - input_zero_point * _summed(weight, (1,))
         away = cast(data, "int32") - input_zero_point
         weights = cast(weight, "int32") - along(kernel_zero_point, 0, 2)
         made: Expr = make("nn.dense", away, weights, **given)

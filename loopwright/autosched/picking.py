@@ -1,0 +1,118 @@
+"""Picking: what it takes to put a vector together whose cells do not lie next to each other.
+
+    C[i] = A[6 * i] + A[6 * i + 1]      6 loads and 5 shuffles for each vector of A: the cells between are left out
+    C[i] = A[I[i]]                      a load and an insertion for each lane
+
+No roofline counts that, so it is a term of its own: a plan that says how near the limit it runs must not leave it out.
+Where lanes of small numbers are far apart, or the arithmetic is that of small numbers, one element after the other is
+what the compiler makes most of: it sees how narrow a type holds each value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from loopwright.autosched.decision import Decision
+from loopwright.autosched.facts import Access, Axis, BlockFacts, loads_of
+from loopwright.autosched.machine import Machine, bytes_of
+from loopwright.autosched.nest_cost import NestCost, common_lanes, instructions
+from loopwright.codegen.llvm.strided_lanes import LONGEST_STRIDE
+from loopwright.ir import Expr, Node, post_order_visit
+
+_SMALL: Final = 2  # bytes: two of these are multiplied in what the registers hold twice as many of
+_PORTS: Final = 4  # instructions other than stores that a core starts in a cycle, where each is of one element
+_BY_ELEMENT: Final = 2.0  # cycles that an element takes at least, one after the other
+
+
+class Picking:
+    """How the loads of a block walk along the axis of its vectors."""
+
+    def __init__(self, facts: BlockFacts, along: Axis | None, machine: Machine) -> None:
+        self.facts = facts
+        self.lanes = common_lanes(facts, machine)
+        self.register_bytes = machine.cpu.vector_bits // 8
+        loads = [] if along is None else _places(facts.reads)
+        self.strides = [(access, _stride(access, along)) for access in loads if along is not None]
+
+    @property
+    def near(self) -> list[tuple[Access, int]]:
+        """Loads that leave a few cells out."""
+        return [(access, stride) for access, stride in self.strides if 1 < abs(stride) <= LONGEST_STRIDE]
+
+    @property
+    def far(self) -> list[Access]:
+        """Loads whose lanes come one by one."""
+        return [access for access, stride in self.strides if abs(stride) > LONGEST_STRIDE]
+
+    @property
+    def cycles(self) -> float:
+        """For one vector of results: a shuffle or an insertion is one."""
+        shuffles = sum(max(1, self._vectors(access, stride) - 1) for access, stride in self.near)
+        return float(shuffles + len(self.far) * self.lanes)
+
+    def _vectors(self, access: Access, stride: int) -> int:
+        """How many registers hold the cells between the first lane and the last."""
+        return -(-self.lanes * abs(stride) * bytes_of(str(access.buffer.dtype)) // self.register_bytes)
+
+    def added_to(self, work: NestCost) -> NestCost:
+        """The cost of the block with this."""
+        return replace(work, picking=work.elements / self.lanes * self.cycles)
+
+    def is_better_by_element(self) -> bool:
+        """Whether lanes that come one by one take longer than all of the work one element after the other."""
+        narrow = [access for access in self.far if bytes_of(str(access.buffer.dtype)) <= _SMALL]
+        if not narrow or self.facts.costly_calls:
+            return False
+        needed = instructions(self.facts)
+        one = max(_BY_ELEMENT, (len(self.strides) + needed) / _PORTS)
+        return one <= (self.cycles + needed / 2) / self.lanes
+
+    def note(self, decision: Decision) -> None:
+        """Say what is picked, and from where."""
+        for stride in sorted({abs(stride) for _, stride in self.near}):
+            names = dict.fromkeys([access.buffer.name for access, own in self.near if abs(own) == stride])
+            decision.chose(
+                f"lanes of {', '.join(names)} picked from whole vectors",
+                f"they lie {stride} cells apart: loads and shuffles that no roofline counts",
+            )
+        if self.far:
+            names = dict.fromkeys([access.buffer.name for access in self.far])
+            decision.chose(
+                f"lanes of {', '.join(names)} loaded one by one", "they lie far apart, or anywhere: no vector holds two"
+            )
+
+
+def is_small_arithmetic(facts: BlockFacts) -> bool:
+    """Whether whole numbers of 8 or 16 bits are made of such, by operations that the compiler knows."""
+    accesses = (*facts.reads, *facts.writes)
+    is_small = all(bytes_of(str(access.buffer.dtype)) <= _SMALL for access in accesses)
+    if not is_small or not facts.reads or not instructions(facts):
+        return False
+    is_whole = not facts.costly_calls
+
+    def look(node: Node) -> None:
+        nonlocal is_whole
+        if isinstance(node, Expr) and node.dtype.kind not in ("int", "uint", "bool"):
+            is_whole = False
+
+    for store in facts.stores:
+        post_order_visit(store.value, look)
+    return is_whole and any(not access.buffer.dtype.is_bool for access in accesses)
+
+
+def _places(reads: Sequence[Access]) -> list[Access]:
+    """Each cell once: values of the same one are loaded once."""
+    found: dict[tuple[object, ...], Access] = {}
+    for access in reads:
+        found.setdefault((access.buffer, *[str(index) for index in access.indices]), access)
+    return list(found.values())
+
+
+def _stride(access: Access, along: Axis) -> int:
+    """How far apart lanes are; more than any vector reaches where data says it."""
+    stride = access.stride(along.var)
+    if stride is not None:
+        return stride
+    return LONGEST_STRIDE + 1 if any(access.uses(along.var) and loads_of(index) for index in access.indices) else 1

@@ -1,0 +1,78 @@
+"""Equal sizes: unknown sizes of inputs that an operator needs to be equal become one size, or a number.
+
+    x : Tensor[(?, ?), float32]     nn.dense(x, w)     w : Tensor[(10, 64), float32]
+
+The second size of x must be 64, whoever calls: so it is 64, and other inputs are refused when the model is called. Of
+two unknown sizes that meet so, one name is left. What must be equal each operator says itself (`equal_sizes`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from loopwright.ir import Var as SizeVariable
+from loopwright.ir.function import IRModule
+from loopwright.ir.types import TupleType, Type
+from loopwright.relay.expr import Call, Function, Var
+from loopwright.relay.infer_type import infer_module
+from loopwright.relay.op.registry import Op
+from loopwright.relay.types import TensorType
+from loopwright.relay.visitor import bind, post_order
+
+_ROUNDS = 4  # a size that is found may say another
+
+
+def with_equal_sizes(module: IRModule, open_sizes: set[SizeVariable]) -> IRModule:
+    """The module whose `main` has fewer of `open_sizes`, which stand in types of its parameters and nowhere else."""
+    for _ in range(_ROUNDS):
+        if not open_sizes:
+            break
+        function: Any = infer_module(module)["main"]
+        found = _meetings(function, open_sizes)
+        if not found:
+            break
+        changed = module.copy()
+        changed["main"] = _replaced(function, found)  # type: ignore[assignment]
+        module, open_sizes = changed, open_sizes - set(found)
+    return module
+
+
+def _meetings(function: Function, open_sizes: set[SizeVariable]) -> dict[SizeVariable, Any]:
+    """Each open size that equals another one, or a number, and that."""
+    found: dict[SizeVariable, Any] = {}
+
+    def now(size: Any) -> Any:
+        while isinstance(size, SizeVariable) and size in found:
+            size = found[size]
+        return size
+
+    for call in post_order(function):
+        if not isinstance(call, Call) or not isinstance(call.op, Op):
+            continue
+        say = getattr(call.attrs, "equal_sizes", None)
+        types = [arg.checked_type_ for arg in call.args]
+        if say is None or not all(isinstance(of, (TensorType, TupleType)) for of in types):
+            continue
+        for one, other in say(*types):
+            one, other = now(one), now(other)
+            if one is other:
+                continue
+            if isinstance(other, SizeVariable) and other in open_sizes and isinstance(one, (int, SizeVariable)):
+                found[other] = one
+            elif isinstance(one, SizeVariable) and one in open_sizes and isinstance(other, (int, SizeVariable)):
+                found[one] = other
+    return {size: now(size) for size in found}
+
+
+def _replaced(function: Function, sizes: dict[SizeVariable, Any]) -> Function:
+    def changed(of: Type | None) -> Type | None:
+        if isinstance(of, TupleType):
+            return TupleType(tuple(changed(field) or field for field in of.fields))
+        if isinstance(of, TensorType) and any(isinstance(size, SizeVariable) and size in sizes for size in of.shape):
+            shape = [sizes.get(size, size) if isinstance(size, SizeVariable) else size for size in of.shape]
+            return TensorType(shape, str(of.dtype))
+        return of
+
+    params = [Var(param.name_hint, changed(param.type_annotation), param.span) for param in function.params]
+    body = bind(function.body, dict(zip(function.params, params, strict=True)))
+    return Function(params, body, None, function.type_params, function.attrs, function.span)

@@ -1,0 +1,136 @@
+"""calibrate: a graph is run on samples, and the numbers of some of its tensors are counted.
+
+The graph with those tensors as its results is compiled like any other; one that cannot be is interpreted. Without
+samples, random ones are drawn from a seed: good enough to try things out, not to ship a model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from loopwright.ir.function import IRModule
+from loopwright.relay.analysis.macs import get_total_mac_number
+from loopwright.relay.build_module import build
+from loopwright.relay.errors import CannotCompile
+from loopwright.relay.expr import Function, Tuple, Var
+from loopwright.relay.interpreter import evaluate
+from loopwright.relay.quantize.ranges import Seen
+from loopwright.relay.transform.infer_type import InferType
+from loopwright.relay.types import TensorType
+from loopwright.relay.visitor import post_order
+from loopwright.runtime.errors import LoopwrightError
+
+RANDOM_SAMPLES: Final = 4
+_INTERPRETED: Final = 10_000_000  # multiply-adds in all, below which numpy is done before a compiler is
+
+
+class BadSamples(LoopwrightError, ValueError):
+    """The samples that a model is calibrated with are not what it takes: one input by name in each, for every input.
+
+    For example:
+
+        from loopwright import relay
+
+        x = relay.var("x", shape=(1, 4))
+        mod = relay.IRModule.from_expr(relay.Function([x], relay.nn.relu(x)))
+        with relay.quantize.qconfig(calibrate_mode="min_max"):
+            relay.quantize.quantize(mod, dataset=[{"y": 1.0}])
+    """
+
+    code = "LW1225"
+
+    def __init__(self, problem: str, hint: str | None = None) -> None:
+        hint = hint or 'give dataset=[{"name": array}, …], an array for each input of the model'
+        super().__init__(f"samples to calibrate with: {problem}", hint=hint)
+
+
+def samples_of(
+    params: Sequence[Var], dataset: Iterable[Any] | Callable[[], Iterable[Any]] | None
+) -> list[list[np.ndarray]]:
+    """The arrays of each sample, in the order of the parameters; random ones where there is no dataset."""
+    names = [param.name_hint for param in params]
+    if dataset is None:
+        random = np.random.default_rng(0)
+        return [[_drawn(param, random) for param in params] for _ in range(RANDOM_SAMPLES)]
+    found = []
+    for sample in dataset() if callable(dataset) else dataset:
+        if not isinstance(sample, Mapping):
+            given: Sequence[Any] = sample if isinstance(sample, (list, tuple)) else [sample]
+            if len(given) != len(names):
+                raise BadSamples(f"one has {len(given)} arrays, and the model {len(names)} inputs: {', '.join(names)}")
+            sample = dict(zip(names, given, strict=True))
+        for name in names:
+            if name not in sample:
+                raise BadSamples(f"one has no {name!r}, but {', '.join(map(repr, sample)) or 'nothing'}")
+        found.append([_as_taken(param, sample[param.name_hint]) for param in params])
+    if not found:
+        raise BadSamples("there are none")
+    return found
+
+
+def _as_taken(param: Any, value: Any) -> np.ndarray:
+    of = param.type_annotation
+    array = np.asarray(value.numpy() if hasattr(value, "numpy") else value)
+    if not isinstance(of, TensorType):
+        return array
+    fits = array.ndim == len(of.shape) and all(
+        not isinstance(size, int) or size == given for size, given in zip(of.shape, array.shape, strict=True)
+    )
+    if not fits:
+        raise BadSamples(f"{param.name_hint!r} has the shape {array.shape}, and the model takes {of}")
+    return np.ascontiguousarray(array.astype(of.dtype.numpy(), copy=False)).reshape(array.shape)
+
+
+def _drawn(param: Any, random: np.random.Generator) -> np.ndarray:
+    of = param.type_annotation
+    if not isinstance(of, TensorType):
+        raise BadSamples(f"{param.name_hint!r} is no tensor, and random ones cannot be drawn for it")
+    shape = [size if isinstance(size, int) else 1 for size in of.shape]
+    if of.dtype.is_float:
+        return random.standard_normal(shape).astype(of.dtype.numpy())
+    return random.integers(0, 2, shape).astype(of.dtype.numpy())
+
+
+def _runner(mod: IRModule, runs: int) -> Callable[[Sequence[np.ndarray]], list[np.ndarray]]:
+    """What runs `main`: compiled, or interpreted, where it cannot be or compiling it would take longer."""
+
+    def interpreted(arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+        return _flat(evaluate(mod["main"], list(arrays), mod))
+
+    if _is_small(mod["main"], runs):
+        return interpreted
+    try:
+        built = build(mod)
+    except CannotCompile:
+        return interpreted
+    return lambda arrays: [np.asarray(one) for one in built.run(list(arrays))]
+
+
+def _is_small(main: Any, runs: int) -> bool:
+    types = [getattr(each, "checked_type_", None) for each in post_order(main.body)]
+    sizes = [size for of in types if isinstance(of, TensorType) for size in of.shape]
+    return all(isinstance(size, int) for size in sizes) and get_total_mac_number(main) * runs <= _INTERPRETED
+
+
+def _flat(value: Any) -> list[np.ndarray]:
+    if isinstance(value, (list, tuple)):
+        return [one for item in value for one in _flat(item)]
+    return [np.asarray(value)]
+
+
+def count_numbers(mod: IRModule, wanted: Sequence[Any], samples: Sequence[Sequence[np.ndarray]]) -> list[Seen]:
+    """What numbers the `wanted` expressions of `main` have on the samples."""
+    found = [Seen() for _ in wanted]
+    if not wanted:
+        return found
+    main: Any = mod["main"]
+    tapped = mod.copy()
+    tapped["main"] = Function(main.params, Tuple(list(wanted)), None, main.type_params, main.attrs)  # type: ignore[assignment]
+    run = _runner(InferType()(tapped), len(samples))
+    for sample in samples:
+        for seen, values in zip(found, run(sample), strict=True):
+            seen.add(values)
+    return found

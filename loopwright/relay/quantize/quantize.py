@@ -1,0 +1,84 @@
+"""quantize: after training, from samples: which layers, how far their numbers reach, and the graph of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from loopwright.ir.function import IRModule
+from loopwright.ir.pass_context import PassContext
+from loopwright.ir.passes import Sequential
+from loopwright.relay.build_module import bind_params_by_name, require_graph
+from loopwright.relay.quantize.calibrate import count_numbers, samples_of
+from loopwright.relay.quantize.config import QConfig, current_qconfig
+from loopwright.relay.quantize.insert import Layer, insert, is_never_negative, layers_of
+from loopwright.relay.transform.canonicalize_ops import CanonicalizeOps
+from loopwright.relay.transform.dynamic_to_static import DynamicToStatic
+from loopwright.relay.transform.fold_constant import FoldConstant
+from loopwright.relay.transform.fold_explicit_padding import FoldExplicitPadding
+from loopwright.relay.transform.fold_scale_axis import FoldScaleAxis
+from loopwright.relay.transform.infer_type import InferType
+from loopwright.relay.transform.integer_products import IntegerProducts
+from loopwright.relay.transform.simplify_inference import SimplifyInference
+
+
+def quantize(
+    mod: IRModule,
+    params: Mapping[str, Any] | None = None,
+    dataset: Iterable[Any] | Callable[[], Iterable[Any]] | None = None,
+) -> IRModule:
+    """The module with its convolutions and dense layers on bytes, as `qconfig` says.
+
+    `dataset` are samples (a dict of arrays by the names of inputs, or the arrays in order), or a function that gives
+    them; where the settings ask for samples and there are none, seeded random ones are drawn. `params` become
+    constants. What comes back is a graph of real numbers with quantize and dequantize in it, of which `relay.build`
+    makes integer kernels; with `do_simulation` products stay products of real numbers, rounded to those of bytes.
+    """
+    config = current_qconfig()
+    ready = prerequisite_optimize(mod, params)
+    main: Any = ready["main"]
+    layers = layers_of(main, config)
+    samples = samples_of(main.params, dataset) if config.is_calibrated else []
+    scales = _scales(ready, layers, samples, config)
+    made = insert(ready, layers, scales, config)
+    if config.do_simulation:
+        return made
+    # Written down here already: no other pass may part a product from its dequantizes.
+    return InferType()(IntegerProducts()(made))
+
+
+def prerequisite_optimize(mod: IRModule, params: Mapping[str, Any] | None = None) -> IRModule:
+    """The module with parameters bound, and with all that is folded into weights before these are rounded."""
+    require_graph(mod)
+    bound = mod.copy()
+    bound["main"] = bind_params_by_name(bound["main"], params or {})  # type: ignore[assignment]
+    passes = Sequential(
+        [
+            DynamicToStatic(),
+            SimplifyInference(),
+            FoldExplicitPadding(),
+            FoldConstant(),
+            FoldScaleAxis(),
+            CanonicalizeOps(),
+            FoldConstant(),
+        ],
+        name="relay.quantize",
+    )
+    with PassContext(opt_level=3):
+        return passes(InferType()(bound))
+
+
+def _scales(mod: IRModule, layers: list[Layer], samples: Any, config: QConfig) -> dict[int, tuple[float, str]]:
+    """The step and the type of each tensor that the layers read, by its id."""
+    wanted = list({id(layer.data): layer.data for layer in layers}.values())
+    types = ["uint8" if is_never_negative(data) else "int8" for data in wanted]
+    tops = [2 ** (config.nbit_input - (dtype == "int8")) - 1 for dtype in types]
+    if config.is_calibrated:
+        found = count_numbers(mod, wanted, samples)
+        reaches = [
+            seen.reach(config.calibrate_mode, config.percentile, top + 1) for seen, top in zip(found, tops, strict=True)
+        ]
+    else:
+        reaches = [config.global_scale] * len(wanted)
+    rows = zip(wanted, types, tops, reaches, strict=True)
+    return {id(data): (max(reach / top, 1e-30), dtype) for data, dtype, top, reach in rows}

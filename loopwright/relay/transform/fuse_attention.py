@@ -1,0 +1,403 @@
+"""FuseAttention: two products around a softmax become one operator, whose kernel keeps the scores near.
+
+    %0 = nn.batch_matmul(%q, %k);                 →    nn.attention(%q, %k, %v, %mask, scale=0.125f,
+    %1 = add(multiply(%0, 0.125f), %mask);               layouts="BSHD BSHD BSHD BSHD")
+    %2 = nn.softmax(%1);
+    nn.batch_matmul(%2, transpose(%v))
+
+Heads are read where they lie: transposes and reshapes before the products vanish into `layouts`, and the one behind
+them meets its inverse, which SimplifyExpr drops. Factors before and after the first product are one scale. A mask that
+is a constant triangle of very negative numbers becomes `causal`; others are added, turned once so that queries lie side
+by side. What is hidden by a finite number (-1e9) has a weight of exactly 0 for scores of ordinary size; a triangle is
+taken only from -1e8 down, so scores may be as large as that.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+
+from loopwright.ir.function import IRModule
+from loopwright.ir.pass_context import PassContext, PassInfo
+from loopwright.relay.expr import Call, Constant, Function, const
+from loopwright.relay.op.registry import make
+from loopwright.relay.op.sizes import times
+from loopwright.relay.transform.graph_pass import GraphPass
+from loopwright.relay.transform.simplify.rule import splat
+from loopwright.relay.transform.typed_rewrite import TypedRewrite, is_call, use_counts
+from loopwright.relay.types import TensorType, is_any, same_dim
+
+_HIDDEN: Final = -1e8  # so low, a number added to a score hides it
+_LARGEST_HEAD: Final = 512  # beyond, it is no head, and its queries would not stay near
+_RESHAPES: Final = ("reshape", "expand_dims", "squeeze")
+_FLOATS: Final = ("float16", "bfloat16", "float32", "float64")
+
+
+@dataclass
+class _Operand:
+    """A matrix for each head: a tensor of three or four dimensions, and what they are (N: batches of heads)."""
+
+    tensor: Any
+    order: str
+    factor: float = 1.0
+    repeats: int = 1  # each head stands for so many
+
+
+@dataclass
+class _Scores:
+    """What stands between the first product and the softmax."""
+
+    product: Call
+    factor: float
+    masks: list[Any] = field(default_factory=list)  # expressions added to scores
+    diagonal: int | None = None
+
+
+class _FuseAttention(TypedRewrite):
+    def __init__(self, mod: IRModule, root: Any) -> None:
+        super().__init__(mod)
+        self.uses = use_counts(root)
+
+    def visit_call(self, call: Call) -> Any:
+        found = self._fused(call) if is_call(call, "nn.batch_matmul") else None
+        return super().visit_call(call) if found is None else found
+
+    def _fused(self, call: Call) -> Any:
+        """The operator in place of the second product, its inputs rewritten; None where it is something else."""
+        if call.attrs.transpose_a:
+            return None
+        weights, hidden_is_zero, dead = self._weights(call.args[0])
+        if weights is None:
+            return None
+        scores = self._scores(weights.args[0], dead)
+        if scores is None or not self._same_types(call, scores.product):
+            return None
+        query = self._operand(scores.product.args[0], "NSD")
+        key = self._operand(scores.product.args[1], "NSD" if scores.product.attrs.transpose_b else "NDS")
+        value = self._operand(call.args[1], "NDS" if call.attrs.transpose_b else "NSD")
+        of = self._type(scores.product)
+        sizes = self._heads([query, key, value])
+        if of is None or sizes is None:
+            return None
+        orders, tensors, batch, heads = sizes
+        if not self._fits(orders, tensors):
+            return None
+        mask = self._mask(scores, batch, heads, of.shape[1], of.shape[2])
+        if scores.masks and mask is None:
+            return None
+        # The result lies as the query does, so that the transpose that put heads first is undone by the one behind.
+        order = orders[0] if orders[0] in ("BHSD", "BSHD") else "BHSD"
+        made = make(
+            "nn.attention",
+            *[self.visit(tensor) for tensor in tensors],
+            *([] if mask is None else [mask]),
+            scale=scores.factor * query.factor * key.factor,
+            causal=scores.diagonal is not None,
+            diagonal=scores.diagonal or 0,
+            layouts=" ".join([*orders, order]),
+            mask_layout="BHKQ",
+            hidden_is_zero=hidden_is_zero,
+        )
+        if order != "BHSD":
+            made = make("transpose", made, axes=tuple(order.index(letter) for letter in "BHSD"))
+        result = self._type(call)
+        assert result is not None
+        made = make("reshape", made, newshape=tuple(result.shape), allowzero=True)
+        return made if value.factor == 1.0 else make("multiply", made, const(value.factor, str(result.dtype)))
+
+    def _type(self, expression: Any) -> TensorType | None:
+        found = self.tensor_type(expression)
+        return None if found is None or any(is_any(size) for size in found.shape) else found
+
+    def _same_types(self, call: Call, product: Call) -> bool:
+        """One floating type all the way, and as many matrices on both sides of each product."""
+        parts = [call, product, *call.args, *product.args]
+        types = [self._type(part) for part in parts]
+        kinds = {None if of is None else str(of.dtype) for of in types}
+        if len(kinds) != 1 or kinds.isdisjoint(_FLOATS):
+            return False
+        counts = [of.shape[0] for of in types if of is not None]
+        return all(same_dim(count, counts[0]) for count in counts[1:])
+
+    # --- from the second product back to the first ------------------------------------------------------------------
+
+    def _only_use(self, expression: Any) -> bool:
+        return self.uses.get(id(expression), 0) == 1
+
+    def _weights(self, expression: Any) -> tuple[Call | None, bool, Any]:
+        """The softmax along the last axis; whether rows that see nothing are set to 0, and what tells them."""
+        dead: Any = None
+        while self._only_use(expression) and (is_call(expression, *_RESHAPES) or is_call(expression, "where")):
+            if is_call(expression, "where"):
+                if dead is not None or not _is_zero(expression.args[1]):
+                    return None, False, None
+                dead = expression.args[0]
+                expression = expression.args[2]
+            else:
+                expression = expression.args[0]
+        if not is_call(expression, "nn.softmax") or not self._only_use(expression):
+            return None, False, None
+        of = self._type(expression)
+        if of is None or expression.attrs.axis % len(of.shape) != len(of.shape) - 1:
+            return None, False, None
+        if isinstance(dead, Constant):
+            return (None, False, None) if dead.data.any() else (expression, False, None)
+        return expression, dead is not None, dead
+
+    def _scores(self, expression: Any, dead: Any) -> _Scores | None:
+        """Factors and masks down to the first product."""
+        factor, masks, diagonal = 1.0, list[Any](), None
+        explained = dead is None
+        while self._only_use(expression) and isinstance(expression, Call):
+            of = self._type(expression)
+            if of is None:
+                return None
+            if is_call(expression, "nn.batch_matmul"):
+                is_plain = explained and not expression.attrs.transpose_a
+                return _Scores(expression, factor, masks, diagonal) if is_plain else None
+            if is_call(expression, *_RESHAPES):
+                inner = self._type(expression.args[0])
+                if inner is None or len(inner.shape) < 2 or not all(map(same_dim, inner.shape[-2:], of.shape[-2:])):
+                    return None
+                expression = expression.args[0]
+            elif is_call(expression, "multiply", "divide"):
+                found = self._scaled(expression)
+                if found is None or not found[1] > 0:
+                    return None
+                expression, factor = found[0], factor * found[1]
+            elif is_call(expression, "where"):
+                cond, one, other = expression.args
+                if splat(one) is not None:  # hidden where the condition holds
+                    cond, one, other = make("logical_not", cond), other, one
+                    if isinstance(cond.args[0], Constant):
+                        cond = Constant(np.logical_not(cond.args[0].data))
+                low = splat(other)
+                if low is None or not self._is_hidden(cond, float(low)):
+                    return None
+                triangle = _triangle(cond)
+                if triangle is not None and diagonal is None:
+                    diagonal = triangle
+                else:
+                    explained = explained or _tells_dead(dead, cond)
+                    masks.append(_as_mask(cond, str(of.dtype)))
+                expression = one
+            elif is_call(expression, "add"):
+                split = self._added(expression)
+                if split is None:
+                    return None
+                expression, mask = split
+                triangle = _low_triangle(mask)
+                if triangle is not None and diagonal is None:
+                    diagonal = triangle
+                else:
+                    explained = explained or _tells_dead(dead, mask)
+                    masks.append(mask if factor == 1.0 else make("multiply", mask, const(factor, str(of.dtype))))
+            else:
+                return None
+        return None
+
+    def _is_hidden(self, cond: Any, low: float) -> bool:
+        """Whether putting `low` where the condition fails hides it: surely, or where some key of each row is seen."""
+        if low == -np.inf:
+            return True
+        return low <= _HIDDEN and isinstance(cond, Constant) and bool(cond.data.any(axis=-1).all())
+
+    def _scaled(self, call: Call) -> tuple[Any, float] | None:
+        """What is multiplied or divided by a number, and the factor."""
+        for value, number in ((call.args[0], call.args[1]), (call.args[1], call.args[0])):
+            found = splat(number)
+            of, whole = self._type(value), self._type(call)
+            if found is None or of is None or whole is None or len(of.shape) != len(whole.shape):
+                continue
+            if is_call(call, "multiply"):
+                return value, float(found)
+            if value is call.args[0] and float(found) != 0:
+                return value, 1 / float(found)
+        return None
+
+    def _added(self, call: Call) -> tuple[Any, Any] | None:
+        """The scores, which have the shape of the sum and lead to a product, and what is added to them."""
+        whole = self._type(call)
+        for scores, mask in ((call.args[0], call.args[1]), (call.args[1], call.args[0])):
+            of = self._type(scores)
+            if whole is None or of is None or len(of.shape) != len(whole.shape):
+                continue
+            if all(map(same_dim, of.shape, whole.shape)) and self._leads_to_product(scores):
+                return scores, mask
+        return None
+
+    def _leads_to_product(self, expression: Any) -> bool:
+        while isinstance(expression, Call) and self._only_use(expression):
+            if is_call(expression, "nn.batch_matmul"):
+                return True
+            if is_call(expression, *_RESHAPES, "multiply", "divide", "add"):
+                expression = expression.args[0]
+            elif is_call(expression, "where"):
+                expression = expression.args[1] if splat(expression.args[1]) is None else expression.args[2]
+            else:
+                return False
+        return False
+
+    # --- where heads lie --------------------------------------------------------------------------------------------
+
+    def _operand(self, expression: Any, order: str) -> _Operand:
+        """The tensor before reshapes and transposes that only bring heads and places into order."""
+        factor, repeats = 1.0, 1
+        best = _Operand(expression, order)
+        while isinstance(expression, Call):
+            of = self._type(expression)
+            inner = self._type(expression.args[0]) if expression.args else None
+            if of is None or inner is None:
+                break
+            if is_call(expression, "transpose"):
+                axes = expression.attrs.axes or tuple(range(len(of.shape)))[::-1]
+                order = "".join(order[[axis % len(axes) for axis in axes].index(k)] for k in range(len(axes)))
+            elif is_call(expression, *_RESHAPES):
+                same = len(inner.shape) == len(of.shape) and all(map(same_dim, inner.shape, of.shape))
+                splits = (
+                    len(inner.shape) == 4
+                    and len(of.shape) == 3
+                    and order[0] == "N"
+                    and all(map(same_dim, inner.shape[2:], of.shape[1:]))
+                )
+                if not same and not splits:
+                    break
+                order = order if same else "BH" + order[1:]
+            elif is_call(expression, "multiply", "divide") and self._only_use(expression):
+                found = self._scaled(expression)
+                if found is None or found[0] is not expression.args[0]:
+                    break
+                factor *= found[1]
+            elif is_call(expression, "repeat") and repeats == 1 and len(order) == 4:
+                if order[expression.attrs.axis % 4] != "H":
+                    break
+                repeats = int(expression.attrs.repeats)
+            else:
+                break
+            expression = expression.args[0]
+            best = _Operand(expression, order, factor, repeats)
+        return best
+
+    def _heads(self, operands: list[_Operand]) -> tuple[list[str], list[Any], Any, Any] | None:
+        """Orders and tensors of four dimensions, with one number of batches and of heads for all."""
+        batch: Any = None
+        heads: Any = None
+        if operands[0].repeats != 1 or operands[1].repeats != operands[2].repeats:
+            return None
+        for one in operands:
+            of = self._type(one.tensor)
+            if of is None:
+                return None
+            if len(one.order) == 4:
+                own = dict(zip(one.order, of.shape))
+                all_heads = times(own["H"], one.repeats)
+                if batch is not None and not (same_dim(batch, own["B"]) and same_dim(heads, all_heads)):
+                    return None
+                batch, heads = own["B"], all_heads
+        orders, tensors = [], []
+        for one in operands:
+            of = self._type(one.tensor)
+            assert of is not None
+            order, tensor = one.order, one.tensor
+            if len(order) == 3:
+                at = order.index("N")
+                if batch is None:
+                    batch, heads = of.shape[at], 1
+                shape = (*of.shape[:at], batch, heads, *of.shape[at + 1 :])
+                order, tensor = order.replace("N", "BH"), make("reshape", tensor, newshape=shape, allowzero=True)
+            if order[-1] != "D":
+                last = order.replace("D", "") + "D"
+                tensor = make("transpose", tensor, axes=tuple(order.index(letter) for letter in last))
+                order = last
+            orders.append(order)
+            tensors.append(tensor)
+        return orders, tensors, batch, heads
+
+    def _fits(self, orders: list[str], tensors: list[Any]) -> bool:
+        """Whether heads are of a known and reasonable size."""
+        for tensor in tensors:
+            of = self._type(tensor)
+            if of is None or not isinstance(of.shape[3], int) or not 0 < of.shape[3] <= _LARGEST_HEAD:
+                return False
+        return True
+
+    # --- masks ------------------------------------------------------------------------------------------------------
+
+    def _mask(self, scores: _Scores, batch: Any, heads: Any, queries: Any, keys: Any) -> Any:
+        """All that is added, as one tensor of four dimensions, queries last; None where its shape is not as it must."""
+        total: Any = None
+        full = (batch, heads, queries, keys)
+        for mask in scores.masks:
+            of = self._type(self.visit(mask))
+            if of is None or len(of.shape) > 4:
+                return None
+            shape: list[Any] = [1] * (4 - len(of.shape)) + list(of.shape)
+            if len(of.shape) == 3 and not _is_one(shape[1]):  # of all heads of all batches
+                shape[:2] = [batch, heads]
+            if not all(_is_one(own) or same_dim(own, whole) for own, whole in zip(shape, full, strict=True)):
+                return None
+            made = make("reshape", self.visit(mask), newshape=tuple(shape), allowzero=True)
+            total = made if total is None else make("add", total, made)
+        return None if total is None else make("transpose", total, axes=(0, 1, 3, 2))
+
+
+def _is_one(size: Any) -> bool:
+    return isinstance(size, int) and size == 1
+
+
+def _is_zero(expression: Any) -> bool:
+    found = splat(expression)
+    return found is not None and float(found) == 0.0
+
+
+def _as_mask(cond: Any, dtype: str) -> Any:
+    """0 where the condition holds, -inf where not."""
+    if isinstance(cond, Constant):
+        return Constant(np.where(cond.data, 0.0, -np.inf).astype(dtype))
+    return make("where", cond, const(0.0, dtype), const(-np.inf, dtype))
+
+
+def _tells_dead(dead: Any, of: Any) -> bool:
+    """Whether `dead` says which rows of the mask `of` hide everything."""
+    if is_call(dead, "logical_not") and is_call(dead.args[0], "any"):
+        return dead.args[0].args[0] is of
+    if is_call(dead, "equal") and is_call(dead.args[0], "max"):
+        low = splat(dead.args[1])
+        return dead.args[0].args[0] is of and low is not None and float(low) == -np.inf
+    return False
+
+
+def _triangle(cond: Any) -> int | None:
+    """d, where the condition is that a key comes no later than d places after the query."""
+    if is_call(cond, "cast") and is_call(cond.args[0], "trilu"):
+        made = cond.args[0]
+        number = splat(made.args[1]) if len(made.args) > 1 else None
+        ones = splat(made.args[0])
+        plain = ones is not None and float(ones) == 1.0 and not made.attrs.upper
+        return int(number) if plain and number is not None and int(number) >= 0 else None
+    if not isinstance(cond, Constant) or cond.data.ndim < 2 or cond.data.size != np.prod(cond.data.shape[-2:]):
+        return None
+    table = cond.data.reshape(cond.data.shape[-2:]).astype(bool)
+    if not table.size or not table[0, 0]:
+        return None
+    diagonal = int(table[0].sum()) - 1
+    return diagonal if np.array_equal(table, np.tri(*table.shape, diagonal, dtype=bool)) else None
+
+
+def _low_triangle(mask: Any) -> int | None:
+    """The same of a constant that is added: 0, and very negative where keys are later."""
+    if not isinstance(mask, Constant) or mask.data.dtype.kind != "f":
+        return None
+    seen = mask.data == 0
+    return _triangle(Constant(seen)) if bool((seen | (mask.data <= _HIDDEN)).all()) else None
+
+
+def FuseAttention() -> GraphPass:
+    """Write products around a softmax as nn.attention."""
+
+    def change(function: Function, mod: IRModule, ctx: PassContext) -> Function:
+        return _FuseAttention(mod, function.body).visit(function)
+
+    return GraphPass(change, PassInfo(2, "FuseAttention"))

@@ -1,0 +1,201 @@
+"""attention: softmax(query · keyᵀ · scale + mask) · value, as one kernel.
+
+    topi.nn.attention(query, key, value)                      (batch, heads, queries, depth) each
+    topi.nn.attention(q, k, v, layouts="BSHD BSHD BSHD BSHD") heads side by side, as a projection leaves them
+    topi.nn.attention(q, k, v, causal=True)                   no query sees a key after its own place
+
+`layouts` says how query, key, value and the result lie: B the batch, H the head, S the place in the sequence, D the
+number in a head, which comes last. Keys and values may have fewer heads, each for several of the query's. The mask is
+added to the scores; it has four dimensions, each of the full size or 1, in the order of `mask_layout` (of "BHKQ" it is
+read fastest). The loops are in `attention_kernel.py`, their sizes in `attention_tiles.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import sqrt
+from typing import Any
+
+import numpy as np
+
+from loopwright import te
+from loopwright.autosched import Machine
+from loopwright.ir import Buffer, Expr, Stmt, cast, const
+from loopwright.runtime.dtype import DataType
+from loopwright.target import Target
+from loopwright.te.tags import default_tag
+from loopwright.topi.errors import InvalidShapeError, UnsupportedLayout
+from loopwright.topi.nn.attention_kernel import Attention, attention_body
+from loopwright.topi.nn.attention_tiles import choose_tiles
+from loopwright.topi.registry import Sample, operator
+from loopwright.topi.rounding import rounded_sample
+from loopwright.topi.samples import real_numbers
+from loopwright.topi.sizes import check_rank, check_same, known, simplify
+
+PLAIN = "BHSD BHSD BHSD BHSD"
+_OP = "attention"
+_MASKS = ("BHQK", "BHKQ")
+
+
+def _attention(
+    query: Any,
+    key: Any,
+    value: Any,
+    mask: Any = None,
+    scale: float | None = None,
+    causal: bool = False,
+    diagonal: int = 0,
+    layouts: str = PLAIN,
+    mask_layout: str = "BHQK",
+    hidden_is_zero: bool = False,
+) -> Any:
+    """What it means. Written with operations that `Rounded` knows, so that samples have derived bounds."""
+    orders = layouts.split()
+    q, k, v = (x.transpose([order.index(one) for one in "BHSD"]) for x, order in zip((query, key, value), orders))
+    scale = 1 / sqrt(q.shape[-1]) if scale is None else scale
+    repeated = np.arange(q.shape[1]) // max(1, q.shape[1] // max(1, k.shape[1]))
+    k, v = k[:, repeated], v[:, repeated]
+    empty = k.shape[2] == 0
+    if empty:
+        return np.zeros([(q.shape[:3] + v.shape[3:])["BHSD".index(one)] for one in orders[3]])
+    scores = (q * scale) @ k.transpose([0, 1, 3, 2])
+    if mask is not None:
+        scores = scores + mask.transpose([mask_layout.index(one) for one in "BHQK"])
+    if causal:
+        hidden = np.arange(k.shape[2])[None, :] > np.arange(q.shape[2])[:, None] + diagonal
+        scores = scores + np.where(hidden, -np.inf, 0.0)
+    with np.errstate(invalid="ignore"):
+        largest = scores.max(axis=-1, keepdims=True)
+        powers = np.exp(scores - largest)
+        mixed = (powers @ v) * (1 / powers.sum(axis=-1, keepdims=True))
+    if hidden_is_zero:
+        mixed = np.where(np.isnan(mixed) & np.isneginf(largest), 0.0, mixed)
+    return mixed.transpose(["BHSD".index(one) for one in orders[3]])
+
+
+def _samples() -> Iterator[Sample]:
+    def heads(*shape: int, dtype: str = "float32") -> np.ndarray:
+        return real_numbers(shape, dtype)
+
+    side_by_side = "BSHD BSHD BSHD BSHD"
+    yield rounded_sample(_attention, heads(1, 5, 1, 17), *[heads(1, 150, 1, 17)] * 2, layouts=side_by_side)
+    yield rounded_sample(_attention, heads(2, 4, 9, 8), *[heads(2, 2, 7, 8)] * 2, heads(2, 1, 7, 9), mask_layout="BHKQ")
+    yield Sample((heads(1, 2, 0, 4), heads(1, 2, 3, 4), heads(1, 2, 3, 4)))
+    yield Sample((heads(1, 2, 3, 4), heads(1, 2, 0, 4), heads(1, 2, 0, 4)))
+
+
+@operator(reference=_attention, samples=_samples, name="nn.attention")
+def attention(
+    query: te.Tensor,
+    key: te.Tensor,
+    value: te.Tensor,
+    mask: te.Tensor | None = None,
+    scale: float | None = None,
+    causal: bool = False,
+    diagonal: int = 0,
+    layouts: str = PLAIN,
+    mask_layout: str = "BHQK",
+    hidden_is_zero: bool = False,
+) -> te.Tensor:
+    """softmax(query · keyᵀ · scale + mask) · value; the scale is 1 / √depth unless given.
+
+    With `causal`, query q sees keys up to q + diagonal. A query that sees none has a result that is not a number, as a
+    softmax of nothing has, or 0 with `hidden_is_zero`. float16 and bfloat16 are computed in float32.
+    """
+    orders = _orders(layouts)
+    sizes = []
+    for name, tensor, order in zip(("query", "key", "value"), (query, key, value), orders):
+        check_rank(_OP, name, tensor, order, 4)
+        sizes.append(dict(zip(order, tensor.shape)))
+    q, k, v = sizes
+    for letter, what in (("B", "batches"), ("D", "numbers of a head")):
+        check_same(_OP, what, ("the query", q[letter]), ("the key", k[letter]))
+    for letter, what in (("B", "batches"), ("H", "heads"), ("S", "keys")):
+        check_same(_OP, what, ("the key", k[letter]), ("the value", v[letter]))
+    depth, width = known(q["D"]), known(v["D"])
+    if depth is None or width is None:
+        raise InvalidShapeError(_OP, "the size of a head is no number", "give heads of a known size")
+    if not _is_float(query) or str(key.dtype) != str(query.dtype) or str(value.dtype) != str(query.dtype):
+        kinds = ", ".join(str(tensor.dtype) for tensor in (query, key, value))
+        raise InvalidShapeError(_OP, f"query, key and value are of types {kinds}", "give one floating type for all")
+    group = _group(q["H"], k["H"])
+    result = {"B": q["B"], "H": q["H"], "S": q["S"], "D": v["D"]}
+    if mask is not None:
+        _check_mask(mask, mask_layout, {"B": q["B"], "H": q["H"], "Q": q["S"], "K": k["S"]})
+    shape = [result[letter] for letter in orders[3]]
+    if known(k["S"]) == 0 or width == 0 or any(known(size) == 0 for size in shape):
+        zero = const(0, query.dtype)
+        made: te.Tensor = te.compute(shape, lambda *_: zero, name=_OP)
+        return made
+    total = "float64" if str(query.dtype) == "float64" else "float32"
+    index = query.shape[0].dtype
+    wanted = Attention(
+        _as_index(q["B"], index),
+        _as_index(q["H"], index),
+        _as_index(group, index),
+        _as_index(q["S"], index),
+        _as_index(k["S"], index),
+        depth,
+        width,
+        orders,
+        mask_layout,
+        1 / sqrt(max(depth, 1)) if scale is None else float(scale),
+        causal,
+        diagonal,
+        hidden_is_zero,
+        DataType(total),
+    )
+    machine = Machine.of(Target.current(allow_none=True) or Target("llvm"))
+    tiles = choose_tiles(machine, total, known(q["B"] * q["H"]), known(q["S"]), known(k["S"]), depth, width)
+
+    def body(ins: list[Buffer], outs: list[Buffer]) -> Stmt:
+        return attention_body(wanted, tiles, ins, outs)
+
+    inputs = [query, key, value] + ([] if mask is None else [mask])
+    result_tensor: te.Tensor = te.extern(
+        [shape], inputs, body, name=_OP, dtype=[str(query.dtype)], tag=default_tag(_OP)
+    )
+    return result_tensor
+
+
+def _orders(layouts: str) -> tuple[str, str, str, str]:
+    orders = tuple(layouts.split())
+    if len(orders) != 4 or any(sorted(order) != sorted("BHSD") or order[-1] != "D" for order in orders):
+        raise UnsupportedLayout(
+            _OP, f"layouts {layouts!r} are not those of query, key, value and result", f"write them as {PLAIN!r}"
+        )
+    return orders
+
+
+def _check_mask(mask: te.Tensor, layout: str, sizes: dict[str, Expr]) -> None:
+    if layout not in _MASKS:
+        raise UnsupportedLayout(_OP, f"mask_layout is {layout!r}", f"it is one of {', '.join(_MASKS)}")
+    check_rank(_OP, "mask", mask, layout, 4)
+    if not _is_float(mask):
+        raise InvalidShapeError(_OP, f"the mask is of type {mask.dtype}", "give numbers that are added to scores")
+    for letter, own in zip(layout, mask.shape):
+        if known(own) != 1:
+            check_same(_OP, f"dimension {letter}", ("the mask", own), ("the scores", sizes[letter]), "or 1 in the mask")
+
+
+def _group(heads: Expr, own: Expr) -> Expr:
+    """How many heads of queries share a head of keys."""
+    some, all_ = known(own), known(heads)
+    if some is None or all_ is None:
+        check_same(_OP, "heads", ("the query", heads), ("the key", own))
+        return const(1, heads.dtype)
+    if some == 0 or all_ % some:
+        if all_ == 0:
+            return const(1, heads.dtype)
+        raise InvalidShapeError(
+            _OP, f"{all_} heads of the query cannot share {some} of the key", "make one a multiple of the other"
+        )
+    return const(all_ // some, heads.dtype)
+
+
+def _is_float(tensor: te.Tensor) -> bool:
+    return str(tensor.dtype) in ("float16", "bfloat16", "float32", "float64")
+
+
+def _as_index(size: Any, dtype: Any) -> Expr:
+    return simplify(cast(size, dtype))

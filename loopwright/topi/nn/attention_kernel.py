@@ -1,0 +1,437 @@
+"""attention_kernel: the loops of attention, one kernel that never writes the scores to memory.
+
+    for each batch, head and group of queries (parallel):
+        turned = queries · scale, transposed: a vector holds one number of each query
+        for blocks of keys:
+            scores[key, query] = keys · turned            tiles in registers; the largest score of each query on the way
+            what was summed before shrinks by exp(old largest - new largest)
+            scores = exp(scores - largest), summed up
+            result[query, :] += scores · values           tiles in registers
+
+Queries are the lanes of vectors until the scores are weights, so maxima and sums need nothing across lanes; a row of
+the values fills the vectors of the second product. Keys and values are read in place, whatever the order of their
+dimensions. Blocks of keys that no query of the group may see are skipped, and a single block needs no shrinking.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass
+from math import log
+from typing import Any
+
+from numpy import finfo
+
+from loopwright.ir import Broadcast, Buffer, Expr, Ramp, Shuffle, Stmt, Var, cast, const
+from loopwright.ir.intrinsics import ceildiv, exp, infinity, maximum, minimum, select
+from loopwright.ir.ir_builder import BufferVar, create
+from loopwright.runtime.dtype import DataType
+from loopwright.topi.nn.attention_tiles import AttentionTiles
+from loopwright.topi.sizes import known
+
+
+@dataclass(frozen=True)
+class Attention:
+    """What is computed: sizes, which are numbers or expressions, and how the tensors lie."""
+
+    batch: Expr
+    heads: Expr
+    group: Expr  # heads of queries for each head of keys and values
+    queries: Expr
+    keys: Expr
+    depth: int  # numbers of a query and a key
+    width: int  # numbers of a value
+    orders: tuple[str, str, str, str]  # of the query, the keys, the values and the result: "BSHD" or such
+    mask_order: str  # "BHQK" or "BHKQ"
+    scale: float
+    causal: bool
+    diagonal: int  # with `causal`, query q sees keys up to q + diagonal
+    hidden_is_zero: bool  # a query that sees no key has the result 0; else it is not a number
+    dtype: DataType  # of sums
+
+
+def attention_body(what: Attention, tiles: AttentionTiles, ins: Sequence[Buffer], outs: Sequence[Buffer]) -> Stmt:
+    """The statement that computes it, from the buffers of query, key, value and mask (where there is one)."""
+    return _Kernel(what, tiles, ins, outs).made()
+
+
+class _Kernel:
+    def __init__(self, what: Attention, tiles: AttentionTiles, ins: Sequence[Buffer], outs: Sequence[Buffer]) -> None:
+        self.what, self.tiles = what, tiles
+        self.ib = create()
+        self.query, self.key, self.value = (self.ib.buffer_ptr(buffer) for buffer in ins[:3])
+        self.mask = ins[3] if len(ins) > 3 else None
+        self.out = self.ib.buffer_ptr(outs[0])
+        self.index = what.queries.dtype
+        number = known(what.keys)
+        self.few = number is not None and number <= tiles.keys  # one block holds all keys
+        self.full_groups = known(what.queries % tiles.queries) == 0
+
+    def made(self) -> Stmt:
+        ib, what, tiles = self.ib, self.what, self.tiles
+        groups = ceildiv(what.queries, tiles.queries)
+        # Divided by sizes that are numbers only: what each task writes can then be told from its number.
+        fused = [what.batch]
+        if known(what.heads) is not None:
+            fused.append(what.heads)
+            if known(groups) is not None:
+                fused.append(groups)
+        inner = [what.heads, groups][len(fused) - 1 :]
+        kind = "parallel" if tiles.is_parallel else "serial"
+        count = fused[0]
+        for size in fused[1:]:
+            count = count * size
+        with ib.for_range(0, count, "task", kind=kind) as task:
+            rest: Expr = task
+            places: list[Expr] = []
+            for size in reversed(fused[1:]):
+                places.insert(0, rest % size)
+                rest = rest // size
+            with self._nest(inner) as serial:
+                places += serial
+                self.b, self.h = ib.let("b", rest), ib.let("h", places[0])
+                self.kh = ib.let("kh", self.h // what.group)
+                self.q0 = ib.let("q0", places[1] * tiles.queries)
+                self._task()
+        return ib.get()
+
+    @contextmanager
+    def _nest(self, extents: Sequence[Expr]) -> Iterator[list[Expr]]:
+        with ExitStack() as stack:
+            yield [stack.enter_context(self.ib.for_range(0, extent, "at")) for extent in extents]
+
+    def _task(self) -> None:
+        ib, what, tiles = self.ib, self.what, self.tiles
+        columns = tiles.queries
+        self.turned = ib.allocate(what.dtype, (what.depth, columns), "turned")
+        self.scores = ib.allocate(what.dtype, (tiles.keys, columns), "scores")
+        self.largest, self.total, self.factor = (
+            ib.allocate(what.dtype, (columns,), name) for name in ("largest", "total", "factor")
+        )
+        self.tile_keys = ib.allocate(what.dtype, (tiles.score_rows, what.depth), "near") if self._converts() else None
+        self.sums = None if self.few else ib.allocate(what.dtype, (columns, what.width), "sums")
+        self._turn_queries()
+        with self._lanes(columns) as lane:
+            self.largest[lane] = -infinity(what.dtype)
+        with self._lanes(columns) as lane:
+            self.total[lane] = const(0, what.dtype)
+        # Keys that some query of the group may see.
+        self.seen = what.keys
+        if what.causal:
+            last = maximum(self.q0 + (columns + what.diagonal), const(0, self.index))
+            self.seen = ib.let("seen", minimum(what.keys, last))
+        if self.few:
+            self._scores(const(0, self.index), known(what.keys) or 0)
+            self._weights()
+            self._invert()
+            self._mix(const(0, self.index))
+            return
+        assert self.sums is not None
+        with ib.for_range(0, columns, "x") as x, self._vectors(what.width) as column:
+            self.sums[x, column] = const(0, what.dtype)
+        self._all_blocks()
+        self._invert()
+        rows = columns if self.full_groups else minimum(const(columns, self.index), what.queries - self.q0)
+        with ib.for_range(0, rows, "x") as x, self._vectors(what.width) as column:
+            self._store(x, column, self.sums[x, column] * self.factor[x])
+
+    def _all_blocks(self) -> None:
+        """Block after block of keys; the last may be shorter."""
+        ib, size = self.ib, self.tiles.keys
+
+        def block(first: Expr, count: int) -> None:
+            self._scores(first, count)
+            self._weights()
+            self._mix(first)
+
+        number = known(self.what.keys)
+        if number is None:
+            with ib.for_range(0, ceildiv(self.seen, size), "block") as k:
+                block(ib.let("k0", k * size), size)
+            return
+        whole = number // size
+        blocks = minimum(const(whole, self.index), ceildiv(self.seen, size)) if self.what.causal else whole
+        with ib.for_range(0, blocks, "block") as k:
+            block(ib.let("k0", k * size), size)
+        if number % size:
+            with self._if(self.seen > whole * size if self.what.causal else None):
+                block(const(whole * size, self.index), number % size)
+
+    # --- scores -----------------------------------------------------------------------------------------------------
+
+    def _turn_queries(self) -> None:
+        """Numbers of queries, scaled, by columns; squares of them are turned in registers."""
+        ib, what, lanes = self.ib, self.what, self.tiles.lanes
+        squares = what.depth // lanes if lanes > 1 else 0
+        if squares:
+            with (
+                ib.for_range(0, self.tiles.query_vectors, "v") as vector,
+                ib.for_range(0, squares, "square") as square,
+            ):
+                self._turn_square(ib.let("x0", vector * lanes), ib.let("c0", square * lanes))
+        if squares * lanes < what.depth:
+            with (
+                ib.for_range(0, self.tiles.queries, "x") as x,
+                ib.for_range(0, what.depth - squares * lanes, "c") as c,
+            ):
+                number = self._at(self.query, 0, self.h, self._query_place(self.q0 + x), c + squares * lanes)
+                self.turned[c + squares * lanes, x] = cast(number, what.dtype) * const(what.scale, what.dtype)
+
+    def _turn_square(self, x0: Expr, c0: Expr) -> None:
+        """As many queries as a vector has lanes, as many numbers of each: rows become columns.
+
+        Each round lays row r and row r + half alternately, as one shuffles a deck of cards in two halves.
+        """
+        ib, what, lanes = self.ib, self.what, self.tiles.lanes
+        whole = Ramp(c0, const(1, self.index), lanes)
+        scale = Broadcast(const(what.scale, what.dtype), lanes)
+        wide = what.dtype.with_lanes(lanes)
+        rows: list[Expr] = []
+        for r in range(lanes):
+            place = self._query_place(self.q0 + (x0 + r))
+            rows.append(ib.let("row", cast(self._at(self.query, 0, self.h, place, whole), wide) * scale))
+        half = lanes // 2
+        low, high = ([const(lane // 2 + start + lanes * (lane % 2)) for lane in range(lanes)] for start in (0, half))
+        for _ in range(lanes.bit_length() - 1):
+            pairs = [(rows[r], rows[r + half]) for r in range(half)]
+            rows = [ib.let("turn", Shuffle(pair, tuple(order))) for pair in pairs for order in (low, high)]
+        for r, row in enumerate(rows):
+            self.turned[c0 + r, Ramp(x0, const(1, self.index), lanes)] = row
+
+    def _query_place(self, place: Expr) -> Expr:
+        """The last group has the last query again, and does not store it."""
+        return place if self.full_groups else minimum(place, self.what.queries - 1)
+
+    def _scores(self, first: Expr, count: int) -> None:
+        """Scores of keys from `first` on, `count` of them, less what is not seen; and the new largest of each query.
+
+        Keys past the last, where it is not known how many there are, are the last one again: that changes no maximum,
+        and nothing else looks at their scores.
+        """
+        ib, what, rows = self.ib, self.what, self.tiles.score_rows
+        self.valid: Any = count
+        if what.causal or known(what.keys) is None:
+            self.valid = ib.let("valid", minimum(const(count, self.index), self.seen - first))
+        with self._lanes(self.tiles.queries) as lane:
+            self.factor[lane] = self.largest[lane]
+        whole: Any = count // rows
+        if self.valid is not count:
+            whole = minimum(const(whole, self.index), ceildiv(self.valid, rows))
+        with ib.for_range(0, whole, "tile") as tile:
+            self._score_tile(first, ib.let("at", tile * rows), rows)
+        if count % rows:
+            start = count - count % rows
+            with self._if(self.valid > start if self.valid is not count else None):
+                self._score_tile(first, const(start, self.index), count % rows)
+
+    def _score_tile(self, first: Expr, at: Expr, rows: int) -> None:
+        ib, what, columns = self.ib, self.what, self.tiles.queries
+        near = self.tile_keys
+        if near is not None:
+            with ib.for_range(0, rows, "r") as r, self._vectors(what.depth) as c:
+                near[r, c] = cast(self._at(self.key, 1, self.kh, self._key_place(first + at + r), c), what.dtype)
+        tile = ib.allocate(what.dtype, (rows, columns), "tile", scope="local")
+        with self._rows(rows) as r, self._lanes(columns) as lane:
+            tile[r, lane] = const(0, what.dtype)
+        with ib.for_range(0, what.depth, "c") as c, self._rows(rows) as r, self._lanes(columns) as lane:
+            number = self._at(self.key, 1, self.kh, self._key_place(first + at + r), c) if near is None else near[r, c]
+            tile[r, lane] = tile[r, lane] + number * self.turned[c, lane]
+        self._finish_tile(tile, first, at, rows)
+
+    def _key_place(self, place: Expr) -> Expr:
+        return minimum(place, self.what.keys - 1) if known(self.what.keys) is None else place
+
+    def _finish_tile(self, tile: BufferVar, first: Expr, at: Expr, rows: int) -> None:
+        """Add the mask, hide what is later, keep the largest."""
+        ib, what, columns = self.ib, self.what, self.tiles.queries
+
+        def change(new: Callable[[Expr, Expr, Expr], Expr]) -> None:
+            with self._rows(rows) as r, self._lanes(columns) as lane:
+                tile[r, lane] = new(tile[r, lane], self._key_place(first + at + r), self.q0 + lane)
+
+        if self.mask is not None and (self.full_groups or known(self._mask_size("Q")) == 1):
+            change(lambda score, key, q: score + self._mask_at(key, q))
+        elif self.mask is not None:
+            with ib.if_scope(self.q0 + columns <= what.queries):
+                change(lambda score, key, q: score + self._mask_at(key, q))
+            with ib.else_scope():
+                change(lambda score, key, q: score + self._mask_at(key, minimum(q, what.queries - 1)))
+        if what.causal:
+            hidden = -infinity(what.dtype)
+            with ib.if_scope(first + at + (rows - 1) > self.q0 + what.diagonal):  # most tiles hold nothing later
+                change(lambda score, key, q: select(key <= q + what.diagonal, score, hidden))
+        with self._rows(rows) as r, self._lanes(columns) as lane:
+            self.scores[at + r, lane] = tile[r, lane]
+        with self._rows(rows) as r, self._lanes(columns) as lane:
+            self.factor[lane] = _larger(tile[r, lane], self.factor[lane])
+
+    def _mask_size(self, letter: str) -> Expr:
+        assert self.mask is not None
+        return self.mask.shape[self.what.mask_order.index(letter)]
+
+    def _mask_at(self, key: Expr, query: Expr) -> Expr:
+        assert self.mask is not None
+        where = {"B": self.b, "H": self.h, "Q": query, "K": key}
+        zero = const(0, self.index)
+        index = [zero if known(self._mask_size(letter)) == 1 else where[letter] for letter in self.what.mask_order]
+        return cast(self.ib.buffer_ptr(self.mask)[tuple(index)], self.what.dtype)
+
+    # --- weights ----------------------------------------------------------------------------------------------------
+
+    def _weights(self) -> None:
+        """Scores become exp(score - largest), and are summed; the factor is what older sums shrink by."""
+        ib, what, columns = self.ib, self.what, self.tiles.queries
+        zero = const(0, what.dtype)
+        base = ib.allocate(what.dtype, (columns,), "base", scope="local")
+        summed = ib.allocate(what.dtype, (columns,), "summed", scope="local")
+        with self._lanes(columns) as lane:  # nothing was seen yet: -inf - -inf is no number, -inf - 0 is
+            base[lane] = select(self.factor[lane] == -infinity(what.dtype), zero, self.factor[lane])
+        if self.few:
+            with self._lanes(columns) as lane:
+                summed[lane] = zero
+        else:
+            shrunk = ib.allocate(what.dtype, (columns,), "shrunk", scope="local")
+            with self._lanes(columns) as lane:
+                shrunk[lane] = self._power(self.largest[lane] - base[lane])
+            with self._lanes(columns) as lane:
+                self.largest[lane] = self.factor[lane]
+            with self._lanes(columns) as lane:
+                self.factor[lane] = shrunk[lane]
+            with self._lanes(columns) as lane:
+                summed[lane] = self.total[lane] * self.factor[lane]
+        with ib.for_range(0, self.valid, "k") as k:
+            with self._lanes(columns) as lane:
+                self.scores[k, lane] = self._power(self.scores[k, lane] - base[lane])
+            with self._lanes(columns) as lane:
+                summed[lane] = summed[lane] + self.scores[k, lane]
+        with self._lanes(columns) as lane:
+            self.total[lane] = summed[lane]
+
+    def _power(self, x: Expr) -> Expr:
+        """exp(x), or 0 where that is no normal number: beside the largest weight, 1, it is nothing.
+
+        Processors compute such numbers by microcode, a hundred times slower, and hidden scores are all of that kind.
+        """
+        least = const(float(log(finfo(self.what.dtype.numpy()).tiny)) + 1, self.what.dtype)
+        return select(x < least, const(0, self.what.dtype), exp(_larger(least, x)))
+
+    def _invert(self) -> None:
+        """The factor is now what turns a sum of weighted values into their mean."""
+        what = self.what
+        zero = const(0, what.dtype)
+        with self._lanes(self.tiles.queries) as lane:
+            found = const(1, what.dtype) / self.total[lane]
+            if what.hidden_is_zero:
+                found = select(self.total[lane] == zero, zero, found)
+            elif known(what.keys) is None:
+                found = select(what.keys == 0, zero, found)
+            self.factor[lane] = found
+
+    # --- values -----------------------------------------------------------------------------------------------------
+
+    def _mix(self, first: Expr) -> None:
+        """Add the values of the block, weighted."""
+        ib, tiles, width = self.ib, self.tiles, self.what.width
+        with ib.for_range(0, tiles.queries // tiles.value_rows, "group") as group:
+            x0 = ib.let("x0", group * tiles.value_rows)
+            done, lanes = 0, tiles.value_lanes
+            wide = lanes * tiles.value_vectors
+            if width >= wide:
+                with ib.for_range(0, width // wide, "part") as part:
+                    self._mix_tile(first, x0, ib.let("column", part * wide), lanes, tiles.value_vectors)
+                done = width // wide * wide
+            if width - done >= lanes:
+                vectors = (width - done) // lanes
+                self._mix_tile(first, x0, const(done, self.index), lanes, vectors)
+                done += vectors * lanes
+            while done < width:
+                while lanes > width - done:
+                    lanes //= 2
+                self._mix_tile(first, x0, const(done, self.index), lanes, 1)
+                done += lanes
+
+    def _mix_tile(self, first: Expr, x0: Expr, column: Expr, lanes: int, vectors: int) -> None:
+        ib, what, rows = self.ib, self.what, self.tiles.value_rows
+        with ib.new_scope():
+            tile = ib.allocate(what.dtype, (rows, lanes * vectors), "mixed", scope="local")
+            with self._rows(rows) as r, self._lanes(lanes * vectors, lanes) as lane:
+                before = const(0, what.dtype)
+                if self.sums is not None:
+                    before = self.sums[x0 + r, column + lane] * self.factor[x0 + r]
+                tile[r, lane] = before
+            with (
+                ib.for_range(0, self.valid, "k") as k,
+                self._rows(rows) as r,
+                self._lanes(lanes * vectors, lanes) as lane,
+            ):
+                value = cast(self._at(self.value, 2, self.kh, first + k, column + lane), what.dtype)
+                tile[r, lane] = tile[r, lane] + self.scores[k, x0 + r] * value
+            if self.sums is not None:
+                with self._rows(rows) as r, self._lanes(lanes * vectors, lanes) as lane:
+                    self.sums[x0 + r, column + lane] = tile[r, lane]
+                return
+            with (
+                self._rows(rows) as r,
+                self._if(None if self.full_groups else self.q0 + x0 + r < what.queries),
+                self._lanes(lanes * vectors, lanes) as lane,
+            ):
+                self._store(x0 + r, column + lane, tile[r, lane] * self.factor[x0 + r])
+
+    def _store(self, x: Expr, column: Expr, value: Expr) -> None:
+        index = self._place(3, self.h, self.q0 + x, column)
+        self.out[index] = cast(value, self.out.dtype)
+
+    # --- pieces -----------------------------------------------------------------------------------------------------
+
+    def _place(self, operand: int, head: Expr, at: Expr, number: Expr) -> tuple[Expr, ...]:
+        where = {"B": self.b, "H": head, "S": at, "D": number}
+        return tuple(where[letter] for letter in self.what.orders[operand])
+
+    def _at(self, buffer: BufferVar, operand: int, head: Expr, at: Expr, number: Expr) -> Expr:
+        return buffer[self._place(operand, head, at, number)]
+
+    def _converts(self) -> bool:
+        return self.key.dtype is not self.what.dtype
+
+    def _rows(self, count: int) -> AbstractContextManager[Var]:
+        return self.ib.for_range(0, count, "r", kind="unroll")
+
+    @contextmanager
+    def _lanes(self, count: int, lanes: int | None = None) -> Iterator[Expr]:
+        """`count` elements, as vectors that are unrolled; gives the element."""
+        ib, size = self.ib, lanes or self.tiles.lanes
+        with (
+            ib.for_range(0, count // size, "v", kind="unroll") as vector,
+            ib.for_range(0, size, "lane", kind="vectorize") as lane,
+        ):
+            yield vector * size + lane
+
+    @contextmanager
+    def _vectors(self, count: int) -> Iterator[Expr]:
+        """`count` elements, as vectors that are looped over where they fill some; gives the element."""
+        ib, size = self.ib, self.tiles.value_lanes
+        if count % size:
+            with ib.for_range(0, count, "one") as one:
+                yield one
+            return
+        with (
+            ib.for_range(0, count // size, "v") as vector,
+            ib.for_range(0, size, "lane", kind="vectorize") as lane,
+        ):
+            yield vector * size + lane
+
+    @contextmanager
+    def _if(self, condition: Expr | None) -> Iterator[None]:
+        """Under a condition, or without one; a scope of its own either way."""
+        if condition is None:
+            with self.ib.new_scope():
+                yield
+        else:
+            with self.ib.if_scope(condition):
+                yield
+
+
+def _larger(x: Expr, y: Expr) -> Expr:
+    """The larger one, or y where one of them is no number; `maximum` takes several instructions to keep those."""
+    return select(x > y, x, y)

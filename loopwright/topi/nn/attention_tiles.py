@@ -1,0 +1,104 @@
+"""attention_tiles: the sizes of the attention kernel, from the description of a machine.
+
+    tiles = choose_tiles(Machine.of("llvm"), "float32", queries=128, keys=128, depth=64, width=64)
+    tiles.queries           how many queries a task has: lanes of vectors while scores are computed
+    tiles.score_rows        keys of a tile of scores: score_rows × queries sums in registers
+    tiles.keys              keys of a block, whose scores stay in the first cache
+    tiles.value_rows        queries of a tile of the result: value_rows × value_vectors sums in registers
+
+A tile is chosen for the cycles that one step of its reduction takes for each useful sum; queries that fill up the last
+task are not useful.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import ceil
+
+from loopwright.autosched import Machine
+from loopwright.autosched.machine import bytes_of, rounded_up
+
+_SPARE = 3  # registers: a number spread over a vector, and two for the next ones to come early
+_SHARED_LOAD = 0.2  # cycles: a load goes on beside the multiply-adds, but is in their way now and then
+_FAR_LOAD = 0.3  # more for a vector of values: the rows of a head lie far apart
+_NEARLY = 1.1  # what a tile of fewer queries may cost beside the best one
+_MOST_ROWS, _MOST_VECTORS = 8, 4  # of a tile: each is unrolled, and code takes compiling
+_MANY = 4096  # queries or keys, where it is not known how many
+
+
+@dataclass(frozen=True)
+class AttentionTiles:
+    """The sizes that were chosen; lanes may be fewer than a vector has where there are few queries."""
+
+    lanes: int  # of the vectors of queries
+    query_vectors: int
+    score_rows: int
+    keys: int
+    value_lanes: int
+    value_rows: int
+    value_vectors: int
+    is_parallel: bool
+
+    @property
+    def queries(self) -> int:
+        return self.lanes * self.query_vectors
+
+
+def choose_tiles(
+    machine: Machine, dtype: str, heads: int | None, queries: int | None, keys: int | None, depth: int, width: int
+) -> AttentionTiles:
+    """The tiles that cost least; `heads` are those of all batches, and None is a size that is not known."""
+    full = machine.lanes(dtype)
+    lanes = full if queries is None else min(full, 1 << max(0, queries - 1).bit_length())
+    rows, vectors = _register_tile(machine, lanes, queries)
+    together = lanes * vectors
+    # A third of the first cache for the scores of a block; the queries and what is streamed have the rest.
+    fitting = machine.l1 // 3 // (together * bytes_of(dtype))
+    most = max(rows, fitting // rows * rows)
+    block = most if keys is None else min(most, rounded_up(max(keys, 1), rows))
+    value_rows, value_vectors = _value_tile(machine, full, together, width)
+    work = (heads or _MANY) * float(queries or _MANY) * (keys or _MANY) * (depth + width) * 2
+    return AttentionTiles(
+        lanes,
+        vectors,
+        rows,
+        block,
+        min(full, 1 << (max(width, 1).bit_length() - 1)),
+        value_rows,
+        value_vectors,
+        machine.threads_for(work / machine.flops_per_cycle(dtype)) > 1,
+    )
+
+
+def _register_tile(machine: Machine, lanes: int, queries: int | None) -> tuple[int, int]:
+    """Keys and vectors of queries of a tile of scores."""
+
+    def cost(tile: tuple[int, int]) -> float:
+        rows, vectors = tile
+        useful = 1.0 if queries is None else ceil(queries / (lanes * vectors)) * lanes * vectors / max(queries, 1)
+        return machine.tile_step(rows, vectors, _SHARED_LOAD) / (rows * vectors) * useful
+
+    least = min(cost(tile) for tile in _tiles(machine))
+    # Few queries together: more tasks, fewer keys that only some of them may see, more keys in a block.
+    return min((tile for tile in _tiles(machine) if cost(tile) <= _NEARLY * least), key=lambda t: (t[1], cost(t)))
+
+
+def _value_tile(machine: Machine, lanes: int, together: int, width: int) -> tuple[int, int]:
+    """Queries and vectors of columns of a tile of the result; the rows divide the queries of a task."""
+    columns = max(1, width // lanes)
+
+    def cost(tile: tuple[int, int]) -> float:
+        rows, vectors = tile
+        useful = ceil(columns / vectors) * vectors / columns
+        return (machine.tile_step(rows, vectors, _SHARED_LOAD) + vectors * _FAR_LOAD) / (rows * vectors) * useful
+
+    fitting = [tile for tile in _tiles(machine) if together % tile[0] == 0 and tile[1] <= columns]
+    return min(fitting, key=lambda tile: (cost(tile), tile[1]))
+
+
+def _tiles(machine: Machine) -> Iterator[tuple[int, int]]:
+    for rows in range(1, _MOST_ROWS + 1):
+        for vectors in range(1, _MOST_VECTORS + 1):
+            if rows * vectors + vectors + _SPARE <= max(machine.registers, 2 + _SPARE):
+                yield rows, vectors

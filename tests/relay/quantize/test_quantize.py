@@ -1,0 +1,185 @@
+"""relay.quantize: settings, ranges, which layers become integers, and how near the results stay."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from loopwright import relay
+from loopwright.relay.interpreter import evaluate
+from loopwright.relay.quantize import compare, current_qconfig, in_precision, qconfig, quantize
+from loopwright.relay.quantize.calibrate import BadSamples
+from loopwright.relay.quantize.config import BadQuantization
+from loopwright.relay.quantize.insert import is_never_negative
+from loopwright.relay.quantize.precision import UnknownPrecision
+from loopwright.relay.quantize.ranges import Seen
+from loopwright.relay.visitor import post_order
+
+RANDOM = np.random.default_rng(0)
+
+
+def _weight(*shape: int) -> np.ndarray:
+    return (RANDOM.standard_normal(shape) * np.sqrt(2 / np.prod(shape[1:]))).astype("float32")
+
+
+def _net() -> tuple[Any, dict[str, np.ndarray]]:
+    """Two convolutions with a branch around the second, a pool and a dense layer."""
+    x = relay.var("x", shape=(2, 4, 6, 6))
+    names = {"a": (8, 4, 3, 3), "b": (8, 8, 3, 3), "c": (5, 8)}
+    a, b, c = [relay.var(name, shape=shape) for name, shape in names.items()]
+    one = relay.nn.relu(relay.nn.conv2d(x, a, padding=(1, 1)))
+    two = relay.nn.relu(relay.nn.conv2d(one, b, padding=(1, 1)) + one)
+    flat = relay.nn.batch_flatten(relay.nn.global_avg_pool2d(two))
+    mod = relay.IRModule.from_expr(relay.Function([x, a, b, c], relay.nn.dense(flat, c)))
+    return mod, {name: _weight(*shape) for name, shape in names.items()}
+
+
+def _samples(count: int = 2) -> list[dict[str, np.ndarray]]:
+    return [{"x": RANDOM.standard_normal((2, 4, 6, 6)).astype("float32")} for _ in range(count)]
+
+
+def _operators(mod: Any) -> list[str]:
+    return [each.op.name for each in post_order(mod["main"].body) if isinstance(each, relay.Call)]
+
+
+def _outputs(mod: Any, params: Any, samples: Any) -> list[list[np.ndarray]]:
+    rows = []
+    for sample in samples:
+        given = [sample.get(one.name_hint, params.get(one.name_hint)) for one in mod["main"].params]
+        rows.append([evaluate(mod["main"], given, mod)])
+    return rows
+
+
+def test_settings_are_a_context():
+    assert current_qconfig().skip_conv_layers == [0] and current_qconfig().weight_scale == "power2"
+    with qconfig(nbit_weight=4, calibrate_mode="min_max") as outer:
+        with qconfig(skip_dense_layer=False):
+            assert current_qconfig().nbit_weight == 4 and not current_qconfig().skip_dense_layer
+        assert current_qconfig() is outer and outer.skip_dense_layer
+    assert current_qconfig().nbit_weight == 8
+
+
+@pytest.mark.parametrize(
+    ("settings", "text"),
+    [
+        ({"calibrate_mode": "guess"}, "calibrate_mode is 'guess'"),
+        ({"weight_scale": "row"}, "weight_scale is 'row'"),
+        ({"nbit_input": 16}, "nbit_input is 16"),
+        ({"nbit_activation": 16}, "only 32 is built"),
+        ({"global_scale": -1.0}, "no magnitude"),
+        ({"percentile": 0}, "not between 0 and 100"),
+        ({"bits": 8}, "there is no setting 'bits'"),
+        ({"partition_conversions": "enabled"}, "only 'disabled'"),
+    ],
+)
+def test_bad_settings(settings: Any, text: str):
+    with pytest.raises(BadQuantization, match=text):
+        qconfig(**settings)
+
+
+def test_reaches():
+    seen = Seen()
+    assert seen.reach("min_max", 99.0, 128) == 1.0  # nothing but zeros, or nothing at all
+    seen.add(np.zeros(3, "float32"))
+    seen.add(np.linspace(-1, 1, 10_001).astype("float32"))
+    seen.add(np.array([5.0, -50.0, np.inf, np.nan], "float32"))
+    assert seen.largest == 50.0
+    assert seen.reach("min_max", 99.0, 128) == 50.0
+    assert 0.9 < seen.reach("percentile", 99.9, 128) < 1.2
+    assert seen.reach("percentile", 100.0, 128) == 50.0
+    assert 0.9 < seen.reach("kl_divergence", 0, 128) < 10  # the two far away are cut off
+    assert seen.counts.sum() == 10_001 + 3 + 2
+    single = Seen()
+    single.add(np.array([2.0], "float32"))
+    assert [single.reach(mode, 99.0, 128) for mode in ("percentile", "kl_divergence")] == [2.0, 2.0]
+
+
+def test_what_cannot_be_negative():
+    x = relay.var("x", shape=(1, 2, 4, 4))
+    one = relay.nn.relu(x)
+    assert is_never_negative(relay.nn.max_pool2d(one + relay.nn.softmax(x)))
+    assert is_never_negative(relay.concatenate([one, relay.clip(x, 0.0, 6.0)], axis=1))
+    assert not is_never_negative(relay.concatenate([one, relay.clip(x, -1.0, 6.0)], axis=1))
+    assert not is_never_negative(one - one) and not is_never_negative(x) and not is_never_negative(one + x)
+    assert is_never_negative(one * relay.const(2.0)) and not is_never_negative(one * relay.const(-2.0))
+
+
+@pytest.mark.parametrize("mode", ["min_max", "percentile", "kl_divergence"])
+def test_results_stay_near(mode: str):
+    mod, params = _net()
+    samples = _samples()
+    with qconfig(calibrate_mode=mode, weight_scale="channel", skip_conv_layers=[], skip_dense_layer=False):
+        found = quantize(mod, params, samples)
+    names = _operators(found)
+    assert names.count("qnn.conv2d") == 2 and names.count("qnn.dense") == 1 and "nn.conv2d" not in names
+    exact, near = _outputs(mod, params, samples), _outputs(found, params, samples)
+    accuracy = compare(exact, near)
+    assert accuracy.max_difference < 0.05 * accuracy.largest and accuracy.top1 is not None
+    assert accuracy.samples == 2 and "top-1 agreement" in str(accuracy)
+
+
+def test_layers_are_skipped_and_simulated():
+    mod, params = _net()
+    names = _operators(quantize(mod, params))  # the settings that scripts know: the first and dense ones are left
+    assert names.count("qnn.conv2d") == 1 and names.count("nn.conv2d") == 1 and "nn.dense" in names
+    with qconfig(skip_conv_layers=[-1, 7], skip_dense_layer=False, skip_dense_layers=[0]):
+        names = _operators(quantize(mod, params))
+    assert names.count("qnn.conv2d") == 1 and "nn.dense" in names
+    with qconfig(skip_conv_layers=None, do_simulation=True, weight_scale="max"):
+        names = _operators(quantize(mod, params))
+    assert names.count("nn.conv2d") == 2 and names.count("qnn.quantize") == 2
+
+
+def test_a_model_without_weights_is_left_as_it_is():
+    x = relay.var("x", shape=(1, 4))
+    mod = relay.IRModule.from_expr(relay.Function([x], relay.nn.relu(x)))
+    with qconfig(calibrate_mode="min_max"):
+        assert _operators(quantize(mod)) == ["nn.relu"]
+
+
+@pytest.mark.parametrize(
+    ("dataset", "text"),
+    [
+        ([], "there are none"),
+        ([{"y": 1}], "one has no 'x', but 'y'"),
+        ([{"x": np.zeros((2, 4, 6, 7))}], r"has the shape \(2, 4, 6, 7\)"),
+        ([[np.zeros(1), np.zeros(1)]], "one has 2 arrays, and the model 1 inputs: x"),
+    ],
+)
+def test_bad_samples(dataset: Any, text: str):
+    mod, params = _net()
+    with qconfig(calibrate_mode="min_max"), pytest.raises(BadSamples, match=text):
+        quantize(mod, params, dataset)
+
+
+@pytest.mark.parametrize(("precision", "off"), [("float16", 5e-3), ("bfloat16", 4e-2), ("int8", 5e-2)])
+def test_every_precision_keeps_types_of_inputs_and_results(precision: str, off: float):
+    x = relay.var("x", shape=(3, 32))
+    hidden = relay.nn.relu(relay.nn.dense(x, relay.const(_weight(16, 32))))
+    mod = relay.IRModule.from_expr(relay.Function([x], relay.nn.dense(hidden, relay.const(_weight(5, 16)))))
+    samples = [{"x": RANDOM.standard_normal((3, 32)).astype("float32")}]
+    found = in_precision(mod, precision, None, samples)
+    assert str(found["main"].body.checked_type) == "Tensor[(3, 5), float32]"
+    exact = _outputs(mod, {}, samples)
+    lib = relay.build(found, target="llvm")
+    near = [[np.asarray(lib.run([sample["x"]])[0]) for sample in samples]]
+    accuracy = compare(exact, near)
+    assert 0 < accuracy.max_difference < off * accuracy.largest
+
+
+def test_other_precisions():
+    mod, params = _net()
+    assert in_precision(mod, "float32", params) is mod
+    with pytest.raises(UnknownPrecision, match="there is no precision 'int3'"):
+        in_precision(mod, "int3", params)
+
+
+def test_comparing():
+    one = [[np.array([[1.0, 2.0], [4.0, 3.0]])]]
+    other = [[np.array([[1.0, 2.5], [3.0, 3.5]])]]
+    found = compare(one, other)
+    assert (found.max_difference, found.mean_difference, found.largest, found.top1) == (1.0, 0.5, 4.0, 0.5)
+    infinite = compare([[np.array([np.inf, 1.0])]], [[np.array([np.inf, np.nan])]])
+    assert infinite.to_json()["max_difference"] is None and infinite.top1 is None

@@ -1,0 +1,145 @@
+"""FuseAttention: which graphs are attention, what their parts become, and that the numbers stay."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from loopwright import relay
+from loopwright.relay.interpreter import evaluate
+from loopwright.relay.transform import FoldConstant, FuseAttention, SimplifyExpr
+from loopwright.relay.visitor import post_order
+from tests.relay.transform.graphs import apply, function
+
+B, H, S, K, D = 2, 3, 5, 7, 4
+TRIANGLE = np.triu(np.full((S, S), -1e9, "float32"), 1)
+
+
+def heads(name, length, turned=False, axes=(0, 2, 1, 3)):
+    """Heads side by side in one row, as a projection leaves them, as matrices of a batch."""
+    apart = relay.reshape(relay.var(name, shape=(B, length, H * D)), (B, length, H, D))
+    matrices = relay.reshape(relay.transpose(apart, axes=axes), (B * H, length, D))
+    return relay.transpose(matrices, axes=(0, 2, 1)) if turned else matrices
+
+
+def attended(change=lambda scores: scores, keys=K, finish=lambda weights: weights, axis=-1):
+    scores = relay.nn.batch_matmul(heads("q", S), heads("k", keys))
+    scores = change(relay.reshape(scores, (B, H, S, keys)))
+    weights = relay.reshape(finish(relay.nn.softmax(scores, axis=axis)), (B * H, S, keys))
+    mixed = relay.nn.batch_matmul(weights, heads("v", keys, turned=True))
+    together = relay.transpose(relay.reshape(mixed, (B, H, S, D)), axes=(0, 2, 1, 3))
+    return relay.reshape(together, (B, S, H * D))
+
+
+def fused(body):
+    return apply([FuseAttention(), SimplifyExpr(), FoldConstant()], body)
+
+
+def calls(graph, name):
+    return [each for each in post_order(graph.body) if isinstance(each, relay.Call) and each.op.name == name]
+
+
+def rounding(params, arrays):
+    """How far off a result may be. Scores are sums of D products, a factor and a mask, each rounded; a weight is off by
+    that much relative to itself, and by an exponential and its share of the sum; weights sum up to 1.
+    """
+    largest = {param.name_hint: float(np.abs(array).max()) for param, array in zip(params, arrays, strict=True)}
+    score = D * largest["q"] * largest["k"] + largest.get("mask", 0.0)
+    return (2 * (D + 3) * score + 2 * K + 6) * np.finfo("float32").eps * largest["v"]
+
+
+def require_fused(body, **attributes):
+    """One attention and no transpose of heads is left; results are those of the graph before, but for rounding."""
+    before, after = function(body), fused(body)
+    (found,) = calls(after, "nn.attention")
+    for name, value in attributes.items():
+        assert found.attrs[name] == value
+    assert not calls(after, "nn.batch_matmul") and not calls(after, "nn.softmax")
+    random = np.random.default_rng(0)
+    arrays = [random.standard_normal(of.shape).astype(str(of.dtype)) for of in (p.checked_type for p in before.params)]
+    arrays = [array > 0 if array.dtype == bool else array for array in arrays]
+    one, other = np.asarray(evaluate(before, arrays)), np.asarray(evaluate(after, arrays))
+    assert one.shape == other.shape
+    np.testing.assert_array_equal(np.isnan(one), np.isnan(other))
+    assert np.nanmax(np.abs(one - other)) <= 2 * rounding(before.params, arrays)
+    return found, after
+
+
+def scaled(scores):
+    return relay.multiply(scores, relay.const(0.25))
+
+
+def test_heads_are_read_where_they_lie():
+    _, after = require_fused(attended(scaled), scale=0.25, layouts="BSHD BSHD BSHD BSHD", causal=False)
+    assert not calls(after, "transpose")
+
+
+def test_a_constant_triangle_is_causal():
+    found, _ = require_fused(
+        attended(lambda scores: relay.add(scaled(scores), relay.const(TRIANGLE)), keys=S), causal=True, diagonal=0
+    )
+    assert len(found.args) == 3
+
+
+def test_another_mask_is_added_with_queries_last():
+    mask = relay.var("mask", shape=(B, 1, 1, K))
+    found, _ = require_fused(attended(lambda scores: relay.divide(relay.add(mask, scores), relay.const(2.0))))
+    assert found.attrs.scale == 0.5 and tuple(found.args[3].checked_type.shape) == (B, 1, K, 1)
+    table = relay.const(np.where(TRIANGLE < 0, -1e4, 0).astype("float32"))  # scores might be as large as that
+    found, _ = require_fused(attended(lambda scores: relay.add(scores, table), keys=S), causal=False, scale=1.0)
+    assert len(found.args) == 4
+
+
+def test_what_is_not_to_be_seen_is_hidden_and_rows_without_anything_are_zero():
+    seen = relay.var("seen", shape=(S, K), dtype="bool")
+    low = relay.const(-np.inf, "float32")
+    require_fused(attended(lambda scores: relay.where(seen, scores, low)), hidden_is_zero=False)
+    dead = relay.logical_not(relay.any(seen, axis=[-1], keepdims=True))
+    require_fused(
+        attended(
+            lambda scores: relay.where(seen, scores, low),
+            finish=lambda weights: relay.where(dead, relay.const(0.0), weights),
+        ),
+        hidden_is_zero=True,
+    )
+
+
+def test_factors_before_the_product_join_the_scale():
+    q = relay.multiply(relay.var("q", shape=(B, S, D)), relay.const(0.5))
+    k = relay.var("k", shape=(B, K, D))
+    weights = relay.nn.softmax(relay.nn.batch_matmul(q, k))
+    body = relay.nn.batch_matmul(weights, relay.var("v", shape=(B, K, D)), transpose_b=False)
+    require_fused(body, scale=0.5, layouts="BHSD BHSD BHSD BHSD")
+
+
+def test_repeated_heads_are_read_several_times():
+    q = relay.reshape(relay.var("q", shape=(B, 4, S, D)), (B * 4, S, D))
+    k, v = (
+        relay.reshape(relay.repeat(relay.var(name, shape=(B, 2, K, D)), repeats=2, axis=1), (B * 4, K, D))
+        for name in ("k", "v")
+    )
+    weights = relay.nn.softmax(relay.nn.batch_matmul(q, k))
+    _, after = require_fused(relay.nn.batch_matmul(weights, v, transpose_b=False))
+    assert not calls(after, "repeat")
+
+
+UNLIKE = {
+    "a softmax along queries": lambda: attended(axis=2),
+    "scores that are used elsewhere": lambda: relay.Tuple(
+        [
+            scores := relay.nn.batch_matmul(heads("q", S), heads("k", K)),
+            relay.nn.batch_matmul(relay.nn.softmax(scores), heads("v", K, turned=True)),
+        ]
+    ),
+    "a finite number where all may be hidden": lambda: attended(
+        lambda scores: relay.where(relay.var("seen", shape=(S, K), dtype="bool"), scores, relay.const(-1e9))
+    ),
+    "a factor below zero": lambda: attended(lambda scores: relay.multiply(scores, relay.const(-1.0))),
+    "an activation": lambda: attended(relay.tanh),
+}
+
+
+@pytest.mark.parametrize("name", UNLIKE)
+def test_other_graphs_stay(name):
+    after = fused(UNLIKE[name]())
+    assert not calls(after, "nn.attention") and len(calls(after, "nn.batch_matmul")) == 2

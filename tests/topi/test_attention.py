@@ -1,0 +1,136 @@
+"""topi.nn.attention beyond its samples: what is hidden, blocks of keys, sizes known late, types, targets, mistakes."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+
+import loopwright as lw
+from loopwright import te
+from loopwright.autosched import Machine
+from loopwright.target import Target
+from loopwright.topi.errors import InvalidShapeError, UnsupportedLayout
+from loopwright.topi.nn import attention_tiles
+from loopwright.topi.nn.attention import _attention as meaning
+from loopwright.topi.nn.attention import attention
+from loopwright.topi.rounding import rounding_of
+from loopwright.topi.samples import real_numbers
+
+
+def built(arrays, target="llvm -opt-level=1", **options):
+    inputs = [te.placeholder(array.shape, str(array.dtype), f"p{k}") for k, array in enumerate(arrays)]
+    with Target(target):
+        made = attention(*inputs, **options)
+        function = lw.build([*inputs, made], target=target)
+    result = np.full([int(size) for size in made.shape], 77, str(made.dtype))
+    function(*arrays, result)
+    return result
+
+
+def require_bound(found, arrays, **options):
+    wide = [array.astype("float64") for array in arrays]
+    exact = meaning(*wide, **options)
+    bound = rounding_of(meaning, "float32", **options)(wide, exact)
+    kind = np.finfo(found.dtype)
+    assert (np.abs(found - exact) <= bound + kind.eps * np.abs(exact) + kind.smallest_subnormal).all()
+
+
+def small_tiles(monkeypatch, *sizes):
+    tiles = attention_tiles.AttentionTiles(*sizes, is_parallel=True)
+    monkeypatch.setattr(sys.modules["loopwright.topi.nn.attention"], "choose_tiles", lambda *_: tiles)
+
+
+@pytest.mark.parametrize("diagonal", [0, 2])
+def test_a_causal_query_sees_what_was_before_it(monkeypatch, diagonal):
+    # Blocks of 4 keys in tiles of 2, groups of 4 queries: some blocks are skipped, some cut by the diagonal.
+    small_tiles(monkeypatch, 4, 1, 2, 4, 4, 2, 1)
+    q, k, v = real_numbers((1, 2, 11, 6)), real_numbers((1, 2, 11, 6)), real_numbers((1, 2, 11, 5))
+    found = built([q, k, v], causal=True, diagonal=diagonal)
+    for row in range(11):
+        seen = row + diagonal + 1
+        require_bound(found[:, :, row : row + 1], [q[:, :, row : row + 1], k[:, :, :seen], v[:, :, :seen]])
+
+
+def test_large_scores_in_later_blocks_shrink_what_was_summed(monkeypatch):
+    small_tiles(monkeypatch, 4, 1, 2, 4, 4, 4, 1)
+    q, k, v = real_numbers((1, 1, 5, 4)), real_numbers((1, 1, 9, 4)), real_numbers((1, 1, 9, 4))
+    k = k * np.float32(1.6) ** np.arange(9, dtype="float32")[:, None]
+    require_bound(built([q, k, v]), [q, k, v])
+
+
+def test_a_query_that_sees_nothing_is_no_number_or_zero():
+    q, k, v = real_numbers((1, 1, 3, 4)), real_numbers((1, 1, 5, 4)), real_numbers((1, 1, 5, 4))
+    mask = np.zeros((1, 1, 3, 5), "float32")
+    mask[0, 0, 1] = -np.inf
+    plain, zero = built([q, k, v, mask]), built([q, k, v, mask], hidden_is_zero=True)
+    assert np.isnan(plain[0, 0, 1]).all() and (zero[0, 0, 1] == 0).all()
+    np.testing.assert_array_equal(plain[0, 0, [0, 2]], zero[0, 0, [0, 2]])
+    require_bound(zero[:, :, :1], [q[:, :, :1], k, v])
+
+
+def test_a_score_that_is_no_number_spoils_its_query_alone():
+    q, k, v = (real_numbers((1, 1, 5, 4)) for _ in range(3))
+    q[0, 0, 2, 1] = np.nan
+    found = built([q, k, v])
+    assert np.isnan(found[0, 0, 2]).all() and not np.isnan(found[0, 0, [0, 1, 3, 4]]).any()
+
+
+def test_sizes_may_be_known_when_it_runs():
+    queries, keys = te.size_var("queries"), te.size_var("keys")
+    q, k, v = (te.placeholder((1, 2, size, 8), name=name) for name, size in (("q", queries), ("k", keys), ("v", keys)))
+    with Target("llvm -opt-level=1 -num-cores=4"):
+        plan = lw.autosched.apply([q, k, v, attention(q, k, v, causal=True)])  # proves that heads run in parallel
+        function = lw.build(plan.mod)
+    assert "T.parallel" in str(plan.mod)
+    for rows, columns in ((1, 1), (5, 13), (37, 130), (3, 0)):
+        arrays = [real_numbers((1, 2, size, 8)) for size in (rows, columns, columns)]
+        result = np.full((1, 2, rows, 8), 77, "float32")
+        function(*arrays, result)
+        last = rows - 1
+        seen = min(columns, rows)
+        require_bound(result[:, :, last:], [arrays[0][:, :, last:], *[array[:, :, :seen] for array in arrays[1:]]])
+
+
+def test_low_precision_is_computed_in_float32():
+    arrays = [real_numbers((1, 1, size, 16), "float16") for size in (3, 7, 7)]
+    require_bound(built(arrays), arrays)
+
+
+def test_c_computes_it_too():
+    arrays = [real_numbers((1, 2, size, 6)) for size in (5, 9, 9)]
+    require_bound(built(arrays, "c"), arrays)
+
+
+@pytest.mark.parametrize("target", ["aarch64-linux-gnu", "x86_64-linux-gnu -mcpu=haswell", "x86_64-linux-gnu"])
+@pytest.mark.parametrize("queries", [None, 1, 5, 128])
+def test_tiles_fit_the_registers_of_the_target(target, queries):
+    machine = Machine.of(Target(f"llvm -mtriple={target}"))
+    tiles = attention_tiles.choose_tiles(machine, "float32", 12, queries, 128, 64, 64)
+    assert tiles.score_rows * tiles.query_vectors < machine.registers
+    assert tiles.value_rows * tiles.value_vectors < machine.registers
+    assert tiles.queries % tiles.value_rows == 0 and tiles.lanes <= machine.lanes("float32")
+    assert tiles.keys * tiles.queries * 4 <= machine.l1
+
+
+def tensor(*shape, dtype="float32"):
+    return te.placeholder(shape, dtype, "x")
+
+
+MISTAKES = {
+    "ranks": ([tensor(2, 3, 4), tensor(1, 2, 3, 4), tensor(1, 2, 3, 4)], {}, "of 3 dimensions"),
+    "depths": ([tensor(1, 2, 3, 4), tensor(1, 2, 3, 5), tensor(1, 2, 3, 5)], {}, "numbers of a head: 4 in the query"),
+    "keys": ([tensor(1, 2, 3, 4), tensor(1, 2, 3, 4), tensor(1, 2, 5, 4)], {}, "keys: 3 in the key, 5 in the value"),
+    "heads": ([tensor(1, 3, 3, 4), tensor(1, 2, 3, 4), tensor(1, 2, 3, 4)], {}, "3 heads of the query cannot share 2"),
+    "types": ([tensor(1, 2, 3, 4, dtype="int32")] * 3, {}, "types int32, int32, int32"),
+    "mask": ([tensor(1, 2, 3, 4)] * 3 + [tensor(1, 1, 2, 3)], {}, "dimension Q: 2 in the mask, 3 in the scores"),
+    "layouts": ([tensor(1, 2, 3, 4)] * 3, {"layouts": "BHSD"}, "layouts 'BHSD' are not those of query"),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_mistakes_are_named(name):
+    inputs, options, text = MISTAKES[name]
+    with pytest.raises((InvalidShapeError, UnsupportedLayout), match=text):
+        attention(*inputs, **options)
