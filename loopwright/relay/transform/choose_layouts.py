@@ -6,7 +6,8 @@
 Every tensor of the graph is one or the other. A convolution of one pixel, a pool or a depthwise convolution is faster
 where channels are neighbours; what a model takes and returns is given; a tensor that is made in one order and read in
 the other is moved, once. The cheapest choice for the whole graph is a smallest cut of a network (`min_cut.py`): it is
-found exactly. A convolution may read one order and write the other, so a cut there costs nothing but its own price.
+found exactly. A convolution of one group may read one order and write the other, so a cut there costs nothing but its
+own price.
 
 Prices are cycles of one core, by the element, as the rules of `autosched` run; only their proportions matter.
 """
@@ -51,7 +52,7 @@ POINTWISE: Final = Prices(0.3, 0.25)  # planes: vectors of pixels, whose rows ar
 POINTWISE_STRIDED: Final = Prices(1.2, 0.25)  # every other pixel of a row
 WINDOW: Final = Prices(0.05, 0.1)  # sums of several channels are turned into planes
 GROUPED: Final = Prices(0.0, 0.0, 0.3)  # channels of a group fill no vectors, but its pixels do
-DEPTHWISE: Final = Prices(0.5, 0.5)
+DEPTHWISE: Final = Prices(0.2, 0.2)
 POOL: Final = Prices(1.5, 0.0)  # overlapping windows along a row
 
 
@@ -122,7 +123,9 @@ class _Model(TypedRewrite):
         images = list(self._images(call))
         if _is_convolution(call):
             self.worth_it = True
-            thing, reading = self.cut.thing(), self.cut.thing()
+            thing = self.cut.thing()
+            # Where channels are summed a convolution may read one order and write the other.
+            reading = self.cut.thing() if call.attrs.groups == 1 else thing
             self.made[id(call)], self.read[id(call)] = thing, reading
             self._price_convolution(call, reading, thing)
             self._reads(call.args[0], reading)
