@@ -99,6 +99,8 @@ def _off(name: str, attrs: Operator, given: Any, values: list[Any], exact: np.nd
                 mixed = [offs[k] if k == place else sizes[k] + offs[k] for k in range(len(values))]
                 passed = passed + np.abs(attrs.reference(*mixed))
         return passed + (terms + 8) * EPS * total
+    if name == "nn.attention" and not any(np.any(off) for off in _offs(given)[:3]):
+        return _attended(attrs, values)
     if name in _MOVES:
         return _moved(name, attrs, given, values, exact)
     if name in ("add", "subtract", "nn.bias_add"):
@@ -115,6 +117,19 @@ def _off(name: str, attrs: Operator, given: Any, values: list[Any], exact: np.nd
     own = 64 if name in ("nn.softmax", "nn.layer_norm", "nn.log_softmax", "nn.lrn", "nn.batch_norm") else 8
     scale = np.abs(exact) if own == 8 else np.maximum(np.abs(exact), np.max(np.abs(exact), initial=0))
     return 2 * spread + (own + (length if own == 64 else 0)) * EPS * scale
+
+
+def _attended(attrs: Operator, values: list[Any]) -> np.ndarray:
+    """Weights that are off by twice what a score is off by, relatively, and sums of as many terms as there are keys."""
+    query, key, value, *mask = values
+    layouts = str(attrs["layouts"]).split()  # of query, key, value and result
+    depth, keys = (key.shape[layouts[1].index(axis)] for axis in "DS")
+    scale = abs(attrs["scale"] or depth**-0.5)
+    longest = [np.sqrt((one**2).sum(axis=layout.index("D"))).max() for one, layout in zip((query, key), layouts)]
+    score = scale * longest[0] * longest[1]  # at most, by Cauchy and Schwarz
+    added = max((float(np.abs(one[one > -1e8]).max(initial=0)) for one in mask), default=0.0)
+    score_off = EPS * ((depth + 8) * score + 4 * (score + added))
+    return np.abs(attrs.reference(query, key, np.abs(value), *mask)) * (2 * score_off + (2 * keys + 64) * EPS)
 
 
 def _terms(name: str, values: list[Any], exact: np.ndarray) -> int:
