@@ -125,6 +125,11 @@ POINTWISE = [
 ]
 
 
+def test_channels_last_are_products_of_pixels_by_channels() -> None:
+    plan = check(Case("NHWC", (1, 14, 14, 64), (1, 1, 64, 128)))
+    assert "a product of matrices, pixels by channels" in plan.explain()
+
+
 def test_groups_of_one_pixel_are_products() -> None:
     plan = check(Case("NCHW", (1, 136, 14, 14), (136, 34, 1, 1), groups=4))
     assert "a product of matrices, channels by pixels" in plan.explain()

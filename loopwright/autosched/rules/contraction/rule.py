@@ -65,8 +65,8 @@ class Contraction:
             schedule_one_row(sch, up_to_rows(sch, product, group, 1), program, machine)
             few = tiles_for_few_rows(size, machine, tiles)
             if few is not None:
-                schedule_product(sch, product, up_to_rows(sch, product, group, few.most), program, few.tiles)
-        schedule_product(sch, product, group, program, tiles)
+                schedule_product(sch, product, up_to_rows(sch, product, group, few.most), program, few.tiles, machine)
+        schedule_product(sch, product, group, program, tiles, machine)
         explain(product, tiles, machine, decision)
         if has_versions:
             explain_versions(product, few, decision)

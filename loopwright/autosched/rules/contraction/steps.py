@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from loopwright.autosched.chunks import deal_out
 from loopwright.autosched.layouts import in_panels, moved_last
+from loopwright.autosched.machine import Machine, bytes_of
 from loopwright.autosched.program import Entry, Program
 from loopwright.autosched.rules.contraction.product import Product
 from loopwright.autosched.rules.contraction.tiles import ALL_ROWS, PACKED_STRIPS, Tiles
@@ -21,6 +22,7 @@ from loopwright.autosched.small_steps import (
 )
 from loopwright.ir import Buffer
 from loopwright.schedule import BlockRV, LoopRV, Schedule
+from loopwright.transform.constant_work import size_of
 
 PACKED_RUN = 16  # of B, read along it where it lies the other way and its length is not known
 PACKED_ROWS = range(32, 7, -1)  # of B copied before the next panel: whole pages are read before they are left
@@ -45,7 +47,9 @@ def group_of(sch: Schedule, product: Product, prologue: Sequence[Entry], epilogu
     )
 
 
-def schedule_product(sch: Schedule, product: Product, group: Group, program: Program, tiles: Tiles) -> None:
+def schedule_product(
+    sch: Schedule, product: Product, group: Group, program: Program, tiles: Tiles, machine: Machine
+) -> None:
     """Tile, pack, keep the sums in registers, and do the element-wise work before and after it on the way."""
     block = group.block
     packing, out = _copies(sch, group, product, tiles)
@@ -65,7 +69,7 @@ def schedule_product(sch: Schedule, product: Product, group: Group, program: Pro
         sch.compute_at(packing, nest.slab or nest.task)
         sink_result(sch, packing)
     if out is not None:
-        _finish(sch, group, out, sums, nest, tiles, program, _has_tiles_cut_by_tasks(product, tiles))
+        _finish(sch, group, out, sums, nest, tiles, program, machine, _has_tiles_cut_by_tasks(product, tiles))
     if init is not None:
         _slabs(sch, block, sums, init, nest, tiles)
 
@@ -187,6 +191,7 @@ def _finish(
     nest: _Nest,
     tiles: Tiles,
     program: Program,
+    machine: Machine,
     as_whole_tiles: bool,
 ) -> None:
     """Bring the sums out of the registers, and do the element-wise work on them."""
@@ -213,6 +218,8 @@ def _finish(
         in_registers = is_of_tile and writer is block
         if in_registers:
             sch.set_scope(block, 0, "local")
+            if rows:
+                _ask_for_next_tile(sch, copy, rows[-1], tiles, machine)
             for row in rows:
                 sch.unroll(row)
         if is_of_tile:
@@ -220,6 +227,24 @@ def _finish(
         vectors(sch, columns, tiles.lanes, unrolled=in_registers)
     if costly and after[0] is out and not program.is_output(result):
         sch.sink_alloc(out, result.name)
+
+
+def _ask_for_next_tile(sch: Schedule, copy: BlockRV, row: LoopRV, tiles: Tiles, machine: Machine) -> None:
+    """Have each row that is finished ask for its row of the next tile, where rows come from beyond the second cache.
+
+    A tile is long enough for them to come, and nothing else asks: the sums that wait for them are the first to see.
+    """
+    realize = sch.get(copy)
+    result = realize.writes[0].buffer
+    size = size_of(result)
+    width = bytes_of(str(result.dtype))
+    like = [region.buffer for region in realize.reads if size is not None and size_of(region.buffer) == size]
+    far = [buffer for buffer in (*like, result) if buffer.scope() == "global"]
+    if size is None or len(far) * size <= machine.l2 // 2:
+        return
+    for buffer in far:
+        lines = max(1, tiles.nr * width // machine.line)
+        sch.prefetch(copy, row, buffer.name, distance=1, levels=1, lines=lines)
 
 
 def _whole_tiles(sch: Schedule, block: BlockRV, nest: _Nest, tiles: Tiles) -> BlockRV:

@@ -1,6 +1,7 @@
 """Pointwise: a convolution with a window of one pixel is a product of matrices, once lines of pixels are one axis.
 
     Y[n, o, y, x] += X[n, c, y, x] * W[o, c]      →      Y2[n, o, p] += X2[n, c, p] * W[o, c]
+    Y[n, y, x, o] += X[n, y, x, c] * W[c, o]      →      Y2[n, p, o] += X2[n, p, c] * W[c, o]
 
 X2 and Y2 are other names for the same memory: the copies that make them are written into the blocks that use them.
 """
@@ -20,23 +21,39 @@ from loopwright.schedule import Schedule
 
 def is_pointwise(window: Window) -> bool:
     """Whether each pixel of the result is made of one of the image, and lines follow each other in both."""
-    last = len(window.pixels)
-    if list(window.facts.write.indices[-last:]) != [axis.var for axis in window.pixels]:
+    result, image = _first_pixel(window.facts.write, window), _first_pixel(window.image, window)
+    if result is None or image is None:
+        return False
+    count = len(window.pixels)
+    if list(window.facts.write.indices[result : result + count]) != [axis.var for axis in window.pixels]:
         return False
     single = {axis.var for axis in window.reduce if axis.extent == 1}
-    places = zip(window.image.forms[-last:], window.image.buffer.shape[-last:], window.pixels, strict=True)
-    for form, size, axis in places:
+    there = slice(image, image + count)
+    forms, sizes = window.image.forms[there], window.image.buffer.shape[there]
+    for form, size, axis in zip(forms, sizes, window.pixels, strict=True):
         assert form is not None
         moving = {var: step for var, step in form.terms.items() if var not in single}
         if moving != {axis.var: 1} or form.const != 0 or const(size) != axis.extent:
             return False
-    return True
+    return window.writes_channels_last == (image + count < len(window.image.indices))
 
 
-def product_size(window: Window) -> Size:
-    """The product that it is: rows are channels of the result, columns its pixels."""
-    pixels = window.places
-    return Size(window.channels, pixels, window.depth, window.copies, window.facts.dtype, pixels)
+def _first_pixel(access: Access, window: Window) -> int | None:
+    """The dimension of the first of the pixels' axes, if those of the others follow it."""
+    places = [
+        [place for place, form in enumerate(access.forms) if form is not None and axis.var in form.terms]
+        for axis in window.pixels
+    ]
+    first = places[0][0] if places[0] else None
+    return first if first is not None and places == [[first + k] for k in range(len(places))] else None
+
+
+def product_size(window: Window, is_prepacked: bool) -> Size:
+    """The product that it is: channels of the result by its pixels, or pixels by channels where those lie together."""
+    pixels, channels, dtype = window.places, window.channels, window.facts.dtype
+    if window.writes_channels_last:
+        return Size(pixels, channels, window.depth, window.copies, dtype, channels, is_prepacked=is_prepacked)
+    return Size(channels, pixels, window.depth, window.copies, dtype, pixels)
 
 
 def fold_pixels(sch: Schedule, window: Window, epilogue: Sequence[Entry]) -> list[str]:
@@ -57,7 +74,13 @@ def fold_pixels(sch: Schedule, window: Window, epilogue: Sequence[Entry]) -> lis
 def _folding(access: Access, window: Window) -> str:
     """lambda n, c, y, x: (n, c, y * 56 + x), without what has one element."""
     names = dimensions(len(access.indices))
-    last = len(window.pixels)
-    others = [name for name, size in zip(names[:-last], access.buffer.shape, strict=False) if const(size) != 1]
-    one = folded(names[-last:], [extent(axis) for axis in window.pixels])
-    return layout(names, [*others, one])
+    first = _first_pixel(access, window)
+    assert first is not None
+    end = first + len(window.pixels)
+    one = folded(names[first:end], [extent(axis) for axis in window.pixels])
+    kept = [
+        one if place == first else name
+        for place, (name, size) in enumerate(zip(names, access.buffer.shape, strict=True))
+        if place == first or (not first < place < end and const(size) != 1)
+    ]
+    return layout(names, kept)

@@ -57,15 +57,16 @@ class Convolution:
         if window is None or not _is_worth_it(window):
             raise NotWorthIt("the sums are no convolution with several channels")
         tiles = choose_tiles(window, machine, pads=before > 0)
+        prepacks = program.is_made_early(window.weights.buffer, machine.runs_here)
         epilogue = [program.entry(name) for name in names[before + 1 :]]
-        if not before and is_pointwise(window):
-            product = product_tiles(product_size(window), machine)
+        # Where channels lie together those of one group are a part of a line, which no panel can be packed from.
+        if not before and is_pointwise(window) and not (renamed and window.writes_channels_last):
+            product = product_tiles(product_size(window, prepacks), machine)
             if product.cycles < EQUAL * tiles.cycles:
                 for name in renamed:  # another name for the same weights: they are read under the old one
                     sch.compute_inline(name)
                 _as_product(sch, window, epilogue, program, machine, decision, tiles.cycles / product.cycles)
                 return
-        prepacks = program.is_made_early(window.weights.buffer, machine.runs_here)
         padding = program.entry(names[0]) if before else None
         packings: list[str] = []
 
@@ -94,10 +95,12 @@ def _as_product(
 ) -> None:
     """Schedule a convolution with a window of one pixel as the product that it is."""
     decision.chose(
-        "a product of matrices, channels by pixels",
+        f"a product of matrices, {'pixels by channels' if window.writes_channels_last else 'channels by pixels'}",
         f"the window is one pixel; by the model it takes {1 / gain:.0%} of the time of vectors of channels",
     )
     names = fold_pixels(sch, window, epilogue)
+    if window.writes_channels_last:
+        sch.compute_inline(names.pop(0))  # rows of a product are read where they are
     program = program.after(sch)
     entries = [program.entry(name) for name in names]
     Contraction(reads_in_place=True).schedule(sch, entries, program, machine, decision)
