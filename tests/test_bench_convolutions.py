@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.bench import apart, cli, networks, verify
+from benchmarks.bench import cli, networks, verify
 from benchmarks.bench.apart import Gone, Helper
 from benchmarks.bench.bars import judge
 from benchmarks.bench.case import Bounded, Case, Numpy, Onnx, OursToo, Problem, Torch, aligned, uniform
@@ -205,11 +205,10 @@ def test_what_a_helper_lacks_is_said(helper):
         helper.make(Case("twice", convolution, (_ODD[5], 1)))
 
 
-def test_a_helper_that_dies_or_hangs_is_gone(helper, monkeypatch):
+def test_a_helper_that_dies_or_hangs_is_gone(helper):
     with pytest.raises(Gone, match=f"its process ended with signal {signal.SIGSEGV.value}"):
         helper.make(Case("twice", twice, (100, "dies")))
-    hanging = Helper("peer", Peers(1))
-    monkeypatch.setattr(apart, "PATIENCE", 1.0)
+    hanging = Helper("peer", Peers(1), patience=1.0)
     with pytest.raises(Gone, match="its process gave no answer for 1 s"):
         hanging.make(Case("twice", twice, (100, "hangs")))
 

@@ -74,7 +74,6 @@ def run_everywhere(function: ir.PrimFunc) -> None:
     "grow",
     [
         pytest.param(mixed, id="arithmetic"),
-        pytest.param(lambda expr, load, level: ir.Select(load > level % 7, expr, load), id="select"),
         pytest.param(lambda expr, load, level: ir.Cast("int32", ir.Cast("int64", expr)), id="casts"),
         pytest.param(lambda expr, load, level: ir.FloorDiv(expr, ir.const(2 + level % 3)), id="divisions"),
         pytest.param(lambda expr, load, level: ir.Max(expr, load), id="extrema"),
@@ -97,6 +96,19 @@ def test_deep_conditions():
     evaluate(function, np.arange(4, dtype="int32"), b)
     assert b.tolist() == [True, False, False, False]
     run_everywhere(tower(conjunction, depth=DEPTH // 10)[0])
+
+
+def test_deep_selects():
+    """As with conditions, native code runs only a part."""
+
+    def select(expr: ir.Expr, load: ir.Expr, level: int) -> ir.Expr:
+        return ir.Select(load > level % 7, expr, load)
+
+    function, _ = tower(select)
+    verify(function)
+    lw.lower(function)
+    evaluate(function, np.arange(4, dtype="int32"), np.zeros(4, "int32"))
+    run_everywhere(tower(select, depth=DEPTH // 10)[0])
 
 
 def test_deep_choices():
