@@ -63,9 +63,15 @@ class Convolution:
         if not before and is_pointwise(window) and not (renamed and window.writes_channels_last):
             product = product_tiles(product_size(window, prepacks), machine)
             if product.cycles < EQUAL * tiles.cycles:
-                for name in renamed:  # another name for the same weights: they are read under the old one
-                    sch.compute_inline(name)
-                _as_product(sch, window, epilogue, program, machine, decision, tiles.cycles / product.cycles)
+                made = len(decision.choices)
+
+                def as_product() -> None:
+                    del decision.choices[made:]  # steps may be done twice
+                    for name in renamed:  # another name for the same weights: they are read under the old one
+                        sch.compute_inline(name)
+                    _as_product(sch, window, epilogue, program, machine, decision, tiles.cycles / product.cycles)
+
+                sch.replay(as_product)
                 return
         padding = program.entry(names[0]) if before else None
         packings: list[str] = []
