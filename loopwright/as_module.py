@@ -119,8 +119,37 @@ class NameClash(LoopwrightError, ValueError):
         )
 
 
+class NameForSeveral(LoopwrightError, ValueError):
+    """`name=` was given for a program of several functions: it can be the name of one.
+
+    For example:
+
+        import loopwright
+        from loopwright import ir, te
+
+        A = te.placeholder((8,), name="A")
+        B = te.compute((8,), lambda i: A[i] + 1, name="B")
+        add = te.create_prim_func([A, B], name="add")
+        other = te.create_prim_func([A, B], name="other")
+        loopwright.build(ir.IRModule({"add": add, "other": other}), name="sum")
+    """
+
+    code = "LW0794"
+
+    def __init__(self, name: str, names: Sequence[str]) -> None:
+        super().__init__(
+            f"name={name!r} cannot name {len(names)} functions: {', '.join(names)}",
+            hint='leave name out, and name each: te.create_prim_func([A, B], name="add"), or '
+            'function.with_attr("global_symbol", "add")',
+            fields={"name": name, "functions": list(names)},
+        )
+
+
 def as_module(inputs: Any, args: Sequence[Any] | None = None, name: str = "main", binds: Any = None) -> IRModule:
-    """The IRModule that `inputs` stands for; `args` and `binds` belong to a te schedule."""
+    """The IRModule that `inputs` stands for; `args` and `binds` belong to a te schedule.
+
+    `name` is that of its one function; "main" leaves a function that has a name its own.
+    """
     if not isinstance(name, str) or not name:
         raise BadFunctionName(name)
     if _is_te_schedule(inputs):
@@ -134,7 +163,7 @@ def as_module(inputs: Any, args: Sequence[Any] | None = None, name: str = "main"
         inputs = inputs.mod
     if isinstance(inputs, IRModule):
         _require_distinct_symbols(inputs.functions_items())
-        return inputs
+        return _named(inputs, name)
     if isinstance(inputs, PrimFunc):
         # A name that is asked for wins over the function's own; the default is no wish.
         symbol = name if name != "main" else inputs.attrs.get("global_symbol", name)
@@ -153,8 +182,19 @@ def as_module(inputs: Any, args: Sequence[Any] | None = None, name: str = "main"
             merged = IRModule()
             for module in modules:
                 merged.update(module)
-            return merged
+            return _named(merged, name)
     raise NotBuildable(inputs)
+
+
+def _named(module: IRModule, name: str) -> IRModule:
+    """The module with its function under the name that is asked for; the default asks for none."""
+    functions = list(module.functions_items())
+    if name == "main":
+        return module
+    if len(functions) != 1:
+        raise NameForSeveral(name, [key for key, _ in functions])
+    ((_, function),) = functions
+    return IRModule({name: function.with_attr("global_symbol", name)}, attrs=module.attrs)
 
 
 def _is_te_schedule(inputs: object) -> bool:

@@ -59,11 +59,14 @@ def build(
     `target`, the current target or else `llvm` for this machine. `autosched=True` schedules the program by rule first,
     as `loopwright.autosched.apply` does; `winograd=True` then allows convolutions to be rounded otherwise
     (docs/winograd.md). A program that was built before comes from the compile cache (docs/cache.md).
+
+    `name` is what the one function of the program is called, in Python and in C (`loopwright_` before it); without it,
+    a function keeps the name it has. A program of several functions has their names already.
     """
     if target_host is not None:
         warnings.warn("target_host is deprecated: use Target(target, host=...)", DeprecationWarning, stacklevel=2)
     if isinstance(inputs, Mapping) and inputs and args is None and target is None:
-        return _build_each(inputs, autosched, winograd)
+        return _build_each(inputs, name, autosched, winograd)
     chosen = Target(target) if target is not None else Target.current(allow_none=True) or Target("llvm")
     require_buildable(chosen)
     return _build_module(as_module(inputs, args, name, binds), chosen, autosched, winograd)
@@ -149,12 +152,13 @@ def _check_pass_names() -> None:
         context.check_names(())
 
 
-def _build_each(programs: Mapping[Any, Any], autosched: bool, winograd: bool | int) -> Any:
+def _build_each(programs: Mapping[Any, Any], name: str, autosched: bool, winograd: bool | int) -> Any:
     """The module of the first target, which imports those of the others; `programs` says what is built for each."""
     if not all([isinstance(program, (IRModule, PrimFunc)) for program in programs.values()]):
         raise NotBuildable(programs)
     first, *others = [
-        build(program, target=target, autosched=autosched, winograd=winograd) for target, program in programs.items()
+        build(program, target=target, name=name, autosched=autosched, winograd=winograd)
+        for target, program in programs.items()
     ]
     for module in others:
         first.import_module(module)

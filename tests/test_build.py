@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import loopwright as lw
-from loopwright import ir, te
-from loopwright.as_module import NotBuildable, as_module
+from loopwright import ir, te, tir
+from loopwright.as_module import NameForSeveral, NotBuildable, as_module
 from loopwright.script import ir as I
 from loopwright.script import tir as T
 
@@ -78,6 +78,18 @@ def test_the_name_is_given_to_tensors_and_nameless_functions():
     assert ran(lw.build(nameless, name="five"), "five") == 5
     assert ran(lw.build(tripled), "tripled") == 3
     assert ran(lw.build(tripled, name="renamed"), "renamed") == 3
+
+
+def test_the_one_function_of_a_module_gets_the_name():
+    program = te.create_prim_func(doubled())
+    for given in (tir.Schedule(program), tir.Schedule(program).mod, [program]):
+        module = lw.build(given, name="twice")
+        assert (module.entry_name, ran(module, "twice")) == ("twice", 2)
+    assert ran(lw.build(te.create_prim_func(doubled(), name="twice")), "twice") == 2
+    with pytest.raises(TypeError, match="create_prim_func: the name 5 names no function"):
+        te.create_prim_func(doubled(), name=5)
+    with pytest.raises(NameForSeveral, match="name='sum' cannot name 2 functions: main, more"):
+        lw.build(Both, name="sum")
 
 
 def test_several_functions_become_one_module():

@@ -125,7 +125,7 @@ def _run(case: Case, peers: Peers, wanted: Sequence[str], rounds: int, threads: 
         samples = _surviving(helpers, skipped, lambda: measure(helpers, effort))
         memory = _surviving(helpers, skipped, lambda: {name: _memory(helper) for name, helper in helpers.items()})
         wrong = {name: _told(far) for name, far in differences.items() if not far <= TOLERANCE and name in helpers}
-        found = summary(samples)
+        found = summary({name: taken for name, taken in samples.items() if name in helpers})
         for name, figures in found["contenders"].items():
             figures.update(memory[name] or {}, start_seconds=load[name], difference=differences.get(name, 0.0))
         return {**found, "skipped": skipped, "doubtful": wrong}
@@ -207,7 +207,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--batch", type=int, default=1)
     parser.add_argument("--peers", default=",".join(PEERS), help="a list; all by default: %(default)s")
     parser.add_argument(
-        "--compile-options", default="", help="for `loopwright compile`, in one text; by default %(default)s"
+        "--compile-options", default="", help="for `loopwright compile`, in one text; none by default"
     )
     parser.add_argument("--cold", action="store_true", help="compile without what was compiled before")
     parser.add_argument("--json", metavar="FILE", help="also write the record")

@@ -29,6 +29,7 @@ from loopwright.ir import (
     Var,
     const,
     pre_order_visit,
+    reads_memory,
 )
 from loopwright.ir.structural import structural_equal
 
@@ -115,7 +116,7 @@ def fixed_by(loop_var: Var, extent: Expr, values: Sequence[Expr]) -> bool:
             return False
         if not (isinstance(divisor, IntImm) and divisor.value):
             fewer = _without(left, _factors(divisor))  # a factor of the extent is not 0 where the loop runs
-            if fewer is None:
+            if fewer is None or reads_memory(divisor):  # what is read may be another number in another iteration
                 return False
             left = fewer
         value = FloorDiv(value, divisor)

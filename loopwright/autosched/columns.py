@@ -13,6 +13,7 @@ summed in parallel first, and then combined; how many there are does not depend 
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from loopwright.autosched.chunks import note_one_thread, run_in_pieces
@@ -23,6 +24,7 @@ from loopwright.autosched.lanes import vector_width
 from loopwright.autosched.machine import Machine, bytes_of, rounded_up
 from loopwright.autosched.nest_cost import NestCost
 from loopwright.autosched.small_steps import extent_of, fused, loops_by_axis
+from loopwright.ir import Var
 from loopwright.schedule import BlockRV, LoopRV, Schedule
 
 ROWS_TOGETHER = 4
@@ -114,6 +116,7 @@ def column_nest(sch: Schedule, plan: ColumnPlan, work: NestCost, machine: Machin
     facts = plan.facts
     block = sch.get_block(facts.name)
     loops = loops_by_axis(sch, block, facts)
+    names = {var: loop.name for var, loop in loops.items()}  # before loops are split and fused
     units = [axis for axis in facts.spatial if axis.extent == 1 and axis not in plan.columns]
     order = [*units, *plan.outer, *plan.columns, *facts.reduce]
     if [axis.var for axis in order] != [axis.var for axis in facts.axes]:
@@ -144,14 +147,29 @@ def column_nest(sch: Schedule, plan: ColumnPlan, work: NestCost, machine: Machin
     sch.reorder(*reduce, rows, vectors, few, lanes)
     sch.vectorize(lanes)
     sch.unroll(few)
+    steps, cells = _names(facts.reduce[-joined:], names), _names(plan.columns, names)
+    once = f"a sum is loaded and stored once for {together} additions"
     decision.chose(
-        f"{together} rows × {plan.width} columns at a time", f"a sum is loaded and stored once for {together} additions"
+        f"{together} steps of {steps} × {plan.width} of {cells} at a time",
+        once + _tail(plan.chunk or facts.extent(facts.reduce[-joined:]), together),
     )
     if plan.threads > 1 and outer and (plan.chunk or plan.strip or size_of(plan.outer) > 1):
         run_in_pieces(sch, fused(sch, outer))
         decision.chose("in parallel", plan.why_threads)
     elif plan.threads == 1 and machine.cores > 1:
         note_one_thread(work, decision)
+
+
+def _names(axes: Sequence[Axis], names: Mapping[Var, str]) -> str:
+    """Axes as the program calls their loops; those of one step are not walked."""
+    walked = [axis for axis in axes if axis.extent != 1] or axes
+    return " and ".join([names[axis.var] for axis in walked])
+
+
+def _tail(steps: int | None, together: int) -> str:
+    """What becomes of steps that are fewer than those done together."""
+    rest = 0 if steps is None else steps % together
+    return f"; of {steps} steps, the last {f'{rest} are' if rest > 1 else 'is'} done apart" if rest else ""
 
 
 def _combine(sch: Schedule, block: BlockRV, plan: ColumnPlan, machine: Machine, decision: Decision) -> None:

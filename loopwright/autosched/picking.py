@@ -2,6 +2,7 @@
 
     C[i] = A[6 * i] + A[6 * i + 1]      6 loads and 5 shuffles for each vector of A: the cells between are left out
     C[i] = A[I[i]]                      a load and an insertion for each lane
+    C[i] = A[max(i - 2, 0)]             a gather: at the border neighbours are one cell
 
 No roofline counts that, so it is a term of its own: a plan that says how near the limit it runs must not leave it out.
 Where lanes of small numbers are far apart, or the arithmetic is that of small numbers, one element after the other is
@@ -19,10 +20,12 @@ from loopwright.autosched.facts import Access, Axis, BlockFacts, loads_of
 from loopwright.autosched.machine import Machine, bytes_of
 from loopwright.autosched.nest_cost import NestCost, common_lanes, instructions
 from loopwright.codegen.llvm.strided_lanes import LONGEST_STRIDE
-from loopwright.ir import Expr, Node, post_order_visit
+from loopwright.ir import Expr, Max, Min, Node, post_order_visit, uses_var
 
 _SMALL: Final = 2  # bytes: two of these are multiplied in what the registers hold twice as many of
 _PORTS: Final = 4  # instructions other than stores that a core starts in a cycle, where each is of one element
+_GATHERED: Final = 2  # lanes that a gather loads in a cycle
+_GATHERED_BYTES: Final = 4  # of the elements that it is for, at least
 _BY_ELEMENT: Final = 2.0  # cycles that an element takes at least, one after the other
 
 
@@ -35,6 +38,9 @@ class Picking:
         self.register_bytes = machine.cpu.vector_bits // 8
         loads = [] if along is None else _places(facts.reads)
         self.strides = [(access, _stride(access, along)) for access in loads if along is not None]
+        rows = [access for access, stride in self.strides if stride == 1]
+        self.clamped = [access for access in rows if along is not None and _is_clamped(access, along)]
+        self.can_gather = "avx2" in machine.cpu.features
 
     @property
     def near(self) -> list[tuple[Access, int]]:
@@ -50,7 +56,12 @@ class Picking:
     def cycles(self) -> float:
         """For one vector of results: a shuffle or an insertion is one."""
         shuffles = sum(max(1, self._vectors(access, stride) - 1) for access, stride in self.near)
-        return float(shuffles + len(self.far) * self.lanes)
+        gathers = sum(self.lanes / self._gathered(access) for access in self.clamped)
+        return float(shuffles + len(self.far) * self.lanes + gathers)
+
+    def _gathered(self, access: Access) -> int:
+        """How many lanes of a load that is no row come in a cycle."""
+        return _GATHERED if self.can_gather and bytes_of(str(access.buffer.dtype)) >= _GATHERED_BYTES else 1
 
     def _vectors(self, access: Access, stride: int) -> int:
         """How many registers hold the cells between the first lane and the last."""
@@ -82,6 +93,12 @@ class Picking:
             decision.chose(
                 f"lanes of {', '.join(names)} loaded one by one", "they lie far apart, or anywhere: no vector holds two"
             )
+        if self.clamped:
+            names = dict.fromkeys([access.buffer.name for access in self.clamped])
+            decision.chose(
+                f"lanes of {', '.join(names)} loaded one by one",
+                "an index is held between bounds, where several lanes are one cell",
+            )
 
 
 def is_small_arithmetic(facts: BlockFacts) -> bool:
@@ -108,6 +125,20 @@ def _places(reads: Sequence[Access]) -> list[Access]:
     for access in reads:
         found.setdefault((access.buffer, *[str(index) for index in access.indices]), access)
     return list(found.values())
+
+
+def _is_clamped(access: Access, along: Axis) -> bool:
+    """Whether a least or greatest value holds an index that walks along the axis: what it gives is no row."""
+    is_held = False
+
+    def look(node: Node) -> None:
+        nonlocal is_held
+        if isinstance(node, (Min, Max)) and uses_var(node, {along.var}.__contains__):
+            is_held = True
+
+    for index in access.indices:
+        post_order_visit(index, look)
+    return is_held
 
 
 def _stride(access: Access, along: Axis) -> int:

@@ -126,23 +126,14 @@ def kernel_context(options: Options, target: str | None = None) -> Iterator[None
 def lowered(model: ReadModel, options: Options) -> tuple[Any, Any]:
     """The graph as kernels, and the program that calls them; runs in the contexts that are open."""
     from loopwright.relay.build_module import optimize
-    from loopwright.relay.program_of import program_of
+    from loopwright.relay.program_of import name_outputs, program_of
 
     mod = _converted(model.mod, options, model.params)
     fused, _ = optimize(mod, Target(options.target), model.params)
     main: Any = fused["main"]
     program = program_of(main, options.name, fused)
-    _name_outputs(program, model.output_names)
+    name_outputs(program, model.output_names)
     return fused, program
-
-
-def _name_outputs(program: Any, names: Sequence[str]) -> None:
-    """Let results be called in headers and errors what the model calls them."""
-    others = {id(value) for value in (*program.inputs, *program.constants)}
-    for name, value in zip(names, program.outputs, strict=False):
-        if id(value) not in others:
-            value.name = name
-            others.add(id(value))
 
 
 def _converted(mod: Any, options: Options, params: Mapping[str, Any]) -> Any:
@@ -212,9 +203,3 @@ def read_layouts(layouts: Sequence[str], operators: Sequence[str]) -> dict[str, 
     per = list(layouts) * len(names) if len(layouts) == 1 else list(layouts)
     pairs = [layout.partition(":")[::2] for layout in per]
     return {name: [data, kernel or "default"] for name, (data, kernel) in zip(names, pairs, strict=True)}
-
-
-def identifier(text: str) -> str:
-    """The text as a name in C."""
-    plain = re.sub(r"\W", "_", text, flags=re.ASCII)
-    return plain if plain and not plain[0].isdigit() else f"_{plain}"

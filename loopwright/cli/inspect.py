@@ -19,7 +19,7 @@ from loopwright.cli.compile import memory_json, ports_json
 from loopwright.cli.compiled_model import Options, graph_context, lowered
 from loopwright.cli.failures import error_data
 from loopwright.cli.interface import of_program
-from loopwright.cli.model_files import NoSuchModel, format_of, is_package, read_model
+from loopwright.cli.model_files import format_of, is_package, no_model, read_model, shapes_option
 from loopwright.cli.package import read_metadata
 from loopwright.cli.quantities import bytes_text, count_text, flops_text, open_bytes_text
 from loopwright.runtime import progress
@@ -62,7 +62,7 @@ def inspect(
 ) -> Findings:
     """Everything that can be found out without compiling. A file that is no model at all is an error."""
     if not Path(path).is_file():
-        raise NoSuchModel(Path(path))
+        raise no_model(path)
     if is_package(path):
         return _inspect_package(path)
     found = Findings(path, format_of(path, model_format))
@@ -290,6 +290,8 @@ def as_sheet(found: Findings, nodes: bool = False) -> Sheet:
         parts += [heading("Operators"), Table(("operator", "nodes", "compiled"), rows, tones)]
     if found.kernels:
         parts += _kernel_parts(found.kernels)
+        if found.flops is None:
+            parts.append(words(f"  {_open_sizes_note(found)}"))
     if nodes and found.nodes:
         rows = tuple(
             (one["name"], one["operator"], "  ".join(_made_text(made) for made in one["outputs"]))
@@ -356,6 +358,15 @@ def _kernel_parts(kernels: Sequence[Mapping[str, Any]]) -> list[Part]:
     more = len(kernels) - len(heaviest)
     note = f"the {len(heaviest)} with most arithmetic; {more} more" if more > 0 else ""
     return [heading("Kernels", note), Table(("kernel", "calls", "one call", "moves", "share"), rows)]
+
+
+def _open_sizes_note(found: Findings) -> str:
+    """Why there are no numbers, and how to have them."""
+    sizes = dict.fromkeys(size for port in found.inputs for size in port["shape"] or () if isinstance(size, str))
+    told = f"what a call costs depends on {', '.join(sizes) or 'sizes that it decides'}"
+    if found.format == "package" or not sizes:
+        return told
+    return f"{told}: {shapes_option(found.inputs)} shows it"
 
 
 def _verdict(found: Findings) -> list[Part]:

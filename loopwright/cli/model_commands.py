@@ -162,10 +162,11 @@ def compile_command(
     it. All files of one output appear together, or, when something goes wrong, none.
     """
     from loopwright.cli import compile as command
-    from loopwright.cli.compiled_model import Options, identifier, read_config, read_layouts
+    from loopwright.cli.compiled_model import Options, read_config, read_layouts
     from loopwright.cli.model_files import read_model, read_shapes
     from loopwright.cli.run_model import read_arrays
     from loopwright.cli.together import require_writable
+    from loopwright.runtime.c_header import identifier
 
     if quiet:
         progress.hide()

@@ -170,6 +170,19 @@ def _size(text: str, size: str) -> int | str:
     return size
 
 
+def shapes_option(ports: Sequence[Mapping[str, Any]]) -> str:
+    """The option that gives the open sizes of these inputs numbers, with 1 for each."""
+    some = [one for one in ports if any(isinstance(size, str) for size in one["shape"] or ())]
+    texts = [f"{one['name']}:[{','.join('1' if isinstance(n, str) else str(n) for n in one['shape'])}]" for one in some]
+    return f'--input-shapes "{" ".join(texts)}"'
+
+
+def no_model(path: str) -> LoopwrightError:
+    """The error of a path where no file is: there may be one if it is read as FILE:PROGRAM, as other commands do."""
+    file = path.rpartition(":")[0]
+    return UnknownModelFormat(file, None) if file.endswith(".py") and Path(file).is_file() else NoSuchModel(Path(path))
+
+
 def read_model(
     path: str,
     model_format: str | None = None,
@@ -178,7 +191,7 @@ def read_model(
 ) -> ReadModel:
     """The model in the file; `values` are inputs whose value is known, which become constants."""
     if not Path(path).is_file():
-        raise NoSuchModel(Path(path))
+        raise no_model(path)
     reader = {"onnx": _read_onnx, "pytorch": _read_pytorch, "relay": _read_relay}[format_of(path, model_format)]
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -194,17 +207,7 @@ def _read_onnx(path: str, shapes: dict[str, Any], values: dict[str, Any]) -> Rea
     from loopwright.frontends.onnx.load import load
 
     found = import_model(load(path), shape=shapes, values=values)
-    names = [name for name, of in zip(found.output_names, found.outputs) for name in _flat_names(name, of)]
-    return ReadModel(path, "onnx", found.mod, found.params, tuple(names), values)
-
-
-def _flat_names(name: str, structure: Any) -> list[str]:
-    """The names of the tensors of an output: a sequence has several, an absent optional none."""
-    if structure is None:
-        return []
-    if isinstance(structure, list):
-        return [one for place, part in enumerate(structure) for one in _flat_names(f"{name}[{place}]", part)]
-    return [name]
+    return ReadModel(path, "onnx", found.mod, found.params, found.tensor_names, values)
 
 
 def _read_pytorch(path: str, shapes: dict[str, Any], values: dict[str, Any]) -> ReadModel:

@@ -31,22 +31,34 @@ def size_text(size: object) -> str:
 
 
 def open_bytes_text(sizes: Sequence[str]) -> str:
-    """Bytes that a call decides, in the names of its sizes: `n * 4096` and `n * 16` → "4.00 KiB × n + 16 bytes × n"."""
-    return " + ".join([_open_bytes(size) for size in sizes])
+    """Bytes that a call decides, in the names of its sizes: `n * 4096`, `n * 1024`, `m * 2` → "5 KiB × n + …"."""
+    sums: dict[tuple[str, ...], int] = {}
+    others: list[str] = []
+    for size in sizes:
+        factors = _factors(size)
+        if factors is None:
+            others.append(f"({size}) bytes")
+            continue
+        each = prod(int(factor) for factor in factors if factor.isdecimal())
+        names = tuple(factor for factor in factors if not factor.isdecimal())
+        key = next((known for known in sums if sorted(known) == sorted(names)), names)
+        sums[key] = sums.get(key, 0) + each
+    return " + ".join([*[" × ".join([bytes_text(each), *names]) for names, each in sums.items()], *others])
 
 
-def _open_bytes(size: str) -> str:
-    factors, depth, start = [], 0, 0
+def _factors(size: str) -> list[str] | None:
+    """What is multiplied; None where the size is no product."""
+    factors: list[str] = []
+    depth, start = 0, 0
     for place, sign in enumerate(size):
         depth += (sign == "(") - (sign == ")")
         if depth == 0 and sign in "+-/%,":
-            return f"({size}) bytes"
+            return None
         if depth == 0 and sign == "*":
             factors.append(size[start:place].strip())
             start = place + 1
     factors.append(size[start:].strip())
-    each = prod(int(factor) for factor in factors if factor.isdecimal())
-    return " × ".join([bytes_text(each), *[factor for factor in factors if not factor.isdecimal()]])
+    return factors
 
 
 def flops_text(count: float) -> str:

@@ -30,6 +30,7 @@ def compile(
     winograd: bool | int = True,
     precision: str = "float32",
     calibrate: Iterable[Any] | None = None,
+    name: str | None = None,
 ) -> Any:
     """The model compiled for `target` (this machine, if none is given), to be called with arrays.
 
@@ -41,21 +42,25 @@ def compile(
     `precision` is float32, float16, bfloat16 or int8: what the model computes in; inputs and results keep their types.
     int8 is calibrated with the samples of `calibrate` (each a dict of arrays by name, or the arrays in order), or with
     seeded random ones.
+
+    `name` is what the native function is called in libraries and headers (`loopwright_` before it): by default as the
+    file, without its ending, and "model" where there is none.
     """
     from loopwright.relay.quantize.precision import in_precision, require_precision
 
     require_precision(precision)
     samples = None if calibrate is None else list(calibrate)
     if isinstance(model, IRModule):
+        from loopwright.frontends.common.runners import name_of
         from loopwright.relay.build_module import build
 
         changed = in_precision(model, precision, params, samples)
-        return build(changed, target, params=params, winograd=winograd)
+        return build(changed, target, params=params, mod_name=name_of(None, name), winograd=winograd)
     if isinstance(model, (str, bytes, bytearray, os.PathLike)) or hasattr(model, "opset_import"):
         from loopwright.frontends.onnx.compiled import CompiledModel
 
         return CompiledModel(
-            model, target=target, shape=shape, winograd=winograd, precision=precision, calibrate=samples
+            model, target=target, shape=shape, winograd=winograd, precision=precision, calibrate=samples, name=name
         )
     if type(model).__module__.split(".")[0] == "torch" or _is_torch_module(model):
         from loopwright.frontends.pytorch import CompiledModule
@@ -68,6 +73,7 @@ def compile(
             winograd=winograd,
             precision=precision,
             calibrate=samples,
+            name=name,
         )
     raise UnknownModel(model)
 

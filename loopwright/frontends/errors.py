@@ -59,6 +59,22 @@ class ValueNeeded(LoopwrightError, ValueError):
         self.sources = tuple(sources)
 
 
+class BadModelName(LoopwrightError, TypeError):
+    """The native function of a model has a name, which is a text that is not empty.
+
+    For example:
+
+        import loopwright
+
+        loopwright.compile("model.onnx", name="")
+    """
+
+    code = "LW1313"
+
+    def __init__(self, name: object) -> None:
+        super().__init__(f"{name!r} cannot name a model", hint='give a text, such as name="digits", or leave name out')
+
+
 class NotOneLibrary(LoopwrightError, ValueError):
     """The one native function of a model was asked for, and there is none: the model is compiled call by call.
 

@@ -12,7 +12,7 @@ them, kernels are scheduled by rule and compiled once each, memory is planned (`
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,7 +28,7 @@ from loopwright.relay.equal_sizes import with_equal_sizes
 from loopwright.relay.errors import CannotCompile, NotAGraph
 from loopwright.relay.expr import Constant, Function, Var
 from loopwright.relay.native import compile_program
-from loopwright.relay.program_of import program_of
+from loopwright.relay.program_of import name_outputs, program_of
 from loopwright.relay.transform.infer_type import InferType
 from loopwright.relay.transform.pipeline import optimize as run_passes
 from loopwright.relay.types import TensorType, is_any
@@ -48,12 +48,13 @@ def build(
     params: Mapping[str, Any] | None = None,
     mod_name: str = "default",
     winograd: bool | int = False,
+    output_names: Sequence[str] = (),
 ) -> BuiltModule:
     """One native function that computes what `main` of the module does; `params` are bound by name as constants.
 
     Without `target`, for the current one or else this machine. `executor` and `runtime` are those of `relay.backend`,
-    or their names; the function is the same for all. `winograd=True` allows convolutions to be rounded otherwise
-    (docs/winograd.md).
+    or their names; the function is the same for all. It is called `mod_name`, and its results in C `output_names`.
+    `winograd=True` allows convolutions to be rounded otherwise (docs/winograd.md).
     """
     if target_host is not None:
         warnings.warn("target_host is deprecated: use Target(target, host=...)", DeprecationWarning, stacklevel=2)
@@ -69,6 +70,7 @@ def build(
         fused, left = optimize(ir_mod, chosen, params)
         main: Any = fused["main"]
         program = program_of(main, mod_name, fused)
+        name_outputs(program, output_names)
         compiled = compile_program(program, chosen, winograd=winograd)
     names = [param.name_hint for param in main.params]
     return BuiltModule(fused, program, compiled, names, mod_name, how, left)

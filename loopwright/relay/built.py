@@ -142,7 +142,7 @@ class BuiltModule:
 
     def export_library(self, path: str, fcompile: Any = None, addons: Any = None, **options: Any) -> Any:
         """Write a library (.so), an archive (.tar), an object (.o) or a C header, by the ending of the name."""
-        return self.compiled.export_library(path, **options)
+        return self.compiled.export_library(path, fcompile=fcompile, addons=addons, **options)
 
     def save(self, path: str) -> Any:
         return self.export_library(path)
@@ -150,7 +150,7 @@ class BuiltModule:
     # What `graph_executor` asks for.
 
     def __getitem__(self, name: str) -> Callable[..., Any]:
-        if name == self.libmod_name:
+        if name in (self.libmod_name, "default"):
             return lambda *devices: self
         if name == "debug_create":
             return lambda name, *devices: self

@@ -3,7 +3,8 @@
     x : Tensor[(?, ?), float32]     nn.dense(x, w)     w : Tensor[(10, 64), float32]
 
 The second size of x must be 64, whoever calls: so it is 64, and other inputs are refused when the model is called. Of
-two unknown sizes that meet so, one name is left. What must be equal each operator says itself (`equal_sizes`).
+two unknown sizes that meet so, one name is left. What must be equal each operator says itself (`equal_sizes`); of two
+open batches of nn.batch_matmul that is taken for granted, though one of them could have been 1.
 """
 
 from __future__ import annotations

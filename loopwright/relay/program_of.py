@@ -316,6 +316,15 @@ def program_of(function: Function, name: str = "main", module: IRModule | None =
     return Program(name, inputs, outputs, shared.constants, writer.steps, attrs)
 
 
+def name_outputs(program: Program, names: Sequence[str]) -> None:
+    """Let results be called in headers and errors what the model calls them."""
+    others = {id(value) for value in (*program.inputs, *program.constants)}
+    for name, value in zip(names, program.outputs, strict=False):
+        if id(value) not in others:
+            value.name = name
+            others.add(id(value))
+
+
 def _outputs_of_any_length(writer: _Writer, outputs: list[Value]) -> dict[str, object]:
     """Outputs whose sizes the run decides get room for the most there can be; the sizes are outputs at the end.
 

@@ -206,6 +206,11 @@ def same_dim(one: Dim, other: Dim) -> bool:
     return _difference(one, other) == 0
 
 
+def same_dims(one: Sequence[Dim], other: Sequence[Dim]) -> bool:
+    """Whether two shapes, or as many sizes of each, are known to be the same numbers."""
+    return len(one) == len(other) and all(map(same_dim, one, other))
+
+
 def dims_differ(one: Dim, other: Dim) -> bool:
     """Whether two sizes are known to be different numbers."""
     if is_any(one) or is_any(other):

@@ -90,8 +90,12 @@ class Executable:
         body = int.from_bytes(data[len(_MAGIC) + 4 : start], "little")
         if len(data) != start + head + body:
             raise NotAnExecutable(f"the model has {start + head + body} bytes, and {len(data)} are given")
-        told = json.loads(data[start : start + head])
-        return Executable(load_json(data[start + head :].decode()), Target(told["target"]))
+        try:
+            target = Target(json.loads(data[start : start + head])["target"])
+            text = data[start + head :].decode()
+        except (ValueError, KeyError, TypeError) as problem:
+            raise NotAnExecutable("the head of the model is damaged") from problem
+        return Executable(load_json(text), target)
 
     @property
     def module(self) -> Any:

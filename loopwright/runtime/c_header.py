@@ -15,6 +15,12 @@ _KEYWORDS: Final = frozenset(
 )
 
 
+def identifier(text: str) -> str:
+    """The text as a name in C."""
+    plain = re.sub(r"\W", "_", text, flags=re.ASCII)
+    return plain if plain and not plain[0].isdigit() else f"_{plain}"
+
+
 def c_header(description: ModuleDescription, name: str = "loopwright_module") -> str:
     """The text of the header; `name` makes its include guard."""
     guard = re.sub(r"\W", "_", name, flags=re.ASCII).upper() + "_H"

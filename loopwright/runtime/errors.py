@@ -214,6 +214,11 @@ def caller() -> SourceLine | None:
     return None if frame is None else SourceLine(frame.f_code.co_filename, frame.f_lineno)
 
 
+def asked_text() -> str:
+    """The line of the running call that is the user's, where it can be read back."""
+    return _source_text(caller())
+
+
 def user_stack_level() -> int:
     """The `stacklevel` of a warning given where this is called, for it to name the user's own line."""
     frame, level = sys._getframe(1), 1

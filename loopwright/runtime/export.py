@@ -17,6 +17,7 @@ import tarfile
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
+from difflib import get_close_matches
 from io import BytesIO
 from pathlib import Path
 from typing import Any, Final
@@ -34,6 +35,13 @@ _POOL, _LAST_ERROR = _HERE / "thread_pool.c", _HERE / "last_error.c"
 RUNTIME_SOURCES: Final = (_POOL.name, _LAST_ERROR.name)
 _TEXTS: Final = {"ll": "ll", "s": "asm", "asm": "asm", "c": "c", "h": "h", "json": "json", "cu": "cu", "ptx": "ptx"}
 _LINKED: Final = ("so", "dylib", "dll", "o", "obj", "a", "tar")
+
+_OPTIONS: Final = ("options", "cc")  # of the link; with fcompile, they are its own
+_INSTEAD: Final = {
+    "name": 'a function gets its name when it is built: loopwright.build(f, name="scale"), compile(model, name="net")',
+    "compiler": 'write cc="gcc"',
+    "target": 'what is compiled for is said when it is built: loopwright.build(f, target="llvm")',
+}
 
 
 class NotExportable(LoopwrightError, ValueError):
@@ -108,6 +116,33 @@ class FunctionsClash(LoopwrightError, ValueError):
         )
 
 
+class UnknownExportOption(LoopwrightError, TypeError):
+    """`export_library` was given an option that it does not have.
+
+    For example:
+
+        import loopwright
+        from loopwright.script import tir as T
+
+        @T.prim_func
+        def f(A: T.Buffer((4,), "float32")):
+            A[0] = T.float32(1)
+
+        loopwright.build(f).export_library("f.so", compiler="gcc")  # cc="gcc"
+    """
+
+    code = "LW0149"
+
+    def __init__(self, option: str) -> None:
+        known = [*_OPTIONS, "addons", "workspace_dir", "fcompile", "constants"]
+        near = get_close_matches(option, known, 1)
+        super().__init__(
+            f"export_library has no option {option!r}",
+            hint=_INSTEAD.get(option, f"did you mean {near[0]}=?" if near else f"it has {', '.join(known[:-1])}"),
+            fields={"option": option},
+        )
+
+
 def save(module: Module, file_name: str, fmt: str = "") -> str:
     """Write the module's own code, without imports, in the form `fmt`, or as the file's name says."""
     form = (fmt or Path(file_name).suffix).removeprefix(".")
@@ -140,6 +175,9 @@ def export_library(
     if fpack_imports is not None:
         raise NotBuilt("packing imported device code with fpack_imports", "leave it out: imports are linked")
     form = Path(file_name).suffix.removeprefix(".")
+    unknown = [option for option in options if option not in _OPTIONS]
+    if fcompile is None and unknown:
+        raise UnknownExportOption(unknown[0])
     if fcompile is None and form in _TEXTS:
         return save(module, file_name)
     if fcompile is None and form not in _LINKED:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable, Mapping
 from typing import Final
 
 INSTEAD: Final = {
@@ -18,6 +20,15 @@ INSTEAD: Final = {
     "script": "write sch.mod.script(), or sch.show()",
     "serial": "loops are serial until a step makes them something else; sch.undo() takes the last step back",
     "steps": "write sch.history(), or sch.trace",
-    "tile": "split both loops and reorder: i_0, i_1 = sch.split(i, [None, 8]); j_0, j_1 = sch.split(j, [None, 8]); "
-    "sch.reorder(i_0, j_0, i_1, j_1)",
 }
+_TILE: Final = re.compile(r"(\w+)\.tile\(\s*(\w+),\s*(\w+),\s*(?:\w+=)?(\w+),\s*(?:\w+=)?(\w+)\s*\)")
+
+
+def instead(name: str, asked: Callable[[], str]) -> Mapping[str, str]:
+    """What to write for `name`, and for others; `asked` gives the user's line, whose own names and numbers are used."""
+    if name != "tile":
+        return INSTEAD
+    found = _TILE.search(asked())
+    sch, i, j, rows, columns = found.groups() if found is not None else ("sch", "i", "j", "8", "8")
+    splits = f"{i}_0, {i}_1 = {sch}.split({i}, [None, {rows}]); {j}_0, {j}_1 = {sch}.split({j}, [None, {columns}])"
+    return {name: f"split both loops and reorder: {splits}; {sch}.reorder({i}_0, {j}_0, {i}_1, {j}_1)"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from loopwright.ir import BlockRealize, For, ForKind, IntImm, Stmt, is_zero, structural_equal
+from loopwright.ir import BlockRealize, Expr, For, ForKind, IntImm, Stmt, is_zero, structural_equal
 from loopwright.schedule.bindings import is_true
 from loopwright.schedule.errors import NotSupported, ScheduleError
 from loopwright.schedule.handles import block_key
@@ -19,16 +19,23 @@ _KINDS: Final = {  # the steps that give loops their kinds
 }
 
 
-def check_plain(step: str, loop: For) -> None:
-    """The loop counts from 0, and nobody else has claimed how its iterations run."""
-    if not (isinstance(loop.min, IntImm) and loop.min.value == 0):
-        raise NotSupported(step, f"loop {loop.loop_var.name} starts at {loop.min}, not at 0", loop)
+def check_plain(step: str, loop: For, from_zero: bool = True) -> None:
+    """The loop counts from 0, if so wanted, and nobody else has claimed how its iterations run."""
+    if from_zero and not is_zero(loop.min):
+        name, size = loop.loop_var.name, loop.extent
+        hint = f"sch.split({name}, [{size}]) makes it count from 0" if isinstance(size, IntImm) else None
+        raise NotSupported(step, f"loop {name} starts at {loop.min}, not at 0", loop, hint)
     if loop.annotations:
         raise NotSupported(step, f"loop {loop.loop_var.name} carries annotations", loop)
     if loop.kind is not ForKind.SERIAL:
         kind = loop.kind.name.lower()
         problem = f"loop {loop.loop_var.name} is {kind}: a loop gets its kind last"
         raise NotSupported(step, problem, loop, kind_last(step, loop.kind))
+
+
+def value_at(loop: For, iteration: Expr) -> Expr:
+    """What the variable of the loop is in its iteration of that number, the first being 0."""
+    return iteration if is_zero(loop.min) else iteration + loop.min
 
 
 def kind_last(step: str, kind: ForKind) -> str:

@@ -17,14 +17,14 @@ from loopwright.ir import Block, For, IRModule, PrimFunc
 from loopwright.ir.verifier import verify
 from loopwright.runtime import progress
 from loopwright.runtime.description import UNPROVED
-from loopwright.runtime.errors import caller
+from loopwright.runtime.errors import asked_text, caller
 from loopwright.runtime.guesses import no_attribute
 from loopwright.schedule.arguments import check_handles, nodes_of, plain
 from loopwright.schedule.composites import USERS, check_bodies
 from loopwright.schedule.deferred import Deferred, Doubt
 from loopwright.schedule.errors import BadStepArgument, HandleGone, ScheduleError, WrongType
 from loopwright.schedule.fates import fate_of
-from loopwright.schedule.guessed_names import INSTEAD
+from loopwright.schedule.guessed_names import instead
 from loopwright.schedule.handles import MARKS, BlockRV, ExprRV, LoopRV, Mark
 from loopwright.schedule.methods import (
     BlockMethods,
@@ -388,7 +388,8 @@ class Schedule(
         """Steps that users have registered are methods too."""
         found = USERS.get(name)
         if found is None:
-            raise no_attribute("Schedule has no step or attribute", name, [*dir(type(self)), *USERS], INSTEAD)
+            known = [*dir(type(self)), *USERS]
+            raise no_attribute("Schedule has no step or attribute", name, known, instead(name, asked_text))
         return partial(found, self)
 
     def replay(self, steps: Callable[[], None]) -> None:

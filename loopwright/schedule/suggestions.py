@@ -127,18 +127,21 @@ class _Words:
     """How the user writes a step: loops by variables of theirs where they have them, else by asking the schedule."""
 
     def __init__(self, owner: Schedule, frame: FrameType | None) -> None:
-        self.owner, self.sch = owner, "sch"
+        self.owner, self.sch = owner, ""
         self.loops: dict[Var, str] = {}
         self.blocks: dict[BlockKey, str] = {}
-        for name, value in (frame.f_locals if frame is not None else {}).items():
+        # What a function does not name itself, its module may: a lambda there has no names of its own.
+        names = {} if frame is None else {**frame.f_locals, **frame.f_globals, **frame.f_locals}
+        for name, value in names.items():
             if not name.isidentifier() or name.startswith("_"):
                 continue
             if value is owner:
-                self.sch = name
+                self.sch = self.sch or name
             self._learn(name, value)
             if isinstance(value, (list, tuple)) and len(value) <= 16:
                 for position, item in enumerate(value):
                     self._learn(f"{name}[{position}]", item)
+        self.sch = self.sch or "sch"
 
     def _learn(self, text: str, value: object) -> None:
         if isinstance(value, LoopRV):

@@ -105,7 +105,7 @@ class UndefinedVariable(LoopwrightError, ValueError):
 
 
 class BadFunctionArgument(LoopwrightError, TypeError):
-    """Something in the list given to `create_prim_func` cannot be a parameter, or is given twice.
+    """Something in the list given to `create_prim_func` cannot be a parameter, or is given twice; or a name is no text.
 
     For example:
 
@@ -118,22 +118,28 @@ class BadFunctionArgument(LoopwrightError, TypeError):
 
     code = "LW0419"
 
-    def __init__(self, position: int, problem: str, hint: str) -> None:
-        super().__init__(f"create_prim_func: entry {position} of the list {problem}", hint=hint)
+    def __init__(self, what: int | str, problem: str, hint: str) -> None:
+        """`what` is wrong: a place in the list, or in words."""
+        told = f"entry {what} of the list" if isinstance(what, int) else what
+        super().__init__(f"create_prim_func: {told} {problem}", hint=hint)
 
 
 @deep
 def create_prim_func(
-    ops: Tensor | Sequence[Tensor | Var], index_dtype_override: str | DataType | None = None
+    ops: Tensor | Sequence[Tensor | Var], index_dtype_override: str | DataType | None = None, *, name: str = "main"
 ) -> PrimFunc:
     """The function that computes every computed tensor in `ops` from the placeholders in `ops`.
 
     The order of the list is the order of the parameters; a variable in it becomes a scalar parameter. Tensors that are
     needed but not listed live inside the function. Loops and indices have the type of the shapes, unless
     `index_dtype_override` gives another. `where=` of a reduction guards its updates; `init=` is its start value.
+    The function is compiled as `name`.
     """
+    if not isinstance(name, str) or not name:
+        raise BadFunctionArgument(f"the name {name!r}", "names no function", 'give a text, such as name="add"')
     arguments = _check_arguments(ops)
-    return function_of(arguments, FunctionInMaking(IndexTypes(index_dtype_override, arguments)))
+    made = function_of(arguments, FunctionInMaking(IndexTypes(index_dtype_override, arguments)))
+    return made if name == "main" else made.with_attr("global_symbol", name)
 
 
 def function_of(

@@ -9,7 +9,7 @@ import loopwright as lw
 from loopwright import te, tir, topi
 from loopwright.analysis.digits import digits_of, fixed_by
 from loopwright.arith import Analyzer
-from loopwright.ir import Evaluate, For, ForKind, SizeVar, Var, const, seq, substitute
+from loopwright.ir import BufferLoad, Evaluate, For, ForKind, SizeVar, Var, const, decl_buffer, seq, substitute
 from loopwright.schedule.errors import NotProved, WouldRace
 from loopwright.script import tir as T
 
@@ -68,6 +68,8 @@ def test_digits_fix_the_iteration():
     assert fixed_by(f, n * m, [f // m, f % m]) and fixed_by(f, n * m * 4, [f // 4 // m, f % 4, f // 4 % m])
     assert not fixed_by(f, n * m, [f % m]) and not fixed_by(f, n * m, [f // m])
     assert not fixed_by(f, n * m, [f // k, f % k])  # k may be 0
+    number = BufferLoad(decl_buffer((1,), "int32"), [const(0, "int32")])
+    assert not fixed_by(f, n * number, [f // number, f % number])  # the body may change it
 
 
 def softmax(*shape):

@@ -56,6 +56,20 @@ def test_bytes_far_apart_stay_a_loop_where_there_are_several():
     assert "cells of A lie too far apart for vectors" in planned(three, AVX512).explain()
 
 
+def test_an_index_that_is_held_between_bounds_is_no_row():
+    A = te.placeholder((8, 320), name="A")
+    dx = te.reduce_axis((-2, 3), name="dx")
+    held = lambda x, size: te.max(te.min(x, size - 1), 0)
+    across = te.compute((8, 320), lambda i, j: te.sum(A[i, held(j + dx, 320)], axis=dx), name="S")
+    plan = planned(function(A, across), AVX512)
+    told = plan.explain()
+    assert "lanes of A loaded one by one: an index is held between bounds" in told
+    assert "4 steps of dx × 64 of j at a time: a sum is loaded and stored once for 4 additions; of 5 steps" in told
+    assert plan.decisions[-1].roofline.share < 0.5
+    down = te.compute((8, 320), lambda i, j: te.sum(A[held(i + dx, 8), j], axis=dx), name="S")  # whole rows
+    assert "one by one" not in planned(function(A, down), AVX512).explain()
+
+
 def test_a_table_costs_a_load_for_each_lane():
     I, T = te.placeholder((4096,), "int32", name="I"), te.placeholder((256,), name="T")
     plan = planned(function(I, T, te.compute((4096,), lambda i: T[I[i]] * 2.0, name="C")), AVX512)

@@ -286,7 +286,7 @@ def test_the_reasons() -> None:
     assert "rows in parallel: the work is worth 2 cores" in said
     assert "limit: memory" in said
     said = autosched.apply(reduce((4096, 4096), (0,)), wide).explain()
-    assert "4 rows × 64 columns at a time: a sum is loaded and stored once for 4 additions" in said
+    assert "4 steps of k0 × 64 of i0 at a time: a sum is loaded and stored once for 4 additions\n" in said
     said = autosched.apply(reduce((4096, 4096), (0, 1)), wide).explain()
     assert "1 result cannot keep 2 cores busy" in said
     small = autosched.apply(reduce((8, 8), (1,)), wide).explain()

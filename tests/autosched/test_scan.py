@@ -115,6 +115,40 @@ def main(A: T.Buffer((100,)), C: T.Buffer((101,))):
     assert "no steps: every iteration needs one before it, along each of its axes" in plan.explain()
 
 
+def test_what_runs_once_has_nothing_to_schedule():
+    func = from_source("""
+@T.prim_func
+def main(C: T.Buffer((1,))):
+    with T.block("constant"):
+        v = T.axis.spatial(1, 0)
+        C[v] = T.float32(3)
+""")
+    assert "no steps: it runs once: there is nothing to schedule" in planned(func, AVX512).explain()
+
+
+def test_a_condition_of_the_program_itself_is_told_from_that_of_a_split():
+    n = te.var("n")
+    X, state = te.placeholder((n, 16), name="X"), te.placeholder((n, 16))
+    start = te.compute((1, 16), lambda t, i: X[0, i], name="start")
+    scan = te.scan(start, te.compute((n, 16), lambda t, i: state[t - 1, i] + X[t, i]), state, inputs=[X])
+    told = planned(te.create_prim_func([X, scan]), AVX512).explain()
+    assert "it runs only where t < n: n, known only in a call, may be smaller than the loop, as in the start of" in told
+
+
+def test_rows_that_go_on_from_their_first_cell_take_several_steps_at_once():
+    func = from_source("""
+@T.prim_func
+def main(X: T.Buffer((8, 20)), S: T.Buffer((8, 20))):
+    for i in range(8):
+        for t in range(1, 20):
+            with T.block("S"):
+                vi, vt = T.axis.spatial(8, i), T.axis.scan((1, 20), t)
+                S[vi, vt] = S[vi, vt - 1] + X[vi, vt]
+""")
+    plan = check_same_bits(func, [numbers(8, 20), numbers(8, 20)])
+    assert "8 steps of each at a time" in plan.explain()
+
+
 def test_a_recurrent_step_of_several_blocks():
     steps, width = 6, 40
     X, W = te.placeholder((steps, width), name="X"), te.placeholder((width, width), name="W")

@@ -22,13 +22,13 @@ from loopwright.cli.compiled_model import (
     Options,
     compile_model,
     graph_context,
-    identifier,
     lowered,
     read_config,
     read_layouts,
 )
 from loopwright.cli.model_files import read_model
 from loopwright.cli.package import BadPackage, load_package, read_metadata
+from loopwright.runtime.c_header import identifier
 from tests.cli.models import MLP, NET, save
 from tests.html_check import check_html
 
@@ -119,6 +119,8 @@ def test_objects_in_a_package_are_linked_when_it_is_loaded(here):
 
 
 def test_c_source(here):
+    error = error_of("compile", "net.relay", "-o", "net.c", "-t", "c")
+    assert (error["code"], '--input-shapes "x:[1,4]"' in error["hint"]) == ("LW1255", True)
     (here / "net.relay").write_text(NET.replace("(n, 4)", "(2, 4)"))
     text = run("compile", "net.relay", "-o", "net.c", "--module-name", "small net", "--dump-code", "tir")
     assert text.startswith("wrote net.c, net.c.tir, net.h\n")
@@ -210,6 +212,9 @@ def test_a_model_that_is_no_model(here):
     (here / "bad.onnx").write_bytes(b"\x00\x01 no model")
     assert error_of("compile", "bad.onnx")["code"] == "LW1301"
     assert not (here / "module.tar").exists()
+    (here / "kernel.py").write_text("")
+    for command in (("compile", "kernel.py:make", "-o", "k.so"), ("inspect", "kernel.py:make")):
+        assert error_of(*command)["problem"] == "kernel.py is a Python file, and no model"
 
 
 @needs_cc

@@ -106,6 +106,7 @@ def test_memory_of_open_sizes_is_a_formula_in_their_names(tmp_path):
     text = inspect(save(tmp_path / "open.onnx", OPEN))
     assert "T.Cast" not in text and "values at most 0 bytes" not in text
     assert "as a call's sizes decide: 8 bytes × batch × " in text
+    assert 'what a call costs depends on batch, h: --input-shapes "x:[1,2,1]" shows it' in text
 
 
 def test_open_sizes_for_people():
@@ -114,3 +115,4 @@ def test_open_sizes_for_people():
     assert size_text('T.Cast("int64", max(n, (h + 1) // 2)) * T.int64(4)') == "(max(n, (h + 1) // 2)) * 4"
     assert open_bytes_text(["n * 4096", size_text(cast)]) == "4.00 KiB × n + 512 bytes × batch × (h // 2)"
     assert open_bytes_text(["n + 4"]) == "(n + 4) bytes"
+    assert open_bytes_text(["n * 32768", "m * n * 4", "n * 8192", "n * m * 8"]) == "40.00 KiB × n + 12 bytes × m × n"

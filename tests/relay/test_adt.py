@@ -164,6 +164,38 @@ def test_graph_passes_keep_matches(lists):
     assert int(relay.create_executor("debug", changed).evaluate()(np.int32(1))) == 1
 
 
+def first_or(xs, cons, otherwise):
+    """The first number of a list and one, as a function of the list."""
+    h = relay.Var("h")
+    fits = relay.PatternConstructor(cons, [relay.PatternVar(h), relay.PatternWildcard()])
+    return relay.Match(xs, [relay.Clause(fits, h + c(1)), relay.Clause(relay.PatternWildcard(), otherwise)])
+
+
+@pytest.mark.parametrize("name", ["Inline", "PartialEvaluate", "ToANormalForm", "ToBasicBlockNormalForm"])
+def test_clauses_stay_blocks_and_copies_have_variables_of_their_own(lists, name):
+    mod, _, List, cons, nil = lists
+    xs, x = relay.Var("xs", List(relay.scalar_type("int32"))), relay.var("x", "int32")
+    first = relay.Function([xs], first_or(xs, cons, c(0)), relay.scalar_type("int32")).with_attr("Inline", 1)
+    mod["first"] = first
+    calls = [relay.Call(mod.get_global_var("first"), [cons(value, nil())]) for value in (x, x * c(10))]
+    mod["main"] = relay.Function([x], calls[0] + calls[1] + first_or(nil(), cons, x))
+    changed = getattr(relay.transform, name)()(relay.transform.InferType()(mod))
+    assert relay.analysis.well_formed(changed)
+    for version in (changed, relay.fromtext(str(changed))):
+        assert int(relay.create_executor("debug", version).evaluate()(np.int32(3))) == 4 + 31 + 3
+
+
+def test_clauses_keep_their_type_in_mixed_precision(lists):
+    mod, _, List, cons, _ = lists
+    x, w = relay.var("x", shape=(2, 4)), relay.var("w", shape=(4, 4))
+    xs, h = relay.Var("xs", List(relay.TensorType((2, 4)))), relay.Var("h")
+    fits = relay.PatternConstructor(cons, [relay.PatternVar(h), relay.PatternWildcard()])
+    clauses = [relay.Clause(fits, relay.nn.dense(h, w)), relay.Clause(relay.PatternWildcard(), x)]
+    mod["main"] = relay.Function([x, w, xs], relay.Match(xs, clauses))
+    changed = relay.transform.ToMixedPrecision()(relay.transform.InferType()(mod))
+    assert 'dtype="float16"' in str(relay.transform.InferType()(changed)["main"])
+
+
 def test_walks_over_types(lists):
     List = lists[2]
 

@@ -45,6 +45,10 @@ def test_a_saved_executable_is_read_back(executable):
     for bad in (b"", b"some bytes that are no model", bytes(code[:-1]), bytes(code) + b"x"):
         with pytest.raises(NotAnExecutable, match=r"these bytes are no model|the model has .* bytes"):
             relay.vm.Executable.load_exec(bad)
+    damaged = bytearray(code)
+    damaged[code.index(b"{")] = 0
+    with pytest.raises(NotAnExecutable, match="the head of the model is damaged"):
+        relay.vm.Executable.load_exec(damaged)
 
 
 def test_wrong_inputs_of_a_vm(executable):

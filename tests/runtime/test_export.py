@@ -19,7 +19,7 @@ from loopwright.runtime import Module, load_module, load_static_library, system_
 from loopwright.runtime.call_errors import ReadOnlyArgument, ShapeMismatch
 from loopwright.runtime.elf import Elf
 from loopwright.runtime.errors import NotBuilt
-from loopwright.runtime.export import FunctionsClash, NotExportable, UnknownExportForm, needs_pool
+from loopwright.runtime.export import FunctionsClash, NotExportable, UnknownExportForm, UnknownExportOption, needs_pool
 from loopwright.runtime.library_file import NotALibrary, NotALoopwrightLibrary
 from loopwright.runtime.link import LinkFailed, NoLinker, NoSuchFolder, create_shared, create_staticlib
 from loopwright.runtime.module import MissingSource
@@ -203,6 +203,18 @@ def test_options_reach_the_compiler_and_its_refusal_the_user(tmp_path):
     module.export_library(tmp_path / "add.so", options=["-Wl,-soname,mine.so"], workspace_dir=str(tmp_path / "work"))
     assert (tmp_path / "work" / "lib0.o").is_file()
     assert b"mine.so" in (tmp_path / "add.so").read_bytes()
+
+
+def test_options_there_are_not(tmp_path):
+    module = loopwright.build(add)
+    for name in ("add.so", "add.h"):
+        with pytest.raises(UnknownExportOption, match="export_library has no option 'opts'") as caught:
+            module.export_library(str(tmp_path / name), opts=["-g"])
+        assert caught.value.hint == "did you mean options=?"
+    with pytest.raises(UnknownExportOption) as caught:
+        module.export_library(str(tmp_path / "add.so"), name="plus")
+    assert 'build(f, name="scale")' in str(caught.value.hint)
+    assert not list(tmp_path.iterdir())
 
 
 def test_the_pool_comes_along_only_where_it_is_needed(scaled):

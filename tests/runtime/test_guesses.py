@@ -48,6 +48,16 @@ def test_te(name, words):
     assert words in told(te, name)
 
 
+def test_a_tile_with_the_users_own_names_and_numbers():
+    mine = double()
+    rows, cols = mine.get_loops("B")
+    with pytest.raises(AttributeError) as caught:
+        mine.tile(rows, cols, 4, y_factor=2)
+    words = str(caught.value).partition("reorder: ")[2]
+    assert words.startswith("rows_0, rows_1 = mine.split(rows, [None, 4]); cols_0, cols_1 = mine.split(cols, [None, 2]")
+    exec(words)
+
+
 @pytest.mark.parametrize(
     ("name", "words"),
     [

@@ -78,6 +78,42 @@ def test_fuse_all_loops_of_a_reduction():
     check(sch, func)
 
 
+def test_fuse_loops_that_do_not_start_at_zero():
+    @T.prim_func
+    def func(A: T.Buffer((4, 5)), B: T.Buffer((4, 5))):
+        for i in range(1, 4):
+            for j in range(2, 5):
+                with T.block("B"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    B[vi, vj] = A[vi, vj]
+
+    sch = tir.Schedule(func)
+    sch.fuse(*sch.get_loops("B"))
+
+    @T.prim_func
+    def expected(A: T.Buffer((4, 5)), B: T.Buffer((4, 5))):
+        for i_j_fused in range(9):
+            with T.block("B"):
+                vi = T.axis.spatial((1, 4), i_j_fused // 3 + 1)
+                vj = T.axis.spatial((2, 5), i_j_fused % 3 + 2)
+                B[vi, vj] = A[vi, vj]
+
+    check(sch, func, expected)
+
+
+def test_fuse_refuses_a_loop_that_starts_where_the_other_says():
+    @T.prim_func
+    def func(A: T.Buffer((4, 8)), B: T.Buffer((4, 8))):
+        for i in range(4):
+            for j in range(i, i + 3):
+                with T.block("B"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    B[vi, vj] = A[vi, vj]
+
+    sch = tir.Schedule(func)
+    refused(sch, NotSupported, "the start of loop j depends on i", "fuse", *sch.get_loops("B"))
+
+
 def test_fuse_one_loop():
     sch = tir.Schedule(copy)
     sch.fuse(sch.get_loops("B")[0])

@@ -7,12 +7,11 @@ import pytest
 
 import loopwright as lw
 from loopwright import te, tir
-from loopwright.schedule import ScheduleError
 from loopwright.schedule.errors import BadStepArgument, NotSupported, WouldChangeValues, WouldRace
 from loopwright.schedule.extra_runs import FailsInExtraRuns
 from loopwright.schedule.primitives.split import FactorsNotProved, FactorsTooSmall
 from loopwright.script import tir as T
-from tests.schedule.steps import chain, check, check_replay, matmul, refused, same_program
+from tests.schedule.steps import assert_same_numbers, chain, check, check_replay, matmul, refused, same_program
 
 
 @T.prim_func
@@ -215,16 +214,43 @@ def test_split_refuses_claimed_loops():
     refused(sch, NotSupported, "loop i is parallel", "split", loop, [None, 2])
 
 
-def test_split_refuses_a_loop_that_does_not_start_at_zero():
+def from_minus_two():
+    A = te.placeholder((9,), name="A")
+    dx = te.reduce_axis((-2, 3), name="dx")
+    return te.create_prim_func([A, te.compute((5,), lambda i: te.sum(A[i + dx + 2], axis=dx), name="B")])
+
+
+@pytest.mark.parametrize("factor, tail", [(5, "guard"), (2, "guard"), (3, "peel")])
+def test_a_loop_that_does_not_start_at_zero_becomes_loops_that_do(factor, tail):
+    before = from_minus_two()
+    sch = tir.Schedule(before)
+    outer, inner = sch.split(sch.get_loops("B")[1], [None, factor], tail=tail)
+    assert [str(sch.get(loop).min) for loop in (outer, inner)] == ["0", "0"]
+    check(sch, before)
+    if factor == 5:  # and the rest of what one does with a reduction follows
+        sch.rfactor(inner, 0)
+        assert_same_numbers(sch.mod["main"], before)
+
+
+def test_the_shifted_tile_of_a_loop_that_does_not_start_at_zero():
     @T.prim_func
     def func(A: T.Buffer(10), B: T.Buffer(10)):
-        for i in range(2, 10):
+        for i in range(3, 10):
             with T.block("B"):
                 vi = T.axis.spatial(10, i)
                 B[vi] = A[vi]
 
     sch = tir.Schedule(func)
-    refused(sch, ScheduleError, "loop i starts at 2, not at 0", "split", sch.get_loops("B")[0], [None, 2])
+    sch.split(sch.get_loops("B")[0], [None, 4], tail="shift")
+
+    @T.prim_func
+    def expected(A: T.Buffer(10), B: T.Buffer(10)):
+        for i_0, i_1 in T.grid(2, 4):
+            with T.block("B"):
+                vi = T.axis.spatial(10, T.min(i_0 * 4, 3) + i_1 + 3)
+                B[vi] = A[vi]
+
+    check(sch, func, expected)
 
 
 @pytest.mark.parametrize("extent", [1, 3, 4, 7])

@@ -355,6 +355,14 @@ def test_in_the_users_own_names():
     assert loops
 
 
+def test_in_the_names_of_the_module_where_a_lambda_has_none():
+    names = {"Schedule": Schedule, "program": matmul()}
+    exec("mine = Schedule(program)\nrows, cols, red = mine.get_loops('C')\nstep = lambda: mine.parallel(red)", names)
+    with pytest.raises(ScheduleError) as caught:
+        names["step"]()
+    assert caught.value.fields["suggestions"] == ["mine.parallel(rows)", "mine.parallel(cols)"]
+
+
 def test_several_functions():
     module = tir.Schedule(matmul()).mod
     other = chain().with_attr("global_symbol", "other")

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from loopwright.autosched.decision import Decision
 from loopwright.autosched.facts import const
 from loopwright.autosched.machine import Machine
 from loopwright.autosched.program import Entry, Program
 from loopwright.ir import IfThenElse
+from loopwright.ir.visitor import variables_in
 from loopwright.schedule import Schedule
+
+RUNS_ONCE: Final = "it runs once: there is nothing to schedule"
 
 
 class Plain:
@@ -35,6 +39,13 @@ def why_not_plain(entry: Entry) -> str:
     if isinstance(block.body, IfThenElse):
         told = "a condition guards all that it does"
         return f"{told}: te.if_then_else inside the reduction would be scheduled" if block.init is not None else told
-    if len(block.iter_vars) and const(entry.realize.predicate) != 1:
-        return "a condition says which of its iterations there are: schedule the program before it is split"
+    predicate = entry.realize.predicate
+    if len(block.iter_vars) and const(predicate) != 1:
+        told = f"it runs only where {predicate}"
+        loops = [var for value in entry.realize.iter_values for var in variables_in(value)]
+        sizes = [var.name for var in variables_in(predicate) if var not in loops]
+        if sizes and len(loops) <= len(block.iter_vars):  # no loop is split: the program itself has the condition
+            size = " or ".join(sizes)
+            return f"{told}: {size}, known only in a call, may be smaller than the loop, as in the start of a te.scan"
+        return f"{told}, as a loop that was split does: schedule the program before it is split"
     return "its loops are not the block's axes one by one from 0, or its body is more than a store"

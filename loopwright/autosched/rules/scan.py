@@ -22,7 +22,7 @@ from loopwright.autosched.decision import Decision
 from loopwright.autosched.facts import const, costly_calls, loads_of, without_lets
 from loopwright.autosched.machine import Machine, bytes_of
 from loopwright.autosched.program import Entry, Program
-from loopwright.autosched.rules.plain import Plain, why_not_plain
+from loopwright.autosched.rules.plain import RUNS_ONCE, Plain, why_not_plain
 from loopwright.autosched.small_steps import extent_of, fused
 from loopwright.ir import Add, BufferStore, Expr, ForKind, IterType, SeqStmt, Var, structural_equal
 from loopwright.schedule import LoopRV, Schedule
@@ -62,7 +62,7 @@ class Scan:
         shape = _shape(sch.view(), entry)
         if shape is None or not shape.free:
             decision.rule = Plain.name
-            decision.chose("no steps", why_not_plain(entry) if shape is None else _IN_ORDER)
+            decision.chose("no steps", _why_no_steps(sch.view(), entry, shape))
             return
         loops = sch.get_loops(sch.get_block(entry.name))
         dtype = str(entry.writes[0].dtype)
@@ -72,6 +72,13 @@ class Scan:
             _chains(sch, entry, shape, loops, machine, decision)
         else:
             decision.chose("no steps", "no axis of its own walks over neighbouring cells of the result")
+
+
+def _why_no_steps(view: View, entry: Entry, shape: _Shape | None) -> str:
+    if shape is None:
+        return why_not_plain(entry)
+    runs_once = all(const(loop.extent) == 1 for loop in view.loops_of(block_key(entry.realize.block)))
+    return RUNS_ONCE if runs_once else _IN_ORDER
 
 
 def _shape(view: View, entry: Entry) -> _Shape | None:
@@ -170,8 +177,7 @@ def _chains(
     carried = [loops[position] for position in shape.loops if position not in shape.free]
     is_costly = costly_calls(entry.realize.block) > 0
     rows, some = _split(sch, row, _COSTLY_CHAINS if is_costly else _CHAINS)
-    starts_at_0 = const(sch.get(carried[-1]).min) == 0  # only such a loop can be split
-    is_short = is_costly or some is None or not starts_at_0
+    is_short = is_costly or some is None
     step, few = _split(sch, carried[-1], 1 if is_short else _STEPS)
     sch.reorder(*others, rows, *carried[:-1], step, *[loop for loop in (some, few) if loop is not None])
     if some is not None:

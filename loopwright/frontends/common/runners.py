@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from loopwright.frontends.errors import BadModelName
 from loopwright.ir import IRModule
 from loopwright.relay import interpreter
 from loopwright.relay.errors import CannotCompile
+from loopwright.runtime.c_header import identifier
 
 Runner = Callable[[Sequence[np.ndarray]], list[np.ndarray]]
 
@@ -48,6 +52,8 @@ def native(
     winograd: bool | int = False,
     precision: str = "float32",
     calibrate: Iterable[Any] | None = None,
+    name: str = "model",
+    output_names: Sequence[str] = (),
 ) -> Runner:
     """Compiled to native code; a graph that cannot be is compiled for the shapes of each call, as far as it can be."""
     from loopwright.relay.build_module import build
@@ -57,9 +63,18 @@ def native(
 
         mod = in_precision(mod, precision, dataset=calibrate)
     try:
-        return Native(build(mod, target, winograd=winograd))
+        return Native(build(mod, target, mod_name=name, winograd=winograd, output_names=output_names))
     except CannotCompile as why_not:
         return CallByCall(mod, target, why_not)
+
+
+def name_of(model: Any, name: str | None = None) -> str:
+    """What the native function of a model is called: the name given, or the stem of its file, as C has names."""
+    if name is None:
+        name = Path(model).stem if isinstance(model, (str, os.PathLike)) else "model"
+    if not isinstance(name, str) or not name:
+        raise BadModelName(name)
+    return identifier(name)
 
 
 def flat(value: Any) -> list[np.ndarray]:

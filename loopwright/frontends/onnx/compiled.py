@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from loopwright.frontends.common import runners
-from loopwright.frontends.common.runners import Runner
+from loopwright.frontends.common.runners import Runner, name_of
 from loopwright.frontends.errors import NotOneLibrary, ValueNeeded
 from loopwright.frontends.onnx.convert import Absent, Imported, ModelInput, import_model
 from loopwright.frontends.onnx.element_types import ElementType
@@ -37,9 +37,10 @@ def native(
     winograd: bool | int = False,
     precision: str = "float32",
     calibrate: Iterable[Any] | None = None,
+    name: str = "model",
 ) -> Runner:
     """Compiled to native code; a graph that cannot be is compiled for the shapes of each call, as far as it can be."""
-    return runners.native(imported.mod, target, winograd, precision, calibrate)
+    return runners.native(imported.mod, target, winograd, precision, calibrate, name, imported.tensor_names)
 
 
 class Variant:
@@ -67,6 +68,7 @@ class CompiledModel:
 
     model: a path, bytes, an open file or an onnx.ModelProto.
     shape, values: as `from_onnx` has them.
+    name: of the native function; by default, the stem of the file.
     make_runner: what makes a module callable; the native compiler by default.
     """
 
@@ -80,13 +82,15 @@ class CompiledModel:
         winograd: bool | int = True,
         precision: str = "float32",
         calibrate: Iterable[Any] | None = None,
+        name: str | None = None,
         make_runner: Callable[[Imported], Runner] | None = None,
     ) -> None:
+        called = name_of(model, name)
         self._model = load(model)
         self._shape = dict(shape or {})
         self._values = dict(values or {})
         self._make_runner = make_runner or (
-            lambda imported: native(imported, target, winograd, precision, calibrate)
+            lambda imported: native(imported, target, winograd, precision, calibrate, called)
         )
         self._value_names: list[str] = []  # inputs whose values the graph is made for
         self._shape_names: list[str] = []  # inputs whose shapes it is made for

@@ -54,6 +54,20 @@ class Imported:
     outputs: tuple[Structure, ...]
     known: dict[str, Any] = field(default_factory=dict)  # inputs whose values were given
 
+    @property
+    def tensor_names(self) -> tuple[str, ...]:
+        """The names of what `main` returns, tensor by tensor."""
+        return tuple(one for name, of in zip(self.output_names, self.outputs) for one in _flat_names(name, of))
+
+
+def _flat_names(name: str, structure: Any) -> list[str]:
+    """The names of the tensors of an output: a sequence has several, an absent optional none."""
+    if structure is None:
+        return []
+    if isinstance(structure, list):
+        return [one for place, part in enumerate(structure) for one in _flat_names(f"{name}[{place}]", part)]
+    return [name]
+
 
 def from_onnx(
     model: Any,

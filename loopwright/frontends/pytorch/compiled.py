@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from loopwright.frontends.common.runners import Runner, native
+from loopwright.frontends.common.runners import Runner, name_of, native
 from loopwright.frontends.errors import NotOneLibrary
 from loopwright.frontends.pytorch.convert import import_module
 from loopwright.frontends.pytorch.element_types import as_array, as_tensor
@@ -32,6 +32,7 @@ class CompiledModule:
 
     model, example_inputs, example_kwargs, dynamic_shapes, custom_convert_map: as `from_pytorch` has them. The weights
         are those the model has when it is compiled.
+    name: of the native function.
     make_runner: what makes a module of relay callable; the native compiler by default.
     """
 
@@ -47,12 +48,15 @@ class CompiledModule:
         winograd: bool | int = True,
         precision: str = "float32",
         calibrate: Iterable[Any] | None = None,
+        name: str | None = None,
         make_runner: Callable[[IRModule], Runner] | None = None,
     ) -> None:
+        called = name_of(None, name)
         request = request_of(example_inputs, None, example_kwargs, dynamic_shapes, "float32")
         self._imported = import_module(model, request, custom=custom_convert_map, freeze_params=True)
         self.mod = self._imported.mod
-        self._run = (make_runner or (lambda mod: native(mod, target, winograd, precision, calibrate)))(self.mod)
+        make = make_runner or (lambda mod: native(mod, target, winograd, precision, calibrate, called))
+        self._run = make(self.mod)
         self.input_names = [var.name_hint for var in self._imported.inputs if var is not None]
 
     def __call__(self, *args: Any, **named: Any) -> Any:

@@ -46,7 +46,7 @@ class InputsNeeded(LoopwrightError, ValueError):
     def __init__(self, model: object, problem: str = "no inputs are given") -> None:
         super().__init__(
             f"{type(model).__name__}: {problem}, and a module is exported by running it",
-            hint='give tensors, example_inputs=(x,), or names and shapes, input_infos=[("x", (1, 3))]',
+            hint='give tensors behind the model, (x,), or names and shapes, [("x", (1, 3))]',
         )
 
 

@@ -18,14 +18,15 @@ from loopwright.ir import IRModule, PrimFunc
 from loopwright.ir.structural import structural_equal
 from loopwright.ir.structural_hash import structural_hash
 from loopwright.ir.verifier import verify
+from loopwright.ir.visitor import variables_in
 from loopwright.relay.native.check import check_program
+from loopwright.relay.native.errors import OpenLengths
 from loopwright.relay.native.kernel import SCHEDULED, Kernel, named
 from loopwright.relay.native.main_function import make_main
 from loopwright.relay.native.plan import plan_memory
 from loopwright.relay.native.program import Launch, Program
 from loopwright.relay.native.workers import in_parallel
 from loopwright.runtime import thread_pool
-from loopwright.runtime.errors import NotBuilt
 from loopwright.runtime.module import Module
 from loopwright.target import Target, describe
 
@@ -36,8 +37,11 @@ def c_module(program: Program, target: Target | str = "c", *, processes: int | N
     check_program(program)
     launches = program.launches()
     values = [*program.inputs, *program.outputs, *[value for launch in launches for value in launch.arguments]]
-    if not all(value.is_static for value in values):
-        raise NotBuilt("a model with open lengths as C source", "fix its lengths, or compile it for the target llvm")
+    moving = [value for value in values if not value.is_static]
+    if moving:
+        sizes = [size for value in moving for size in value.shape if not isinstance(size, int)]
+        lengths = dict.fromkeys(var.name for size in sizes for var in variables_in(size))
+        raise OpenLengths({value.name: value.shape for value in program.inputs if not value.is_static}, list(lengths))
     names, functions = _distinct(launches, program.name)
     jobs = [functools.partial(_lowered, func, chosen) for func in functions.values()]
     module = IRModule()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from loopwright.runtime.errors import LoopwrightError
 
 
@@ -65,6 +67,37 @@ class SizeNotKnown(LoopwrightError, ValueError):
             f"{what} depends on the size {name}, and nothing gives its value",
             hint=f"make {name} the length of an axis of an input",
             fields={"size": name},
+        )
+
+
+class OpenLengths(LoopwrightError, NotImplementedError):
+    """C source of a model is made for lengths that are numbers, and the model leaves some to the call.
+
+    The shapes of inputs can be given: `loopwright compile model.onnx -o model.c --input-shapes "x:[1,3,224,224]"`, or
+    `shape=` of `from_onnx`. The target llvm takes open lengths.
+
+    For example:
+
+        from loopwright import te
+        from loopwright.relay.native import Copy, Program, Value, c_module
+        n = te.var("n")
+        x, y = Value("x", (n,), "float32"), Value("y", (n,), "float32")
+        c_module(Program("f", [x], [y], {}, [Copy(y, x)]))
+    """
+
+    code = "LW1255"
+
+    def __init__(self, inputs: Mapping[str, Sequence[object]], lengths: Sequence[str]) -> None:
+        given = " ".join(
+            f"{name}:[{','.join(str(size) if isinstance(size, int) else '1' for size in shape)}]"
+            for name, shape in inputs.items()
+        )
+        super().__init__(
+            f"C source of a model with open lengths ({', '.join(lengths)}) is not built yet",
+            hint=f'give its shapes, such as --input-shapes "{given}", or compile it for the target llvm'
+            if given
+            else "compile it for the target llvm",
+            fields={"lengths": list(lengths)},
         )
 
 

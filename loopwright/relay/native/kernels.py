@@ -95,15 +95,12 @@ def compile_kernels(
 
 def constant_positions(launch: Launch, constants: Container[Value]) -> tuple[int, ...]:
     """The parameters whose arguments are constants."""
-    places = [k for k, param in enumerate(launch.func.params) if param in launch.func.buffer_map]
-    return tuple(place for place, value in zip(places, launch.inputs) if value in constants)
+    return tuple(place for place, value in zip(launch.places, launch.inputs) if value in constants)
 
 
 def parameter_pairs(launch: Launch) -> Pairs:
     """The pairs of `may_overwrite` as positions of parameters."""
-    params = launch.func.params
-    places = [k for k, param in enumerate(params) if param in launch.func.buffer_map]
-    first = len(launch.inputs)
+    places, first = launch.places, len(launch.inputs)
     return tuple(sorted((places[i], places[first + o]) for i, o in launch.may_overwrite))
 
 

@@ -68,9 +68,8 @@ def prepare(program: Program, kernels: Mapping[Launch, Kernel]) -> Prepared:
 
 def _read(launch: Launch, early: Early) -> tuple[Value, ...]:
     """The constants that the early function takes at this launch."""
-    params = launch.func.params
-    places = [position for position, param in enumerate(params) if param in launch.func.buffer_map]
-    return tuple(launch.arguments[places.index(position)] for position in early.reads)
+    given = dict(zip(launch.places, launch.arguments, strict=True))
+    return tuple(given[position] for position in early.reads)
 
 
 def _run(early: Early, address: int, given: list[Array]) -> list[tuple[Array, str]]:
@@ -110,7 +109,5 @@ def kept_arguments(launch: Launch, kernel: Kernel) -> list[Value]:
     """The arguments of a launch that its kernel takes as they are."""
     if kernel.keeps is None:
         return list(launch.arguments)
-    params = launch.func.params
-    places = [position for position, param in enumerate(params) if param in launch.func.buffer_map]
     kept = set(kernel.keeps)
-    return [value for place, value in zip(places, launch.arguments, strict=True) if place in kept]
+    return [value for place, value in zip(launch.places, launch.arguments, strict=True) if place in kept]

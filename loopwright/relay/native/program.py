@@ -82,6 +82,11 @@ class Launch:
         return [self.func.buffer_map[param] for param in self.func.params if param in self.func.buffer_map]
 
     @property
+    def places(self) -> list[int]:
+        """The parameters of the kernel that the arguments are, by position: not those that are sizes."""
+        return [place for place, param in enumerate(self.func.params) if param in self.func.buffer_map]
+
+    @property
     def inputs(self) -> tuple[Value, ...]:
         return self.arguments[: len(self.arguments) - self.outputs]
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from loopwright.autosched import Decision
+from loopwright.autosched.rules.plain import RUNS_ONCE
 from loopwright.relay.native.kernel import Kernel
 from loopwright.relay.native.machine_limits import MachineLimits
 
@@ -100,6 +101,8 @@ def _unscheduled(decisions: Sequence[Decision]) -> list[str]:
         refused = [why for what, why in decision.choices if what == "another rule was refused"]
         if decision.rule == _PLAIN:
             because = [why for what, why in decision.choices if what == "no steps"]
+            if because == [RUNS_ONCE]:
+                continue  # a number that others read takes no time
             found.append(f"{', '.join(decision.blocks)} is not scheduled: as written, because {'; '.join(because)}")
         found += [f"a better rule was refused: {why}" for why in refused]
     return found

@@ -54,6 +54,16 @@ class Layer:
         """The axis of the weights that counts output channels."""
         return int(self.call.attrs.kernel_layout.index("O")) if self.call.op.name in CONVOLUTIONS else 0
 
+    @property
+    def has_channels(self) -> bool:
+        """Whether that axis counts all of them: depthwise weights may have a second axis for several of one input."""
+        if self.call.op.name not in CONVOLUTIONS:
+            return True
+        attrs, of = self.call.attrs, self.call.checked_type
+        assert isinstance(of, TensorType)
+        made = of.shape[(attrs.out_layout or attrs.data_layout).index("C")]
+        return bool(self.weight.data.shape[self.channel] == made)
+
 
 def layers_of(main: Function, config: QConfig) -> list[Layer]:
     """The products of float32 by constant weights, but for those that the settings skip."""
@@ -127,7 +137,8 @@ def _integers(layer: Layer, config: QConfig) -> Any:
     weight, axis = layer.weight.data.astype("float64"), layer.channel
     top = 2 ** (config.nbit_weight - 1) - 1
     others = tuple(k for k in range(weight.ndim) if k != axis)
-    sizes = np.abs(weight).max(axis=others if config.weight_scale == "channel" else None, initial=0.0)
+    by_channel = config.weight_scale == "channel" and layer.has_channels
+    sizes = np.abs(weight).max(axis=others if by_channel else None, initial=0.0)
     sizes = np.where(sizes > 0, sizes, 1.0)
     if config.weight_scale == "power2":
         sizes = 2.0 ** np.ceil(np.log2(sizes))

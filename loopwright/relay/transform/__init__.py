@@ -17,6 +17,7 @@ _FILES: Final = {
     "canonicalize_cast": "CanonicalizeCast",
     "canonicalize_ops": "CanonicalizeOps",
     "bind_sizes": "BindSizes",
+    "choose_layouts": "ChooseLayouts",
     "combine_parallel_batch_matmul": "CombineParallelBatchMatmul",
     "combine_parallel_conv2d": "CombineParallelConv2D",
     "combine_parallel_dense": "CombineParallelDense",

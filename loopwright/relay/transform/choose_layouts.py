@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import inf
+from math import inf, prod
 from typing import Any, Final
 
 from loopwright.ir.function import IRModule
@@ -56,11 +56,12 @@ DEPTHWISE: Final = Prices(0.2, 0.2)
 POOL: Final = Prices(1.5, 0.0)  # overlapping windows along a row
 
 
+def _number(size: Any) -> float:
+    return float(getattr(size, "value", size if isinstance(size, int) else UNKNOWN))
+
+
 def _size(of: TensorType) -> float:
-    total = 1.0
-    for size in of.shape:
-        total *= getattr(size, "value", size if isinstance(size, int) else UNKNOWN)
-    return total
+    return prod(map(_number, of.shape))
 
 
 def _is_convolution(call: Any) -> bool:
@@ -158,8 +159,8 @@ class _Model(TypedRewrite):
             strided = any(int(stride) > 1 for stride in call.attrs.strides)
             prices = POINTWISE_STRIDED if strided else POINTWISE
         self.cut.costs(reading, first=prices.read * _size(data))
-        channels = float(made.shape[1])
-        work = _size(made) * _size(weight) / float(weight.shape[0]) / MULTIPLY_ADDS
+        channels = max(1.0, _number(made.shape[1]))
+        work = _size(made) * prod(map(_number, weight.shape[1:])) / MULTIPLY_ADDS
         empty = -channels % LANES / channels
         self.cut.costs(making, first=prices.write * _size(made), second=work * max(empty, prices.work))
 

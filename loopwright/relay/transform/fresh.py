@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from loopwright.relay.adt import Match
 from loopwright.relay.expr import Function, Let, Var
 from loopwright.relay.visitor import ExprMutator
 
@@ -25,6 +26,12 @@ class _Fresh(ExprMutator):
         params = [self._new(param) for param in function.params]
         body = self.visit(function.body)
         return Function(params, body, function.ret_type, function.type_params, function.attrs, function.span)
+
+    def visit_match(self, match: Match) -> Any:
+        for clause in match.clauses:
+            for var in clause.lhs.variables():
+                self._new(var)
+        return super().visit_match(match)
 
     def _new(self, var: Var) -> Var:
         made = Var(var.name_hint, var.type_annotation, var.span)

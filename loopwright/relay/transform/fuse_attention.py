@@ -14,6 +14,7 @@ taken only from -1e8 down, so scores may be as large as that.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -24,12 +25,13 @@ from loopwright.ir.pass_context import PassContext, PassInfo
 from loopwright.relay.expr import Call, Constant, Function, const
 from loopwright.relay.op.registry import make
 from loopwright.relay.op.sizes import times
+from loopwright.relay.transform.attention_masks import HIDDEN, as_mask, low_triangle, tells_dead, triangle
 from loopwright.relay.transform.graph_pass import GraphPass
 from loopwright.relay.transform.simplify.rule import splat
 from loopwright.relay.transform.typed_rewrite import TypedRewrite, is_call, use_counts
-from loopwright.relay.types import TensorType, is_any, same_dim
+from loopwright.relay.transform.uses import same_shape
+from loopwright.relay.types import TensorType, is_any, same_dim, same_dims
 
-_HIDDEN: Final = -1e8  # so low, a number added to a score hides it
 _LARGEST_HEAD: Final = 512  # beyond, it is no head, and its queries would not stay near
 _RESHAPES: Final = ("reshape", "expand_dims", "squeeze")
 _FLOATS: Final = ("float16", "bfloat16", "float32", "float64")
@@ -51,7 +53,7 @@ class _Scores:
 
     product: Call
     factor: float
-    masks: list[Any] = field(default_factory=list)  # expressions added to scores
+    masks: list[tuple[Any, Sequence[Any]]] = field(default_factory=list)  # what is added, and to scores of which shape
     diagonal: int | None = None
 
 
@@ -131,12 +133,15 @@ class _FuseAttention(TypedRewrite):
         dead: Any = None
         while self._only_use(expression) and (is_call(expression, *_RESHAPES) or is_call(expression, "where")):
             if is_call(expression, "where"):
-                if dead is not None or not _is_zero(expression.args[1]):
+                inner = expression.args[2]
+                if dead is not None or splat(expression.args[1]) != 0 or not self._is_same_shape(inner, expression):
                     return None, False, None
                 dead = expression.args[0]
-                expression = expression.args[2]
             else:
-                expression = expression.args[0]
+                inner = expression.args[0]
+                if not self._keeps_matrices(inner, expression):
+                    return None, False, None
+            expression = inner
         if not is_call(expression, "nn.softmax") or not self._only_use(expression):
             return None, False, None
         of = self._type(expression)
@@ -158,15 +163,14 @@ class _FuseAttention(TypedRewrite):
                 is_plain = explained and not expression.attrs.transpose_a
                 return _Scores(expression, factor, masks, diagonal) if is_plain else None
             if is_call(expression, *_RESHAPES):
-                inner = self._type(expression.args[0])
-                if inner is None or len(inner.shape) < 2 or not all(map(same_dim, inner.shape[-2:], of.shape[-2:])):
+                if not self._keeps_matrices(expression.args[0], expression):
                     return None
                 expression = expression.args[0]
             elif is_call(expression, "multiply", "divide"):
-                found = self._scaled(expression)
-                if found is None or not found[1] > 0:
+                number = self._scaled(expression)
+                if number is None or not number[1] > 0:
                     return None
-                expression, factor = found[0], factor * found[1]
+                expression, factor = number[0], factor * number[1]
             elif is_call(expression, "where"):
                 cond, one, other = expression.args
                 if splat(one) is not None:  # hidden where the condition holds
@@ -174,42 +178,50 @@ class _FuseAttention(TypedRewrite):
                     if isinstance(cond.args[0], Constant):
                         cond = Constant(np.logical_not(cond.args[0].data))
                 low = splat(other)
-                if low is None or not self._is_hidden(cond, float(low)):
+                if low is None or not self._is_hidden(cond, float(low)) or not self._is_same_shape(one, expression):
                     return None
-                triangle = _triangle(cond)
-                if triangle is not None and diagonal is None:
-                    diagonal = triangle
+                found = triangle(cond, of.shape[-2:], self)
+                if found is not None and diagonal is None:
+                    diagonal = found
                 else:
-                    explained = explained or _tells_dead(dead, cond)
-                    masks.append(_as_mask(cond, str(of.dtype)))
+                    explained = explained or tells_dead(dead, cond, self)
+                    masks.append((as_mask(cond, str(of.dtype)), of.shape))
                 expression = one
             elif is_call(expression, "add"):
                 split = self._added(expression)
                 if split is None:
                     return None
                 expression, mask = split
-                triangle = _low_triangle(mask)
-                if triangle is not None and diagonal is None:
-                    diagonal = triangle
+                found = low_triangle(mask, of.shape[-2:], self)
+                if found is not None and diagonal is None:
+                    diagonal = found
                 else:
-                    explained = explained or _tells_dead(dead, mask)
-                    masks.append(mask if factor == 1.0 else make("multiply", mask, const(factor, str(of.dtype))))
+                    explained = explained or tells_dead(dead, mask, self)
+                    scaled = mask if factor == 1.0 else make("multiply", mask, const(factor, str(of.dtype)))
+                    masks.append((scaled, of.shape))
             else:
                 return None
         return None
+
+    def _is_same_shape(self, one: Any, other: Any) -> bool:
+        return same_shape(self._type(one), self._type(other))
+
+    def _keeps_matrices(self, one: Any, other: Any) -> bool:
+        """Whether a reshape only counts the matrices in another way."""
+        shapes = [() if of is None else of.shape[-2:] for of in (self._type(one), self._type(other))]
+        return len(shapes[0]) == 2 and same_dims(shapes[0], shapes[1])
 
     def _is_hidden(self, cond: Any, low: float) -> bool:
         """Whether putting `low` where the condition fails hides it: surely, or where some key of each row is seen."""
         if low == -np.inf:
             return True
-        return low <= _HIDDEN and isinstance(cond, Constant) and bool(cond.data.any(axis=-1).all())
+        return low <= HIDDEN and isinstance(cond, Constant) and bool(cond.data.any(axis=-1).all())
 
     def _scaled(self, call: Call) -> tuple[Any, float] | None:
         """What is multiplied or divided by a number, and the factor."""
         for value, number in ((call.args[0], call.args[1]), (call.args[1], call.args[0])):
             found = splat(number)
-            of, whole = self._type(value), self._type(call)
-            if found is None or of is None or whole is None or len(of.shape) != len(whole.shape):
+            if found is None or not self._is_same_shape(value, call):
                 continue
             if is_call(call, "multiply"):
                 return value, float(found)
@@ -219,12 +231,8 @@ class _FuseAttention(TypedRewrite):
 
     def _added(self, call: Call) -> tuple[Any, Any] | None:
         """The scores, which have the shape of the sum and lead to a product, and what is added to them."""
-        whole = self._type(call)
         for scores, mask in ((call.args[0], call.args[1]), (call.args[1], call.args[0])):
-            of = self._type(scores)
-            if whole is None or of is None or len(of.shape) != len(whole.shape):
-                continue
-            if all(map(same_dim, of.shape, whole.shape)) and self._leads_to_product(scores):
+            if self._is_same_shape(scores, call) and self._leads_to_product(scores):
                 return scores, mask
         return None
 
@@ -255,13 +263,8 @@ class _FuseAttention(TypedRewrite):
                 axes = expression.attrs.axes or tuple(range(len(of.shape)))[::-1]
                 order = "".join(order[[axis % len(axes) for axis in axes].index(k)] for k in range(len(axes)))
             elif is_call(expression, *_RESHAPES):
-                same = len(inner.shape) == len(of.shape) and all(map(same_dim, inner.shape, of.shape))
-                splits = (
-                    len(inner.shape) == 4
-                    and len(of.shape) == 3
-                    and order[0] == "N"
-                    and all(map(same_dim, inner.shape[2:], of.shape[1:]))
-                )
+                same = same_dims(inner.shape, of.shape)
+                splits = len(inner.shape) == 4 and order[0] == "N" and same_dims(inner.shape[2:], of.shape[1:])
                 if not same and not splits:
                     break
                 order = order if same else "BH" + order[1:]
@@ -329,13 +332,19 @@ class _FuseAttention(TypedRewrite):
         """All that is added, as one tensor of four dimensions, queries last; None where its shape is not as it must."""
         total: Any = None
         full = (batch, heads, queries, keys)
-        for mask in scores.masks:
+        for mask, added_to in scores.masks:
             of = self._type(self.visit(mask))
-            if of is None or len(of.shape) > 4:
+            if of is None:
                 return None
-            shape: list[Any] = [1] * (4 - len(of.shape)) + list(of.shape)
-            if len(of.shape) == 3 and not _is_one(shape[1]):  # of all heads of all batches
-                shape[:2] = [batch, heads]
+            shape: list[Any] = [1] * (max(4, len(added_to)) - len(of.shape)) + list(of.shape)
+            matrices: list[Any] = shape[:-2]
+            if all(map(_is_one, matrices)):
+                matrices = [1, 1]
+            elif len(added_to) == 3:
+                matrices = [batch, heads]
+            elif not same_dims(added_to[:-2], (batch, heads)):
+                return None
+            shape = [*matrices, *shape[-2:]]
             if not all(_is_one(own) or same_dim(own, whole) for own, whole in zip(shape, full, strict=True)):
                 return None
             made = make("reshape", self.visit(mask), newshape=tuple(shape), allowzero=True)
@@ -345,53 +354,6 @@ class _FuseAttention(TypedRewrite):
 
 def _is_one(size: Any) -> bool:
     return isinstance(size, int) and size == 1
-
-
-def _is_zero(expression: Any) -> bool:
-    found = splat(expression)
-    return found is not None and float(found) == 0.0
-
-
-def _as_mask(cond: Any, dtype: str) -> Any:
-    """0 where the condition holds, -inf where not."""
-    if isinstance(cond, Constant):
-        return Constant(np.where(cond.data, 0.0, -np.inf).astype(dtype))
-    return make("where", cond, const(0.0, dtype), const(-np.inf, dtype))
-
-
-def _tells_dead(dead: Any, of: Any) -> bool:
-    """Whether `dead` says which rows of the mask `of` hide everything."""
-    if is_call(dead, "logical_not") and is_call(dead.args[0], "any"):
-        return dead.args[0].args[0] is of
-    if is_call(dead, "equal") and is_call(dead.args[0], "max"):
-        low = splat(dead.args[1])
-        return dead.args[0].args[0] is of and low is not None and float(low) == -np.inf
-    return False
-
-
-def _triangle(cond: Any) -> int | None:
-    """d, where the condition is that a key comes no later than d places after the query."""
-    if is_call(cond, "cast") and is_call(cond.args[0], "trilu"):
-        made = cond.args[0]
-        number = splat(made.args[1]) if len(made.args) > 1 else None
-        ones = splat(made.args[0])
-        plain = ones is not None and float(ones) == 1.0 and not made.attrs.upper
-        return int(number) if plain and number is not None and int(number) >= 0 else None
-    if not isinstance(cond, Constant) or cond.data.ndim < 2 or cond.data.size != np.prod(cond.data.shape[-2:]):
-        return None
-    table = cond.data.reshape(cond.data.shape[-2:]).astype(bool)
-    if not table.size or not table[0, 0]:
-        return None
-    diagonal = int(table[0].sum()) - 1
-    return diagonal if np.array_equal(table, np.tri(*table.shape, diagonal, dtype=bool)) else None
-
-
-def _low_triangle(mask: Any) -> int | None:
-    """The same of a constant that is added: 0, and very negative where keys are later."""
-    if not isinstance(mask, Constant) or mask.data.dtype.kind != "f":
-        return None
-    seen = mask.data == 0
-    return _triangle(Constant(seen)) if bool((seen | (mask.data <= _HIDDEN)).all()) else None
 
 
 def FuseAttention() -> GraphPass:

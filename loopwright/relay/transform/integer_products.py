@@ -144,15 +144,15 @@ class _Epilogues(TypedRewrite):
         if of is None:
             return None
         rank = len(of.shape)
-        after = [1] * (rank - 1 - data.attrs.axis % rank) if rank and scale.data.size > 1 else []
+        after = [1] * (rank - 1 - data.attrs.axis % rank) if rank else []
+
+        def beside(numbers: np.ndarray) -> Any:
+            return const(numbers.reshape((-1, *after) if numbers.size > 1 else ()), "float32")
+
         factors = np.asarray(scale.data, "float64") * factor
-        shape = (-1, *after) if factors.size > 1 else ()
         real = make("cast", self.visit(stored), dtype="float32")
-        scaled = real * const(factors.reshape(shape), "float32")
-        if not zero.data.any():
-            return scaled
-        away = np.asarray(zero.data, "float64") * factors
-        return scaled - const(away.reshape(shape if away.size > 1 else ()), "float32")
+        scaled = real * beside(factors)
+        return scaled - beside(np.asarray(zero.data, "float64") * factors) if zero.data.any() else scaled
 
 
 _INTEGER_PRODUCTS: Final = tuple(name.replace("nn.", "qnn.") for name in PRODUCTS)

@@ -14,6 +14,7 @@ from typing import Any
 
 from loopwright.ir.function import IRModule
 from loopwright.ir.pass_context import PassContext, PassInfo
+from loopwright.relay.adt import Clause, Match
 from loopwright.relay.expr import (
     Call,
     Function,
@@ -85,6 +86,14 @@ class _Name(ExprMutator):
         one, other = self.block(scopes[0], branch.true_branch), self.block(scopes[1], branch.false_branch)
         same = condition is branch.cond and one is branch.true_branch and other is branch.false_branch
         return self._named(branch, branch if same else If(condition, one, other, branch.span))
+
+    def visit_match(self, match: Match) -> Any:
+        data = self.visit(match.data)
+        pairs = zip(self.scopes.branches[id(match)], match.clauses, strict=True)
+        values = [self.block(scope, clause.rhs) for scope, clause in pairs]
+        same = data is match.data and all(new is old.rhs for new, old in zip(values, match.clauses, strict=True))
+        clauses = [Clause(old.lhs, new) for new, old in zip(values, match.clauses, strict=True)]
+        return self._named(match, match if same else Match(data, clauses, match.complete, match.span))
 
     def visit_let(self, let: Let) -> Any:
         body: Any = let

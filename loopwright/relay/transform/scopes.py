@@ -1,12 +1,14 @@
 """scopes: where in a graph each expression is evaluated: in the innermost block that all its uses lie in.
 
-A block is the body of a function or a branch of an if. An expression that two branches use belongs before the if.
+A block is the body of a function, a branch of an if or the value of a clause. An expression that two branches use
+belongs before the if.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+from loopwright.relay.adt import Match
 from loopwright.relay.expr import Function, If
 from loopwright.relay.visitor import parts, post_order
 
@@ -40,7 +42,7 @@ class Scopes:
         self.of: dict[int, Scope] = {}
         self.used_elsewhere: set[int] = set()  # expressions that a block inside their own uses
         self.body: dict[int, Scope] = {}  # function → its block
-        self.branches: dict[int, tuple[Scope, Scope]] = {}
+        self.branches: dict[int, tuple[Scope, ...]] = {}  # if, match → their blocks
         self.root = Scope()
         self.of[id(root)] = self.root
         for expression in reversed(list(post_order(root))):
@@ -54,6 +56,12 @@ class Scopes:
                 self._use(expression.cond, own)
                 self._use(expression.true_branch, pair[0])
                 self._use(expression.false_branch, pair[1])
+            elif isinstance(expression, Match):
+                self._use(expression.data, own)
+                self.branches[id(expression)] = tuple(Scope(own) for _ in expression.clauses)
+                for clause, inner in zip(expression.clauses, self.branches[id(expression)], strict=True):
+                    for part in (*clause.lhs.variables(), clause.rhs):
+                        self._use(part, inner)
             else:
                 for part in parts(expression):
                     self._use(part, own)

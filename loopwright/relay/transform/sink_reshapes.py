@@ -20,8 +20,9 @@ from loopwright.ir.pass_context import PassContext, PassInfo
 from loopwright.relay.expr import Call, Function
 from loopwright.relay.op.registry import Kind, Op, make
 from loopwright.relay.transform.graph_pass import GraphPass
+from loopwright.relay.transform.simplify.rule import shape_of
 from loopwright.relay.transform.typed_rewrite import TypedRewrite, is_call
-from loopwright.relay.types import TensorType, is_any, same_dim
+from loopwright.relay.types import same_dim, same_dims
 
 # Of operators that take each element by itself; one with another attribute (an axis) may mean a certain dimension.
 _HARMLESS: Final = frozenset({"dtype", "a_min", "a_max", "alpha"})
@@ -39,15 +40,15 @@ class _Sink(TypedRewrite):
         moved: Any = next((arg for arg in call.args if self._follows_product(arg)), None)
         if moved is None:
             return call
-        inner, outer, result = (self._shape(each) for each in (moved.args[0], moved, call))
-        if inner is None or outer is None or result is None or not _same(outer, result):
+        inner, outer, result = (shape_of(self, each) for each in (moved.args[0], moved, call))
+        if inner is None or outer is None or result is None or not same_dims(outer, result):
             return call
         args = [self._operand(arg, inner, outer) for arg in call.args]
         if any(arg is None for arg in args):
             return call
         made = Call(call.op, args, call.attrs, call.type_args, call.span)
-        found = self._shape(made)
-        if found is None or not _same(found, inner):
+        found = shape_of(self, made)
+        if found is None or not same_dims(found, inner):
             return call
         self.made[id(made)] = made
         return make("reshape", made, newshape=tuple(outer), allowzero=True)
@@ -58,20 +59,16 @@ class _Sink(TypedRewrite):
         source = arg.args[0]
         return source.attrs.kind == Kind.OUT_FUSABLE or id(source) in self.made
 
-    def _shape(self, expression: Any) -> Sequence[Any] | None:
-        of = self.type_of(expression)
-        return None if not isinstance(of, TensorType) or any(is_any(size) for size in of.shape) else of.shape
-
     def _operand(self, arg: Any, inner: Sequence[Any], outer: Sequence[Any]) -> Any:
         """What stands for the operand beside a tensor of shape `inner`; None where nothing does."""
-        own = self._shape(arg)
+        own = shape_of(self, arg)
         if own is None:
             return None
         if is_call(arg, *_RESHAPES):
-            before = self._shape(arg.args[0])
-            if before is not None and _same(before, inner) and _same(own, outer):
+            before = shape_of(self, arg.args[0])
+            if before is not None and same_dims(before, inner) and same_dims(own, outer):
                 return arg.args[0]
-        if _same(own, outer):
+        if same_dims(own, outer):
             return make("reshape", arg, newshape=tuple(inner), allowzero=True)
         kept = list(own)
         while kept and isinstance(kept[0], int) and kept[0] == 1:
@@ -82,10 +79,6 @@ class _Sink(TypedRewrite):
         if len(kept) > shared:
             return None
         return arg if len(kept) == len(own) else make("reshape", arg, newshape=tuple(kept), allowzero=True)
-
-
-def _same(one: Sequence[Any], other: Sequence[Any]) -> bool:
-    return len(one) == len(other) and all(map(same_dim, one, other))
 
 
 def SinkReshapes() -> GraphPass:

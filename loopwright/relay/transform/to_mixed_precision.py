@@ -20,6 +20,7 @@ from typing import Any, Final
 from loopwright.ir.function import IRModule
 from loopwright.ir.pass_context import PassContext, PassInfo
 from loopwright.ir.types import TupleType
+from loopwright.relay.adt import Clause, Match
 from loopwright.relay.expr import Call, Constant, Function, If, Let, Tuple, TupleGetItem, Var
 from loopwright.relay.op.registry import Op, make
 from loopwright.relay.transform.graph_pass import GraphPass
@@ -237,6 +238,14 @@ class _Mix(TypedRewrite):
         made = [self.restored(self.visit(part), part) for part in parts]
         same = all(new is old for new, old in zip(made, parts, strict=True))
         return branch if same else If(made[0], made[1], made[2], branch.span)
+
+    def visit_match(self, match: Match) -> Any:
+        data = self.restored(self.visit(match.data), match.data)
+        values = [self.restored(self.visit(clause.rhs), clause.rhs) for clause in match.clauses]
+        if data is match.data and all(new is old.rhs for new, old in zip(values, match.clauses, strict=True)):
+            return match
+        clauses = [Clause(old.lhs, new) for new, old in zip(values, match.clauses, strict=True)]
+        return Match(data, clauses, match.complete, match.span)
 
     def visit_function(self, function: Function) -> Any:
         if "Primitive" in function.attrs or "Compiler" in function.attrs:

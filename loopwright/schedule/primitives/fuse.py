@@ -21,7 +21,7 @@ from loopwright.schedule.bindings import rebind
 from loopwright.schedule.errors import BadStepArgument, NotSupported
 from loopwright.schedule.footprint import met_by_inits
 from loopwright.schedule.nests import nest
-from loopwright.schedule.plain_loops import check_plain
+from loopwright.schedule.plain_loops import check_plain, value_at
 from loopwright.schedule.step import LoopResult, Proof, Step
 from loopwright.schedule.view import View
 
@@ -31,15 +31,15 @@ def fuse(view: View, loops: Sequence[For], preserve_unit_iters: bool = True) -> 
     if not loops:
         raise BadStepArgument("fuse", "no loops are given")
     for loop in loops:
-        check_plain("fuse", loop)
+        check_plain("fuse", loop, from_zero=False)
     for outer, inner in pairwise(loops):
         if outer.body is not inner:
             hint = "fuse loops that stand directly in one another, outermost first"
             raise NotSupported("fuse", _why_apart(view, outer, inner), outer, hint)
-        outer_var = outer.loop_var
-        if uses_var(inner.extent, {outer_var}.__contains__):
-            problem = f"the extent of loop {inner.loop_var.name} depends on {outer_var.name}"
-            raise NotSupported("fuse", problem, inner)
+        for what, bound in (("extent", inner.extent), ("start", inner.min)):
+            for var in [loop.loop_var for loop in loops if uses_var(bound, {loop.loop_var}.__contains__)]:
+                problem = f"the {what} of loop {inner.loop_var.name} depends on {var.name}"
+                raise NotSupported("fuse", problem, inner)
     _check_empty(view, loops)
 
     total: Expr = loops[0].extent
@@ -50,9 +50,9 @@ def fuse(view: View, loops: Sequence[For], preserve_unit_iters: bool = True) -> 
     values: dict[Var, Expr] = {}
     rest: Expr = fused
     for loop in reversed(loops[1:]):
-        values[loop.loop_var] = _of_type(rest % loop.extent, loop.loop_var)
+        values[loop.loop_var] = value_at(loop, _of_type(rest % loop.extent, loop.loop_var))
         rest = rest // loop.extent
-    values[loops[0].loop_var] = _of_type(rest, loops[0].loop_var)
+    values[loops[0].loop_var] = value_at(loops[0], _of_type(rest, loops[0].loop_var))
     new = For(fused, const(0, fused.dtype), total, ForKind.SERIAL, loops[-1].body)
     path = view.loop_path(loops[0].loop_var)
     body = rebind(loops[-1].body, values, [*view.all_loops_above(path[:-1]), new], preserve_unit_iters)

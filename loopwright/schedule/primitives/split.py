@@ -17,6 +17,8 @@ With tail="shift" the last tile starts earlier, so that it is whole: `vi = min(i
 tiles share run twice; proved that this is harmless. With tail="pad" the last tile runs past the end: the block's axes
 and the function's own buffers grow to hold that, and what an argument does not have room for is refused.
 
+A loop that starts elsewhere than at 0 becomes loops that start at 0: of `for i in range(-2, 3)`, `i_0 * 4 + i_1 - 2`.
+
 Otherwise every iteration runs once, in order. Only the init of a reduction may take another place: where something
 else in the loop touches the same memory, or where a reduction is peeled, that is proved to keep every value.
 """
@@ -38,7 +40,7 @@ from loopwright.schedule.footprint import met_by_inits
 from loopwright.schedule.handles import BlockKey, block_key
 from loopwright.schedule.naming import OldValues
 from loopwright.schedule.nests import nest
-from loopwright.schedule.plain_loops import check_plain
+from loopwright.schedule.plain_loops import check_plain, value_at
 from loopwright.schedule.proof import InitOf, Origins
 from loopwright.schedule.renew import renew
 from loopwright.schedule.sizes import read_size, size_facts
@@ -100,7 +102,7 @@ def split(
 ) -> Step:
     """Split `loop` into one loop per factor, outermost first."""
     # Check: nothing is built until every check has passed.
-    check_plain("split", loop)
+    check_plain("split", loop, from_zero=False)
     if tail not in TAILS:
         raise BadStepArgument("split", f"tail is {tail!r}", loop, f"use one of {', '.join(map(repr, TAILS))}")
     extents = _extents(view, loop, factors)
@@ -117,7 +119,7 @@ def split(
     loops, index = _nest_of(loop, extents)
     path = view.loop_path(loop.loop_var)
     around = [*view.all_loops_above(path[:-1]), *loops]
-    body = rebind(loop.body, {loop.loop_var: index}, around, preserve_unit_iters)
+    body = rebind(loop.body, {loop.loop_var: value_at(loop, index)}, around, preserve_unit_iters)
     if not fits:
         body = guard_blocks(body, index < loop.extent)
     buffers = met_by_inits(loop)
@@ -208,7 +210,7 @@ def _padded(view: View, loop: For, extents: Sequence[Expr], keep_units: bool) ->
     loops, index = _nest_of(loop, extents)
     path = view.loop_path(loop.loop_var)
     around = [*view.all_loops_above(path[:-1]), *loops]
-    body = with_wide_axes(rebind(loop.body, {loop.loop_var: index}, around, keep_units), around)
+    body = with_wide_axes(rebind(loop.body, {loop.loop_var: value_at(loop, index)}, around, keep_units), around)
     below = [block_key(realize.block) for realize in view.blocks_below(loop.body)]
     after = with_room("split", View(view.replaced(path, nest(loops, body))), below)
     check_extra_runs("split", after, below, loop)
@@ -231,7 +233,7 @@ def _shifted(view: View, loop: For, extents: Sequence[Expr], keep_units: bool) -
     start = minimum(loops[0].loop_var * tile, facts.simplify(loop.extent - tile))
     path = view.loop_path(loop.loop_var)
     around = [*view.all_loops_above(path[:-1]), *loops]
-    body = rebind(loop.body, {loop.loop_var: start + inner}, around, keep_units)
+    body = rebind(loop.body, {loop.loop_var: value_at(loop, start + inner)}, around, keep_units)
     return Step(
         view.replaced(path, nest(loops, body)),
         Proof.VALUES,
@@ -258,7 +260,7 @@ def _peeled(view: View, loop: For, extents: Sequence[Expr], keep_units: bool) ->
     reductions = _check_reductions(view, loop, whole)
 
     loops, index = _nest_of(loop, [whole, *extents[1:]])
-    main = nest(loops, rebind(loop.body, {loop.loop_var: index}, [*around, *loops], keep_units))
+    main = nest(loops, rebind(loop.body, {loop.loop_var: value_at(loop, index)}, [*around, *loops], keep_units))
 
     taken: set[str] = set()
 
@@ -272,8 +274,8 @@ def _peeled(view: View, loop: For, extents: Sequence[Expr], keep_units: bool) ->
     copy, renamed = renew(_StopInits(loop.loop_var).visit(loop.body), tail_name)
     var = Var(f"{loop.loop_var.name}_tail", loop.loop_var.dtype)
     done = facts.simplify(whole * tile)
-    rest = loop.with_(loop_var=var, extent=facts.simplify(loop.extent % tile), body=copy)
-    rest = rest.with_(body=rebind(copy, {loop.loop_var: var + done}, [*around, rest], keep_units))
+    rest = loop.with_(loop_var=var, min=const(0, var.dtype), extent=facts.simplify(loop.extent % tile), body=copy)
+    rest = rest.with_(body=rebind(copy, {loop.loop_var: value_at(loop, var + done)}, [*around, rest], keep_units))
     return Step(
         view.replaced(path, seq([main, rest])),
         Proof.VALUES if reductions else Proof.ORDER_KEPT,

@@ -163,7 +163,7 @@ def _own_nest(view: View, realize: BlockRealize, path: Path) -> int:
         problem = f"a loop of block {realize.block.name_hint!r} holds something else as well"
         raise NotSupported("transform_block_layout", problem, realize, "the block needs a nest of its own: see fission")
     for loop in loops:
-        check_plain("transform_block_layout", loop)
+        check_plain("transform_block_layout", loop, from_zero=False)
     return top
 
 
@@ -171,7 +171,12 @@ def _size(realize: BlockRealize, axis: IterVar) -> int:
     dom = axis.dom
     if dom is None or not isinstance(dom.extent, IntImm) or not isinstance(dom.min, IntImm) or dom.min.value:
         problem = f"axis {axis.var.name} does not run from 0 to a constant"
-        raise NotSupported("transform_block_layout", problem, realize)
+        hint = None
+        if dom is not None and isinstance(dom.min, IntImm) and dom.min.value and isinstance(dom.extent, IntImm):
+            shift = f"- {-dom.min.value}" if dom.min.value < 0 else f"+ {dom.min.value}"
+            name = axis.var.name.removeprefix("v_")
+            hint = f"write the axis from 0, as (0, {dom.extent.value}), and {name} {shift} where {name} is used"
+        raise NotSupported("transform_block_layout", problem, realize, hint)
     return dom.extent.value
 
 

@@ -30,24 +30,25 @@ from loopwright.ir import (
 from loopwright.ir.intrinsics import ceildiv
 from loopwright.schedule.bindings import guard_blocks, rebind
 from loopwright.schedule.errors import BadStepArgument, NotSupported
-from loopwright.schedule.plain_loops import check_plain
+from loopwright.schedule.plain_loops import check_plain, value_at
 from loopwright.schedule.step import LoopResult, Proof, Step
 from loopwright.schedule.view import View
 
 
 def unroll_and_jam(view: View, loop: For, factor: int) -> Step:
     """Do `factor` iterations of `loop` together around each block below it; gives the outer loop and the inner ones."""
-    check_plain("unroll_and_jam", loop)
+    check_plain("unroll_and_jam", loop, from_zero=False)
     if isinstance(factor, bool) or not isinstance(factor, int) or factor < 1:
         raise BadStepArgument("unroll_and_jam", f"factor is {factor!r}", loop, "give a number of at least 1")
     path = view.loop_path(loop.loop_var)
     dtype, name = loop.loop_var.dtype, loop.loop_var.name
     facts = Analyzer()
     size = const(factor, dtype)
-    outer = loop.with_(loop_var=Var(f"{name}_0", dtype), extent=facts.simplify(ceildiv(loop.extent, size)))
-    inner = For(Var(f"{name}_1", dtype), const(0, dtype), size, ForKind.UNROLLED, loop.body)
+    zero, trips = const(0, dtype), facts.simplify(ceildiv(loop.extent, size))
+    outer = loop.with_(loop_var=Var(f"{name}_0", dtype), min=zero, extent=trips)
+    inner = For(Var(f"{name}_1", dtype), zero, size, ForKind.UNROLLED, loop.body)
     index = outer.loop_var * size + inner.loop_var
-    body = rebind(loop.body, {loop.loop_var: index}, [*view.all_loops_above(path[:-1]), outer, inner])
+    body = rebind(loop.body, {loop.loop_var: value_at(loop, index)}, [*view.all_loops_above(path[:-1]), outer, inner])
     if not facts.can_prove_equal(outer.extent * size, loop.extent):
         body = guard_blocks(body, index < loop.extent)
     jam = _Jam(inner)

@@ -6,6 +6,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import loopwright as lw
 from loopwright.frontends.errors import ValueNeeded
 from loopwright.frontends.onnx.compiled import CompiledModel, interpreted
 from loopwright.frontends.onnx.errors import InputMismatch
@@ -24,6 +25,20 @@ def test_native_calls_at_several_sizes():
         y, z = compiled(x, w=w)
         np.testing.assert_array_equal(y, x * w)
         np.testing.assert_allclose(z, (x * w).sum(1), rtol=1e-5, atol=1e-6)
+
+
+def test_a_library_has_the_names_of_the_model(tmp_path):
+    path = tmp_path / "my net.onnx"
+    path.write_bytes(model(SCALED).SerializeToString())
+    for name, symbol in ((None, "my_net"), ("scaled", "scaled")):
+        library = lw.compile(path, name=name).library
+        library.export_library(str(tmp_path / "net.h"))
+        assert f"loopwright_{symbol}(const float *x, const float *w, float *y, float *z, " in (
+            tmp_path / "net.h"
+        ).read_text().replace("\n", " ").replace("    ", "")
+    assert lw.compile(model(SCALED)).library.libmod_name == "model" and library["default"]
+    with pytest.raises(TypeError, match="'' cannot name a model"):
+        lw.compile(path, name="")
 
 
 def counting(made: list[object]):

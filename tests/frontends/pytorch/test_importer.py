@@ -264,8 +264,10 @@ def test_what_is_no_model():
 
 
 def test_a_module_needs_inputs(small):
-    with pytest.raises(InputsNeeded, match="Small: no inputs are given"):
-        from_pytorch(small)
+    for read in (from_pytorch, loopwright.compile):  # both take what the hint names in the second place
+        with pytest.raises(InputsNeeded, match="Small: no inputs are given") as caught:
+            read(small)
+        assert caught.value.hint == 'give tensors behind the model, (x,), or names and shapes, [("x", (1, 3))]'
 
 
 def test_all_missing_operators_are_named_at_once():

@@ -5,7 +5,7 @@ import pytest
 
 from loopwright import te
 from loopwright.relay.native import Body, Branch, Carried, Launch, Program, Repeat, Slice, Value, View, c_module
-from loopwright.runtime.errors import NotBuilt
+from loopwright.relay.native.errors import OpenLengths
 from loopwright.runtime.link import get_cc
 from tests.relay.native.steps import add, double, float_value, mlp, mlp_in_numpy, small_integers
 
@@ -49,5 +49,6 @@ def test_loops_branches_and_views_as_c():
 def test_open_lengths_are_refused():
     n = te.var("n")
     x, y = Value("x", (n,), "float32"), Value("y", (n,), "float32")
-    with pytest.raises(NotBuilt, match="a model with open lengths as C source"):
+    with pytest.raises(OpenLengths, match=r"C source of a model with open lengths \(n\)") as caught:
         c_module(Program("f", [x], [y], {}, [Launch(double((n,)), (x, y))]))
+    assert '--input-shapes "x:[1]"' in str(caught.value.hint)

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from loopwright.autosched import Choice, Decision, Roofline
+from loopwright.autosched.rules.plain import RUNS_ONCE
 from loopwright.relay.native.kernel import Kernel
 from loopwright.relay.native.machine_limits import FOOTPRINTS, MachineLimits
 from loopwright.relay.native.shortfall import Limit, limit_of, reasons
@@ -39,6 +40,12 @@ def test_the_limit_is_memory_or_arithmetic():
     narrow = kernel(product(rule="low-precision product"))
     assert limit_of(narrow, "int32", None, 4, 4, LIMITS, 32).seconds == made.seconds
     assert limit_of(kernel(product()), "float64", 200e9, 4, 4, LIMITS, 32).seconds == 2.0
+
+
+def test_blocks_that_run_once_are_no_reason():
+    once = Decision(("constant",), "left as written", [Choice("no steps", RUNS_ONCE)])
+    expected = ["tail tiles: 30% of the multiply-adds fill up the last tiles"]
+    assert reasons(kernel(once, product(tile_use=0.7)), 2e-3, ARITHMETIC, 8, LIMITS) == expected
 
 
 def test_near_the_limit_nothing_is_missing():

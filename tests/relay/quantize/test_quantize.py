@@ -183,3 +183,19 @@ def test_comparing():
     assert (found.max_difference, found.mean_difference, found.largest, found.top1) == (1.0, 0.5, 4.0, 0.5)
     infinite = compare([[np.array([np.inf, 1.0])]], [[np.array([np.inf, np.nan])]])
     assert infinite.to_json()["max_difference"] is None and infinite.top1 is None
+
+
+def test_depthwise_weights_with_two_axes_of_channels_have_one_scale():
+    x = relay.var("x", shape=(1, 6, 6, 4))
+    weight = relay.const(_weight(3, 3, 4, 2))
+    layouts = {"data_layout": "NHWC", "kernel_layout": "HWOI"}
+    made = relay.nn.conv2d(x, weight, groups=4, channels=8, kernel_size=(3, 3), padding=(1, 1), **layouts)
+    mod = relay.IRModule.from_expr(relay.Function([x], made))
+    samples = [{"x": RANDOM.standard_normal((1, 6, 6, 4)).astype("float32")}]
+    small = in_precision(mod, "int8", dataset=samples)
+    assert "qnn.conv2d" in _operators(small)
+    found = compare(_outputs(mod, {}, samples), _outputs(small, {}, samples))
+    # Nine products, each of two numbers that are off by half a step of 127 at most.
+    assert found.max_difference <= 9 * (1 / 254 + 1 / 254 + 1e-4) * float(
+        np.abs(weight.data).max() * np.abs(samples[0]["x"]).max()
+    )

@@ -101,6 +101,13 @@ def test_what_has_no_rule_reads_planes():
     same(relay.Function([x], relay.Tuple([y, relay.nn.relu(y)])), numbers(1, 16, 8, 8))
 
 
+@pytest.mark.parametrize("filters", [relay.Any(), 0])
+def test_channels_may_be_unknown_or_none(filters):
+    x, w = relay.var("x", shape=(1, 16, 8, 8)), relay.var("w", shape=(filters, 16, 1, 1))
+    given = numbers(0 if filters == 0 else 5, 16, 1, 1)
+    same(relay.Function([x, w], relay.nn.conv2d(x, w)), numbers(1, 16, 8, 8), given)
+
+
 def test_few_channels_stay_in_planes():
     x = relay.var("x", shape=(1, 2, 30, 30))
     y = relay.nn.conv2d(relay.nn.conv2d(x, weights(2, 2, 3)), weights(2, 2, 3))

@@ -90,6 +90,23 @@ def test_another_mask_is_added_with_queries_last():
     assert len(found.args) == 4
 
 
+@pytest.mark.parametrize("shape", [(1, 1, 1, K), (1, K), (S, 1), (1, 1)])
+def test_what_is_the_same_for_all_queries_or_keys_is_no_triangle(shape):
+    low = np.where(np.arange(shape[-1]) < 3, 0, -1e9).astype("float32") + np.zeros(shape, "float32")
+    require_fused(attended(lambda scores: relay.add(scores, relay.const(low))), causal=False)
+    seen, hidden = relay.const(low == 0), relay.const(-np.inf, "float32")
+    require_fused(attended(lambda scores: relay.where(seen, scores, hidden)), causal=False)
+
+
+def test_a_mask_for_each_head_is_that_of_all_batches():
+    mask = relay.var("mask", shape=(H, S, K))
+    found, _ = require_fused(attended(lambda scores: relay.add(scores, mask)))
+    assert tuple(found.args[3].checked_type.shape) == (1, H, K, S)
+    scores = relay.add(relay.nn.batch_matmul(heads("q", S), heads("k", K)), relay.var("mask", shape=(B * H, S, K)))
+    found, _ = require_fused(relay.nn.batch_matmul(relay.nn.softmax(scores), heads("v", K, turned=True)))
+    assert tuple(found.args[3].checked_type.shape) == (B, H, K, S)
+
+
 def test_what_is_not_to_be_seen_is_hidden_and_rows_without_anything_are_zero():
     seen = relay.var("seen", shape=(S, K), dtype="bool")
     low = relay.const(-np.inf, "float32")
@@ -123,6 +140,22 @@ def test_repeated_heads_are_read_several_times():
     assert not calls(after, "repeat")
 
 
+def hidden_by(seen, axis):
+    dead = relay.logical_not(relay.any(seen, axis=[axis], keepdims=True))
+    return attended(
+        lambda scores: relay.where(seen, scores, relay.const(-np.inf, "float32")),
+        keys=S,
+        finish=lambda weights: relay.where(dead, relay.const(0.0), weights),
+    )
+
+
+def counted_in_another_way():
+    q, k, v = (relay.var(name, shape=(B * H, *shape)) for name, shape in [("q", (S, D)), ("k", (K, D)), ("v", (D, K))])
+    scores = relay.reshape(relay.nn.batch_matmul(q, k), (B, H, S, K))
+    weights = relay.nn.softmax(relay.add(scores, relay.var("mask", shape=(H, S, K))))
+    return relay.nn.batch_matmul(relay.reshape(weights, (B * H, S, K)), v)
+
+
 UNLIKE = {
     "a softmax along queries": lambda: attended(axis=2),
     "scores that are used elsewhere": lambda: relay.Tuple(
@@ -134,6 +167,12 @@ UNLIKE = {
     "a finite number where all may be hidden": lambda: attended(
         lambda scores: relay.where(relay.var("seen", shape=(S, K), dtype="bool"), scores, relay.const(-1e9))
     ),
+    "rows without anything by another axis": lambda: hidden_by(relay.var("seen", shape=(S, S), dtype="bool"), axis=-2),
+    "weights that are read as others": lambda: relay.nn.batch_matmul(
+        relay.reshape(relay.nn.softmax(relay.nn.batch_matmul(heads("q", S), heads("k", K))), (B * H, K, S)),
+        heads("v", S, turned=True),
+    ),
+    "a mask for matrices that are counted in another way": counted_in_another_way,
     "a factor below zero": lambda: attended(lambda scores: relay.multiply(scores, relay.const(-1.0))),
     "an activation": lambda: attended(relay.tanh),
 }

@@ -94,6 +94,13 @@ def test_any_operator_may_stand_between():
     assert "divide" not in operators(_same(_stored(clipped, 1.0, 100)))
 
 
+def test_zero_points_of_channels_beside_one_scale():
+    x = _x(1, 4, 5, 5)
+    zeros = relay.const(np.array([1, 2, 3, 4], "int32"))
+    shifted = q.dequantize(x, relay.const(0.5), zeros, axis=1)
+    assert "qnn.dequantize" not in operators(_same(_stored(shifted + _real(_x(1, 4, 5, 5, name="y")))))
+
+
 def test_a_product_that_nobody_quantizes_is_scaled():
     x = _x(3, 16)
     weight = relay.const(RANDOM.integers(-7, 8, (5, 16)), "int8")

@@ -138,7 +138,8 @@ class BatchMatmul(FromTopi):
     def equal_sizes(self, tensor_a: TensorType, tensor_b: TensorType) -> list[tuple[Dim, Dim]]:
         depths = _depths(tensor_a, tensor_b, self.transpose_a, self.transpose_b)
         batches = tensor_a.shape[0], tensor_b.shape[0]
-        return [depths] if 1 in batches else [depths, batches]  # what is known to be 1 is for all batches
+        # A batch of 1 is for all of the other's; but one that is open is taken for equal: declare it 1 where it is.
+        return [depths] if 1 in batches else [depths, batches]
 
     def arguments(self, tensor_a: Anything, tensor_b: Anything) -> list[Anything]:
         return [tensor_a, tensor_b, None, self.out_dtype or None, self.transpose_a, self.transpose_b]
