@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import loopwright as lw
-from loopwright import ir
+from loopwright import autosched, ir, te
 from loopwright.codegen.llvm import emit_module
 from loopwright.ir import intrinsics
 from loopwright.runtime import call_errors
@@ -537,3 +537,22 @@ def test_bound_buffers_are_refused_rather_than_ignored():
     for make in (lw.build, lw.lower):
         with pytest.raises(LoopwrightError, match="binding tensors to buffers of one's own is not built yet"):
             make(function, binds={A: A})
+
+
+def test_products_of_bytes_that_are_halved_step_by_step_are_all_added():
+    """LLVM 22 takes them for one vpdpbusd, and stores its first lane alone."""
+    A = te.placeholder((2, 4, 64), "uint8", name="A")
+    B = te.placeholder((4, 2, 64), "int8", name="B")
+    scaled = te.compute(A.shape, lambda *at: A(*at) * te.const(2, "uint8") + te.const(1, "uint8"), name="scaled")
+    k = te.reduce_axis((0, 64), name="k")
+    C = te.compute(
+        (2, 2, 4),
+        lambda j, n, d: te.sum(scaled[j, d, k].astype("int32") * B[d, n, k].astype("int32"), axis=k),
+        name="C",
+    )
+    plan = autosched.apply(te.create_prim_func([A, B, C]), "llvm -num-cores=1")
+    random = np.random.default_rng(0)
+    a, b = random.integers(0, 100, (2, 4, 64)).astype("uint8"), random.integers(-50, 50, (4, 2, 64)).astype("int8")
+    c = np.zeros((2, 2, 4), "int32")
+    lw.build(plan.mod)(a, b, c)
+    np.testing.assert_array_equal(c, np.einsum("jdk,dnk->jnd", a.astype("int64") * 2 + 1, b.astype("int64")))

@@ -60,7 +60,8 @@ class Convolution:
         prepacks = program.is_made_early(window.weights.buffer, machine.runs_here)
         epilogue = [program.entry(name) for name in names[before + 1 :]]
         # Where channels lie together those of one group are a part of a line, which no panel can be packed from.
-        if not before and is_pointwise(window) and not (renamed and window.writes_channels_last):
+        has_panels = not (renamed and window.writes_channels_last)
+        if not before and is_pointwise(window) and has_panels and min(window.places, window.channels, window.depth) > 1:
             product = product_tiles(product_size(window, prepacks), machine)
             if product.cycles < EQUAL * tiles.cycles:
                 made = len(decision.choices)
