@@ -31,6 +31,8 @@ from loopwright.arith.regions import (
     estimate_region_lower_bound,
     estimate_region_strict_bound,
     estimate_region_upper_bound,
+    hull_while_running,
+    reduced_ranges,
 )
 from loopwright.arith.subspace import subspace_divide
 

@@ -3,7 +3,9 @@
     A[i * 4 : i * 4 + 6], i in 0..4      upper: [0, 17]; and every one of them is touched, so strict and lower, too
 
 `upper` holds at least all that is touched, `lower` at most that, `strict` exactly that; where no box can say it,
-`lower` and `strict` are None.
+`lower` and `strict` are None. `hull_while_running` puts one interval around two accesses:
+
+    P[i + d] and P[i + 2], d in 0..5     [i, i + 4]
 """
 
 from __future__ import annotations
@@ -11,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from loopwright.arith.analyzer import Analyzer
-from loopwright.arith.int_set import IntervalSet, int_set
+from loopwright.arith.int_set import NEG_INF, POS_INF, IntervalSet, int_set
 from loopwright.arith.iter_map import detect_iter_map
-from loopwright.ir import Expr, IntImm, Range, Var, as_expr, deep
+from loopwright.ir import Expr, IntImm, IterType, IterVar, Range, Var, as_expr, deep, uses_var
 
 
 @deep
@@ -85,3 +87,42 @@ def estimate_region_upper_bound(
             high = int_set(part.min + part.extent - 1, var_dom, facts)
             result.append(IntervalSet(low.min_value, high.max_value))
     return result
+
+
+@deep
+def hull_while_running(
+    one: IntervalSet, other: IntervalSet, running: Mapping[Var, Range], facts: Analyzer
+) -> IntervalSet | None:
+    """The interval around both; what moves the two apart among `running` goes through its whole range.
+
+    None where the ends are no known distance apart even then: no expression says which of them is the first.
+    """
+    gaps = [facts.simplify(second - first) for first, second in zip(one, other, strict=True)]
+    apart = {
+        var: domain
+        for var, domain in running.items()
+        if any(uses_var(gap, lambda used, var=var: used is var) for gap in gaps)  # type: ignore[misc]
+    }
+    if apart:
+        ends = [[int_set(end, apart, facts) for end in part] for part in (one, other)]
+        one, other = [IntervalSet(low.min_value, high.max_value) for low, high in ends]
+        if any(end is NEG_INF or end is POS_INF for end in (*one, *other)):
+            return None
+        gaps = [facts.simplify(second - first) for first, second in zip(one, other, strict=True)]
+    lows, highs = gaps
+    if not isinstance(lows, IntImm) or not isinstance(highs, IntImm):
+        return None
+    return IntervalSet(
+        one.min_value if lows.value >= 0 else other.min_value, one.max_value if highs.value <= 0 else other.max_value
+    )
+
+
+def reduced_ranges(axes: Sequence[IterVar]) -> dict[Var, Range]:
+    """The axes of a block that it reduces over, with their ranges, where these are known numbers."""
+    ranges = {axis.var: axis.dom for axis in axes if axis.iter_type is IterType.CommReduce}
+    return {
+        var: domain
+        for var, domain in ranges.items()
+        if domain is not None and isinstance(domain.min, IntImm) and isinstance(domain.extent, IntImm)
+        if domain.extent.value > 0
+    }

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from loopwright.cli import doctor as doctor_command
 from loopwright.cli import explain as explain_command
@@ -67,7 +66,7 @@ def doctor(as_json: AsJson = False) -> None:
     if as_json:
         typer.echo(doctor_command.as_json(facts))
     else:
-        Console().print(doctor_command.as_table(facts))
+        doctor_command.as_sheet(facts).show()
     if any(fact.state == "broken" for fact in facts):
         raise typer.Exit(1)
 

@@ -10,7 +10,7 @@ The ending of the output's name says what it becomes. All files of one output ap
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
@@ -360,6 +360,20 @@ def memory_json(plan: Any) -> dict[str, Any]:
     }
 
 
+def has_open_sizes(kernel: Mapping[str, Any]) -> bool:
+    """Whether what a kernel costs is decided by a call; a kernel of known sizes may still be one that nobody counts."""
+    return kernel["flops"] is None and kernel["bytes_moved"] is None
+
+
+def arithmetic_text(kernels: Sequence[Mapping[str, Any]]) -> str:
+    """The arithmetic of a run, and how many kernels are not counted in it; nothing where a call's sizes decide it."""
+    counted = [one["flops"] * one["calls"] for one in kernels if one["flops"] is not None]
+    if not counted or any(has_open_sizes(one) for one in kernels):
+        return ""
+    rest = len(kernels) - len(counted)
+    return f"{flops_text(sum(counted))} a run" + (f" ({count_text(rest, 'kernel')} not counted)" if rest else "")
+
+
 def as_text(written: Written) -> str:
     """What was written, for the terminal."""
     facts = written.facts
@@ -367,8 +381,9 @@ def as_text(written: Written) -> str:
     kernels = facts["kernels"]
     if kernels:
         launches = sum(one["calls"] for one in kernels)
-        work = "" if facts["flops"] is None else f", {flops_text(facts['flops'])} a run"
-        lines.append(f"  {count_text(launches, 'launch', 'launches')} of {count_text(len(kernels), 'kernel')}{work}")
+        work = arithmetic_text(kernels)
+        told = f"{count_text(launches, 'launch', 'launches')} of {count_text(len(kernels), 'kernel')}"
+        lines.append(f"  {told}, {work}" if work else f"  {told}")
     memory = facts["memory"]
     if memory is not None:
         bound = f"(lower bound {bytes_text(memory['lower_bound'])})" if memory["arena"] else ""

@@ -13,15 +13,13 @@ import shutil
 import sys
 from collections.abc import Callable, Iterable
 from importlib import metadata
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
+from loopwright.runtime.sheet import Sheet, Table, heading
 from loopwright.target import detect_host, host_description
 from loopwright.target.availability import look_for
 from loopwright.target.host import cgroup_quota
 from loopwright.target.target_sheet import caches_text, unit_words
-
-if TYPE_CHECKING:
-    from rich.table import Table
 
 State = Literal["fine", "missing", "broken"]  # missing: works without it, for the reason given
 
@@ -55,23 +53,14 @@ def as_json(facts: Iterable[Fact]) -> str:
     )
 
 
-def as_table(facts: Iterable[Fact]) -> Table:
-    """The facts as a table for the terminal."""
-    from rich.table import Table
-    from rich.text import Text
-
-    colours = {"fine": "green", "missing": "yellow", "broken": "bold red"}
+def as_sheet(facts: Iterable[Fact]) -> Sheet:
+    """The facts as a table for people."""
+    tones = {"fine": "", "missing": "warn", "broken": "bad"}
     marks = {"fine": "✓", "missing": "–", "broken": "✗"}
-    table = Table(title="loopwright doctor", title_justify="left", show_header=False, pad_edge=False)
-    table.add_column(no_wrap=True)
-    table.add_column(no_wrap=True)
-    table.add_column(overflow="fold")
-    for fact in facts:
-        value = Text(fact.value)
-        if fact.note:
-            value.append(f"\n{fact.note}", style="dim")
-        table.add_row(Text(marks[fact.state], style=colours[fact.state]), fact.name, value)
-    return table
+    listed = list(facts)
+    rows = [(marks[fact.state], fact.name, ": ".join(filter(None, (fact.value, fact.note)))) for fact in listed]
+    table = Table(("", "what", "found"), tuple(rows), tuple([tones[fact.state] for fact in listed]))
+    return Sheet(heading("loopwright doctor"), table)
 
 
 def _python() -> list[Fact]:

@@ -15,7 +15,7 @@ from math import prod
 from pathlib import Path
 from typing import Any, Final
 
-from loopwright.cli.compile import memory_json, ports_json
+from loopwright.cli.compile import arithmetic_text, has_open_sizes, memory_json, ports_json
 from loopwright.cli.compiled_model import Options, graph_context, lowered
 from loopwright.cli.failures import error_data
 from loopwright.cli.interface import of_program
@@ -290,7 +290,7 @@ def as_sheet(found: Findings, nodes: bool = False) -> Sheet:
         parts += [heading("Operators"), Table(("operator", "nodes", "compiled"), rows, tones)]
     if found.kernels:
         parts += _kernel_parts(found.kernels)
-        if found.flops is None:
+        if any(has_open_sizes(one) for one in found.kernels):
             parts.append(words(f"  {_open_sizes_note(found)}"))
     if nodes and found.nodes:
         rows = tuple(
@@ -318,10 +318,11 @@ def _status(one: Mapping[str, Any]) -> str:
 
 def _cost_parts(found: Findings) -> list[Part]:
     lines = []
-    if found.flops is not None:
+    work = arithmetic_text(found.kernels)
+    if work:
         launches = sum(one["calls"] for one in found.kernels)
         lines.append(
-            f"  arithmetic: {flops_text(found.flops)} a run, {count_text(launches, 'launch', 'launches')} of "
+            f"  arithmetic: {work}, {count_text(launches, 'launch', 'launches')} of "
             f"{count_text(len(found.kernels), 'kernel')}"
         )
     if found.memory is not None:
@@ -349,7 +350,7 @@ def _kernel_parts(kernels: Sequence[Mapping[str, Any]]) -> list[Part]:
         (
             str(one["function"]),
             str(one["calls"]),
-            "" if one["flops"] is None else flops_text(one["flops"]),
+            _work_text(one),
             "" if one["bytes_moved"] is None else bytes_text(one["bytes_moved"]),
             "" if one["flops"] is None else f"{work(one) / total:.1%}",
         )
@@ -358,6 +359,13 @@ def _kernel_parts(kernels: Sequence[Mapping[str, Any]]) -> list[Part]:
     more = len(kernels) - len(heaviest)
     note = f"the {len(heaviest)} with most arithmetic; {more} more" if more > 0 else ""
     return [heading("Kernels", note), Table(("kernel", "calls", "one call", "moves", "share"), rows)]
+
+
+def _work_text(kernel: Mapping[str, Any]) -> str:
+    """The arithmetic of one call; nothing is said where a call's sizes decide it."""
+    if kernel["flops"] is not None:
+        return flops_text(kernel["flops"])
+    return "" if has_open_sizes(kernel) else "not counted"
 
 
 def _open_sizes_note(found: Findings) -> str:

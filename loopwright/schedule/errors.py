@@ -337,7 +337,11 @@ class WouldRace(ScheduleError):
         sch.parallel(sch.get_loops(partial)[0])
 
     Where it runs over data, another loop of the nest may do; or the cells that the iterations share need a place for
-    each of them, as `cache_write` and `compute_at` make it.
+    each of them, as `sink_alloc` gives it after `compute_at`. That comes before the loop is made parallel:
+
+        sch.compute_at("P", j0)
+        sch.sink_alloc("P", "P")
+        sch.parallel(i0)
 
     For example:
 
@@ -358,7 +362,7 @@ class WouldRace(ScheduleError):
         why: Callable[[], str] | str,
         at: object = None,
         fields: Mapping[str, object] | None = None,
-        hint: str | None = None,
+        hint: Callable[[], str] | str | None = None,
     ) -> None:
         super().__init__(
             f"{step}: iterations that run at the same time would touch the same cell",

@@ -6,9 +6,13 @@ no races, threads that fit, tensorized blocks that are still what their intrinsi
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
+
 from loopwright.ir import For, IterType, Var, uses_var
 from loopwright.schedule.errors import NotProved, WouldChangeValues, WouldRace
 from loopwright.schedule.loop_kinds import check_thread_loops, concurrent_loops, to_prove_again
+from loopwright.schedule.memory_first import MOVES, memory_first
 from loopwright.schedule.proof import Mismatch, Unproved, find_mismatch, find_race
 from loopwright.schedule.record import proof_words
 from loopwright.schedule.step import Proof, Step
@@ -46,7 +50,11 @@ def _prove_no_race(method: str, view: View, var: Var) -> None:
         raise NotProved(f"{method}: loop {var.name}", race.reason, view.loop(var))
     if race is not None:
         loop = view.loop(var)
-        hint = _how_to_share(method, var.name) if _is_reduced(view, loop) else None
+        hint: str | Callable[[], str] | None = None
+        if _is_reduced(view, loop):
+            hint = _how_to_share(method, var.name)
+        elif method in MOVES:
+            hint = cache(lambda: memory_first(method, view, var, race.fields.get("buffer")))
         raise WouldRace(f"{method}: loop {var.name}", race.why, loop, race.fields, hint)
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from loopwright.arith import Analyzer
+from loopwright.arith import Analyzer, IntervalSet, hull_while_running
 from loopwright.ir import (
     Buffer,
     BufferLoad,
@@ -49,11 +49,18 @@ class BlockAccesses(Visitor, memo=True):
         self.loads.append(load)
         self.visit_children(load)
 
-    def reads(self, excluding: Sequence[Buffer], indices: Sequence[Expr], analyzer: Analyzer) -> list[BufferRegion]:
+    def reads(
+        self,
+        excluding: Sequence[Buffer],
+        indices: Sequence[Expr],
+        analyzer: Analyzer,
+        reduced: Mapping[Var, Range],
+    ) -> list[BufferRegion]:
         """One box a buffer, around all its accesses; what the block's variables alone do not give is a whole dimension.
 
         `excluding`: what a reduction accumulates into, at `indices`; it does not list its own result as read. Other
-        elements of the same buffer (earlier steps of a scan) are read like any.
+        elements of the same buffer (earlier steps of a scan) are read like any. `reduced`: the axes that a box covers
+        whole, where accesses lie apart by them.
         """
         boxes: dict[Buffer, list[_Interval | None]] = {}
         for load in self.loads:
@@ -62,7 +69,9 @@ class BlockAccesses(Visitor, memo=True):
             points = [self._point(index) for index in load.indices]
             known = boxes.get(load.buffer)
             boxes[load.buffer] = (
-                points if known is None else [_hull(a, b, analyzer) for a, b in zip(known, points, strict=True)]
+                points
+                if known is None
+                else [_hull(a, b, analyzer, reduced) for a, b in zip(known, points, strict=True)]
             )
         return [BufferRegion(buffer, _ranges(buffer, box)) for buffer, box in boxes.items()]
 
@@ -80,7 +89,9 @@ class _Interval(NamedTuple):
     length: int
 
 
-def _hull(a: _Interval | None, b: _Interval | None, analyzer: Analyzer) -> _Interval | None:
+def _hull(
+    a: _Interval | None, b: _Interval | None, analyzer: Analyzer, reduced: Mapping[Var, Range]
+) -> _Interval | None:
     """The interval around both, if they lie a known distance apart; None is the whole dimension."""
     if a is None or b is None:
         return None
@@ -88,7 +99,10 @@ def _hull(a: _Interval | None, b: _Interval | None, analyzer: Analyzer) -> _Inte
         return a if a.length >= b.length else b
     gap = analyzer.simplify(b.low - a.low)
     if not isinstance(gap, IntImm):
-        return None
+        one, other = [IntervalSet(part.low, part.low + (part.length - 1)) for part in (a, b)]
+        found = hull_while_running(one, other, reduced, analyzer)
+        size = None if found is None else analyzer.simplify(found.max_value - found.min_value + 1)
+        return _Interval(found.min_value, size.value) if found is not None and isinstance(size, IntImm) else None
     first, second, distance = (a, b, gap.value) if gap.value >= 0 else (b, a, -gap.value)
     return _Interval(first.low, max(first.length, distance + second.length))
 

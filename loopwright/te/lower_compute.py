@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from loopwright.arith import reduced_ranges
 from loopwright.ir import (
     Block,
     BlockRealize,
@@ -123,7 +124,8 @@ class _Nest(NamedTuple):
             found.visit(init)
         found.visit(body)
         making.use_all(found.free, op.name)
-        reads = tuple(found.reads(targets if init is not None else (), indices, lowering.analyzer))
+        own_results = targets if init is not None else ()
+        reads = tuple(found.reads(own_results, indices, lowering.analyzer, reduced_ranges(iter_vars)))
         writes = tuple([cell_region(buffer, indices) for buffer in targets])
         annotations = {key: making.annotation(value) for key, value in op.attrs.items() if key != LAYOUT_FREE}
         given = steps.axis if steps is not None and steps.loop is not None else None

@@ -44,6 +44,15 @@ def test_doctor_shows_the_machine():
         assert name in result.stdout
 
 
+def test_doctor_in_a_file_has_whole_lines(monkeypatch):
+    note = "a sentence that is " + "long, " * 30
+    monkeypatch.setattr(doctor, "_PROBES", (lambda: [doctor.Fact("one", "One", "not found", "missing", note)],))
+    result = runner.invoke(app, ["doctor"], env={"COLUMNS": "80"})
+    assert result.exit_code == 0
+    lines = result.stdout.splitlines()
+    assert len(lines) == 4 and lines[3] == f"–  One         not found: {note}".rstrip()
+
+
 def test_doctor_in_json():
     report = json.loads(runner.invoke(app, ["doctor", "--json"]).stdout)
     assert {"python", "cpu", "vector_bits", "cores", "caches", "llvm", "thread_pool", "torch", "onnx", "cuda"} <= set(

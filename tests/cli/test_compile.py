@@ -331,7 +331,7 @@ def test_another_precision_is_compared_with_float32(tmp_path):
     np.savez(samples, x=np.random.default_rng(0).uniform(0, 1, (3, 2, 4)).astype("float32"))  # three of two rows
     package = tmp_path / "mlp.tar"
     text = run("compile", path, "-o", package, "--precision", "int8", "--calibrate", samples)
-    assert "int8: " in text and "times as fast" in text and "top-1 agreement 100.0% (3 samples)" in text
+    assert "int8: " in text and "times as fast" in text and "top-1 agreement 100.0% (3 samples of 2 rows)" in text
     facts = read_metadata(str(package))  # what --json prints
     accuracy = facts["accuracy"]
     assert facts["precision"] == "int8" and accuracy["source"] == "samples.npz" and accuracy["top1"] == 1.0

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from typer.testing import CliRunner
@@ -107,6 +108,22 @@ def test_memory_of_open_sizes_is_a_formula_in_their_names(tmp_path):
     assert "T.Cast" not in text and "values at most 0 bytes" not in text
     assert "as a call's sizes decide: 8 bytes × batch × " in text
     assert 'what a call costs depends on batch, h: --input-shapes "x:[1,2,1]" shows it' in text
+
+
+TOP = """<ir_version: 8, opset_import: ["" : 17]>
+g (float[n, 6] x) => (float[n, 2] v, int64[n, 2] i)
+<int64[1] k = {2}> {
+  a = Softmax(x)
+  v, i = TopK(a, k) }"""
+
+
+def test_kernels_that_are_not_counted(tmp_path):
+    path = save(tmp_path / "top.onnx", TOP)
+    text = inspect(path, "--input-shapes", "x:[3,6]")
+    assert "a run (1 kernel not counted), 2 launches of 2 kernels" in text and "depends on" not in text
+    assert re.search(r"^fused_topk +1 +not counted +\d+ bytes$", text, re.MULTILINE)
+    text = inspect(path)
+    assert "not counted" not in text and "what a call costs depends on n: --input-shapes" in text
 
 
 def test_open_sizes_for_people():

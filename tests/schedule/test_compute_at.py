@@ -318,7 +318,51 @@ def test_a_halo_under_a_parallel_loop_races():
     sch = Schedule(func)
     outer, _ = sch.split(sch.get_loops("C")[0], [2, 4])
     sch.parallel(outer)
-    refused(sch, WouldRace, "would touch the same cell", "compute_at", "B", outer)
+    error = refused(sch, WouldRace, "would touch the same cell", "compute_at", "B", outer)
+    assert error.hint == (
+        'compute_at before parallel, and sink_alloc("B", "B") between them: '
+        "each iteration of i_0 then has a B of its own (proved)"
+    )
+    sch.undo()
+    sch.compute_at("B", outer)
+    sch.sink_alloc("B", "B")
+    sch.parallel(outer)
+    check(sch, func)
+
+
+def test_an_output_that_parallel_loops_share_has_no_hint():
+    @T.prim_func
+    def func(A: T.Buffer(10), B: T.Buffer(10), C: T.Buffer(8)):
+        for i in range(10):
+            with T.block("B"):
+                vi = T.axis.spatial(10, i)
+                B[vi] = A[vi] + T.float32(1)
+        for i in range(8):
+            with T.block("C"):
+                vi = T.axis.spatial(8, i)
+                C[vi] = B[vi] + B[vi + 2]
+
+    sch = Schedule(func)
+    outer, _ = sch.split(sch.get_loops("C")[0], [2, 4])
+    sch.parallel(outer)
+    error = refused(sch, WouldRace, "would touch the same cell", "compute_at", "B", outer)
+    assert not error.hint and "hint" not in str(error)
+
+
+def test_a_window_read_at_a_fixed_place_too_is_computed_by_tiles():
+    A = te.placeholder((12, 12), name="A")
+    P = te.compute((12, 12), lambda i, j: A[i, j] + 1.0, name="P")
+    d, e = te.reduce_axis((0, 5), name="d"), te.reduce_axis((0, 5), name="e")
+    N = te.compute((8, 8), lambda i, j: te.sum(P[i + d, j + e] - P[i + 2, j + 2], axis=[d, e]), name="N")
+    func = te.create_prim_func([A, N])
+    sch = Schedule(func)
+    i, j, _, _ = sch.get_loops("N")
+    i_0, i_1 = sch.split(i, [None, 2])
+    j_0, j_1 = sch.split(j, [None, 4])
+    sch.reorder(i_0, j_0, i_1, j_1)
+    sch.compute_at("P", j_0)
+    assert [sch.get(loop).extent.value for loop in sch.get_loops("P")] == [4, 2, 6, 8]
+    check_replay(sch, func)
 
 
 def test_symbolic_sizes():

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from loopwright import ir, te
+from loopwright.analysis.queries import get_block_access_region
+from loopwright.arith import Analyzer
 from loopwright.ir.structural import assert_structural_equal
 from loopwright.script import tir as T
 
@@ -250,6 +252,31 @@ def test_regions_join_the_accesses_of_a_buffer():
     assert _regions(b.reads) == ["A[v_i:+3]"]
     assert _regions(c.reads) == ["A[0:+(n + 2)]", "X[v_i]"]
     assert _regions(d.reads) == ["A[0:+(n + 2)]"]
+
+
+@pytest.mark.parametrize(
+    ("read", "regions"),
+    [
+        (lambda P, i, j, d, e: P[i + d, j + e] - P[i + 2, j + 2], "P[v_i:+5, v_j:+3]"),
+        (lambda P, i, j, d, e: P[i, j + 7] + P[i, j + d + e], "P[v_i, v_j:+8]"),
+        (lambda P, i, j, d, e: P[i + d, j] - P[i, j + d], "P[v_i:+5, v_j:+5]"),
+        (lambda P, i, j, d, e: P[i - d, j] + P[i + e, j], "P[(v_i - 4):+7, v_j]"),
+        (lambda P, i, j, d, e: P[i + d + e, j] + P[i + d + 2, j], "P[(v_i + v_d):+3, v_j]"),  # d moves both
+        (lambda P, i, j, d, e: P[i + d, j] + P[2 * i, j] + P[i, j], "P[0:+64, v_j]"),
+        (lambda P, i, j, d, e: P[i * d, j] + P[i, j], "P[0:+64, v_j]"),
+    ],
+)
+def test_regions_of_a_window_and_a_place_in_it(read, regions):
+    P = te.placeholder((64, 64), name="P")
+    d, e = te.reduce_axis((0, 5), name="d"), te.reduce_axis((0, 3), name="e")
+    B = te.compute((8, 8), lambda i, j: te.sum(read(P, i, j, d, e), axis=[d, e]), name="B")
+    func = te.create_prim_func([P, B])
+    made = _blocks(func)[-1]
+    assert _regions(made.reads) == [regions]
+    inferred = get_block_access_region(made, {})[0]  # the same without te
+    simplify = Analyzer().simplify
+    for one, other in zip(made.reads[0].region, inferred[0].region, strict=True):
+        assert simplify(one.min - other.min).value == 0 and simplify(one.extent - other.extent).value == 0
 
 
 def test_indices_are_simplified_and_unit_axes_stay():

@@ -12,7 +12,10 @@ from loopwright.relay.native.program import Launch
 
 @dataclass(frozen=True)
 class KernelRow:
-    """One kernel. `flops` and `bytes_moved` are those of one call; None where a size is not known yet."""
+    """One kernel. `flops` and `bytes_moved` are those of one call; None where a size is not known yet.
+
+    `flops` alone is None where loops depend on data: such kernels are not counted.
+    """
 
     name: str
     symbol: str

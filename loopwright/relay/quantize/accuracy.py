@@ -1,4 +1,7 @@
-"""accuracy: how far the results of one model are from those of another."""
+"""accuracy: how far the results of one model are from those of another.
+
+Floating numbers differ by something; integers (indices, classes) are the same or not.
+"""
 
 from __future__ import annotations
 
@@ -11,34 +14,50 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Accuracy:
-    """Differences over all results on all samples; `top1` where the first result looks like classes."""
+    """Differences over all floating results on all samples; `top1` where the only result looks like classes."""
 
     samples: int
-    max_difference: float
-    mean_difference: float
-    largest: float  # magnitude of what they are differences from
+    max_difference: float | None  # None where no result has floating numbers
+    mean_difference: float | None
+    largest: float | None  # magnitude of what they are differences from
     top1: float | None  # the share of rows whose largest class is the same
+    same_integers: float | None = None  # the share of the numbers in results that are integers
+    rows: int | None = None  # of a sample, where the model takes any number of them
 
     def __str__(self) -> str:
-        classes = "" if self.top1 is None else f", top-1 agreement {self.top1:.1%}"
+        told = []
+        if self.max_difference is not None:
+            told.append(f"largest difference {self.max_difference:.3g}")
+            told.append(f"mean {self.mean_difference:.3g} of values up to {self.largest:.3g}")
+        if self.top1 is not None:
+            told.append(f"top-1 agreement {self.top1:.1%}")
+        if self.same_integers is not None:
+            told.append(f"{self.same_integers:.1%} of the integers are the same")
         many = f"{self.samples} sample{'s' if self.samples != 1 else ''}"
-        return (
-            f"largest difference {self.max_difference:.3g}, mean {self.mean_difference:.3g} "
-            f"of values up to {self.largest:.3g}{classes} ({many})"
-        )
+        if self.rows is not None and self.rows != 1:
+            many += f" of {self.rows} rows"
+        return f"{', '.join(told) or 'nothing to compare'} ({many})"
 
     def to_json(self) -> dict[str, Any]:
         """For programs; what is no number is null."""
         return {name: value if value is None or np.isfinite(value) else None for name, value in asdict(self).items()}
 
 
-def compare(expected: Sequence[Sequence[np.ndarray]], found: Sequence[Sequence[np.ndarray]]) -> Accuracy:
+def compare(
+    expected: Sequence[Sequence[np.ndarray]], found: Sequence[Sequence[np.ndarray]], rows_of_sample: int | None = None
+) -> Accuracy:
     """The results of each sample beside those that are expected."""
     most, total, count, largest = 0.0, 0.0, 0, 0.0
+    same, integers, has_floats = 0, 0, False
     agree, rows = 0, 0
     has_classes = bool(expected) and all(len(one) == 1 and _looks_like_classes(one[0]) for one in expected)
     for wanted, given in zip(expected, found, strict=True):
         for one, other in zip(wanted, given, strict=True):
+            if np.asarray(one).dtype.kind in "iub":
+                same += int((np.asarray(one) == np.asarray(other)).sum())
+                integers += np.asarray(one).size
+                continue
+            has_floats = True
             exact = np.asarray(one).astype(np.float64)
             with np.errstate(invalid="ignore"):
                 off = np.abs(exact - np.asarray(other).astype(np.float64))
@@ -52,7 +71,10 @@ def compare(expected: Sequence[Sequence[np.ndarray]], found: Sequence[Sequence[n
             agree += int((best[0] == best[1]).sum())
             rows += best[0].size
     top1 = agree / rows if has_classes and rows else None
-    return Accuracy(len(expected), most, total / max(count, 1), largest, top1)
+    agreed = same / integers if integers else None
+    if not has_floats:
+        return Accuracy(len(expected), None, None, None, top1, agreed, rows_of_sample)
+    return Accuracy(len(expected), most, total / max(count, 1), largest, top1, agreed, rows_of_sample)
 
 
 def _looks_like_classes(result: np.ndarray) -> bool:

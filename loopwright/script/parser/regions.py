@@ -1,8 +1,9 @@
 """What a block reads and writes, when its author left that out.
 
 Accesses are widened over the loops inside the block, and all accesses of one buffer are joined into one box, in the
-order of first appearance. What cannot be bounded covers the whole dimension: a region may be too large, never too
-small. Access through raw pointers cannot be bounded at all and is refused.
+order of first appearance; where they lie apart by an axis that is reduced over, the box covers all its values. What
+cannot be bounded covers the whole dimension: a region may be too large, never too small. Access through raw pointers
+cannot be bounded at all and is refused.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from loopwright.arith import Analyzer
+from loopwright.arith import Analyzer, IntervalSet, hull_while_running, reduced_ranges
 from loopwright.ir import (
     Add,
     Allocate,
@@ -90,6 +91,7 @@ class _Accesses(Visitor):
         self.declared: set[Buffer] = set()
         self.matched = {match.buffer: match.source for match in block.match_buffers}
         self.arith = Analyzer()
+        self.reduced = reduced_ranges(block.iter_vars)
 
     # --- the walk ---
 
@@ -199,7 +201,8 @@ class _Accesses(Visitor):
             return None
         low, high = self._pick(a.low, b.low, 1), self._pick(a.high, b.high, -1)
         if low is None or high is None:
-            return None
+            found = hull_while_running(IntervalSet(*a), IntervalSet(*b), self.reduced, self.arith)
+            return None if found is None else Interval(*found)
         return a if low is a.low and high is a.high else Interval(low, high)
 
     def _pick(self, a: Expr, b: Expr, sign: int) -> Expr | None:

@@ -120,6 +120,17 @@ def test_results_stay_near(mode: str):
     assert accuracy.samples == 2 and "top-1 agreement" in str(accuracy)
 
 
+def test_integers_are_the_same_or_not():
+    values, places = np.array([[0.5, 0.25]], "float32"), np.array([[7, 3, 2, 1]])
+    found = compare([[values, places]], [[values + np.float32(0.125), places + [[0, 0, 0, 1]]]], rows_of_sample=2)
+    assert (found.max_difference, found.largest, found.same_integers) == (0.125, 0.5, 0.75)
+    differences = "largest difference 0.125, mean 0.125 of values up to 0.5"
+    assert str(found) == f"{differences}, 75.0% of the integers are the same (1 sample of 2 rows)"
+    found = compare([[places]], [[places]])
+    assert str(found) == "100.0% of the integers are the same (1 sample)" and found.to_json()["max_difference"] is None
+    assert str(compare([[values]], [[values]], 1)).endswith("top-1 agreement 100.0% (1 sample)")
+
+
 def test_layers_are_skipped_and_simulated():
     mod, params = _net()
     names = _operators(quantize(mod, params))  # the settings that scripts know: the first and dense ones are left
