@@ -29,14 +29,14 @@ from loopwright.relay.transform.min_cut import Cut
 from loopwright.relay.transform.typed_rewrite import TypedRewrite
 from loopwright.relay.types import TensorType
 from loopwright.relay.visitor import ExprMutator, post_order
+from loopwright.target import Target, describe
 
 PLANES: Final = "NCHW"
 PIXELS: Final = "NHWC"
 
 MOVE: Final = 1.0  # an element from one order into the other
 UNKNOWN: Final = 32  # a size that is known when the model runs
-LANES: Final = 16  # channels that one vector holds: fewer leave it partly empty
-MULTIPLY_ADDS: Final = 32  # in one cycle
+PER_CYCLE: Final = 2  # vectors of multiply-adds
 
 
 @dataclass(frozen=True)
@@ -84,6 +84,8 @@ class _Model(TypedRewrite):
 
     def __init__(self, function: Function, mod: IRModule) -> None:
         super().__init__(mod)
+        target = Target.current(allow_none=True) or Target("llvm")
+        self.lanes = describe(target).native_vector_lanes("float32")
         self.cut = Cut()
         self.made: dict[int, int] = {}  # how an expression's value lies
         self.read: dict[int, int] = {}  # how a call reads its images
@@ -160,8 +162,8 @@ class _Model(TypedRewrite):
             prices = POINTWISE_STRIDED if strided else POINTWISE
         self.cut.costs(reading, first=prices.read * _size(data))
         channels = max(1.0, _number(made.shape[1]))
-        work = _size(made) * prod(map(_number, weight.shape[1:])) / MULTIPLY_ADDS
-        empty = -channels % LANES / channels
+        work = _size(made) * prod(map(_number, weight.shape[1:])) / (PER_CYCLE * self.lanes)
+        empty = -channels % self.lanes / channels
         self.cut.costs(making, first=prices.write * _size(made), second=work * max(empty, prices.work))
 
     def _reads(self, image: Any, reading: int) -> None:
