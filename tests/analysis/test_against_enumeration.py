@@ -32,8 +32,9 @@ from loopwright.ir import (
 )
 from loopwright.ir.intrinsics import if_then_else
 from tests.analysis.enumerate_program import Enumerate
+from tests.campaign import programs
 
-EXAMPLES = 250
+EXAMPLES = programs(125, 250)
 
 
 class Maker:

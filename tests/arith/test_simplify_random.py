@@ -32,6 +32,7 @@ from loopwright.ir import (
 )
 from loopwright.ir.intrinsics import if_then_else
 from tests.arith.integers import points, table
+from tests.campaign import programs
 
 I, J, N = Var("i"), Var("j"), SizeVar("n")
 LEAVES = st.one_of(st.sampled_from([I, J, N]), st.integers(-5, 9).map(const))
@@ -79,7 +80,7 @@ def _assert_agree(simple: Expr, e: Expr, where: list[tuple[int, ...]]) -> None:
         assert value is None or value == other, (point, value, other)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=programs(200, 400), deadline=None)
 @given(INDEX, DOMAINS)
 def test_simplify_keeps_every_value(e: Expr, domains: tuple[int, int, int, int, bool]) -> None:
     analyzer, where = _setup(domains)
@@ -88,7 +89,7 @@ def test_simplify_keeps_every_value(e: Expr, domains: tuple[int, int, int, int, 
     _assert_agree(simple, e, where)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=programs(100, 200), deadline=None)
 @given(INDEX, DOMAINS)
 def test_simplify_is_idempotent(e: Expr, domains: tuple[int, int, int, int, bool]) -> None:
     simple = _setup(domains)[0].simplify(e)
@@ -96,7 +97,7 @@ def test_simplify_is_idempotent(e: Expr, domains: tuple[int, int, int, int, bool
     assert again is simple, f"{simple!r} became {again!r}"
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=programs(150, 300), deadline=None)
 @given(INDEX, DOMAINS)
 def test_bounds_and_remainders_contain_every_value(e: Expr, domains: tuple[int, int, int, int, bool]) -> None:
     analyzer, where = _setup(domains)
@@ -107,7 +108,7 @@ def test_bounds_and_remainders_contain_every_value(e: Expr, domains: tuple[int, 
             assert value == base if coeff == 0 else (value - base) % coeff == 0
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=programs(150, 300), deadline=None)
 @given(CONDITION, CONDITION, DOMAINS)
 def test_proofs_are_true_also_under_constraints(e: Expr, given: Expr, domains: tuple[int, int, int, int, bool]) -> None:
     analyzer, where = _setup(domains)
@@ -122,7 +123,7 @@ def test_proofs_are_true_also_under_constraints(e: Expr, given: Expr, domains: t
     _assert_agree(analyzer.simplify(e), e, where)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=programs(100, 200), deadline=None)
 @given(INDEX, INDEX, DOMAINS)
 def test_proved_equal_is_equal(a: Expr, b: Expr, domains: tuple[int, int, int, int, bool]) -> None:
     analyzer, where = _setup(domains)
