@@ -25,6 +25,7 @@ from loopwright.ir import Buffer
 from loopwright.schedule import BlockRV, LoopRV, Schedule
 
 IN_SIGHT = 3  # instructions a vector: up to these, a processor's window of instructions reaches into the next page
+IN_SIGHT_OF_SUMS = 1  # where nothing is stored: products that are summed wait for their loads alone
 # A page and a little: hardware looks to the end of a page only; and what lies exactly a page ahead looks like what was
 # just stored.
 DISTANCE = PAGE + 512
@@ -67,9 +68,10 @@ def ask_along(
     cost: NestCost,
     machine: Machine,
     decision: Decision,
+    in_sight: int = IN_SIGHT,
 ) -> None:
     """Have each round of a loop, which does `each` elements, ask for what later rounds need of large `buffers`."""
-    if not buffers or not cost.is_known or cost.bytes <= machine.l2 or cost.instructions <= IN_SIGHT:
+    if not buffers or not cost.is_known or cost.bytes <= machine.l2 or cost.instructions <= in_sight:
         return
     for buffer in dict.fromkeys(buffers):
         size = each * bytes_of(str(buffer.dtype))

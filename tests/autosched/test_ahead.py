@@ -109,3 +109,11 @@ def test_extrema_of_large_arrays_are_exact(dtype: str):
     for kind in ("max", "min"):
         lw.build(reduced(kind, *shape, dtype=dtype), autosched=True)(a, out)
         np.testing.assert_array_equal(out, getattr(a, kind)(axis=1))
+
+
+def test_products_that_are_summed_are_asked_for():
+    x, v = te.placeholder((4096, 4096), name="X"), te.placeholder((4096,), name="V")
+    k = te.reduce_axis((0, 4096), name="k")
+    y = te.compute((4096,), lambda i: te.sum(x[i, k] * v[k], axis=k), name="Y")
+    plan = planned(te.create_prim_func([x, v, y]), AVX512)
+    assert "X" in {hint[0] for hint in asked_for(plan)}

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from loopwright.autosched.ahead import ask_along
+from loopwright.autosched.ahead import IN_SIGHT_OF_SUMS, ask_along
 from loopwright.autosched.chunks import note_one_thread, run_in_pieces
 from loopwright.autosched.columns import CHUNKS, ColumnPlan, column_nest
 from loopwright.autosched.contiguous import size_of, vector_axis
@@ -93,7 +93,7 @@ def _along_memory(sch: Schedule, facts: BlockFacts, work: NestCost, machine: Mac
     if part.width:
         loop = sch.get_loops(part.walker)[-2]
         walked = [access.buffer for access in facts.reads if access.stride(facts.axes[-1].var) == 1]
-        ask_along(sch, part.walker, loop, walked, part.width, work, machine, decision)
+        ask_along(sch, part.walker, loop, walked, part.width, work, machine, decision, IN_SIGHT_OF_SUMS)
     if row is not None and threads > 1 and (is_divided or count > 1):
         run_in_pieces(sch, row)
         decision.chose("chunks in parallel" if is_divided else "rows in parallel", f"the work is worth {threads} cores")
