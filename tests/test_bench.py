@@ -249,8 +249,6 @@ def test_what_limits_a_kernel():
     assert machine.attainable(roofline, 10**12, 1 << 20, 1 << 20)[1] == "compute"
     seconds, bound = machine.attainable(roofline, 0, 1 << 27, 1 << 27)
     assert bound == "memory" and seconds == pytest.approx((1 << 28) / 1e10)
-    assert machine.bandwidth_at([[100, 10.0], [10000, 30.0]], 1000) == pytest.approx(20.0)
-    assert machine.bandwidth_at([[100, 10.0], [10000, 30.0]], 1) == 10.0
 
 
 def test_bars_name_the_rows_below_them():

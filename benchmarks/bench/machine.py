@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import ctypes
 import importlib.metadata
-import math
 import os
 import platform
 import re
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -128,18 +126,9 @@ def attainable(
     roofline: Mapping[str, Any], flops: int, read: int, written: int, dtype: str = "float32"
 ) -> tuple[float, str]:
     """The least seconds this work can take, and what limits it: "compute" or "memory"."""
+    from loopwright.relay.native.machine_limits import bandwidth_at
+
     stream = "read" if written * 8 < read else "add" if read > 1.5 * written else "copy"
     computing = flops / roofline["flops"].get(dtype, roofline["flops"]["float32"])
     moving = (read + written) / bandwidth_at(roofline["bandwidth"][stream], read + written)
     return (computing, "compute") if computing > moving else (moving, "memory")
-
-
-def bandwidth_at(curve: Sequence[Sequence[float]], footprint: float) -> float:
-    """Bytes a second for that much data, between the measured sizes on a logarithmic scale."""
-    if footprint <= curve[0][0]:
-        return curve[0][1]
-    for (size, rate), (next_size, next_rate) in pairwise(curve):
-        if footprint <= next_size:
-            share = math.log(footprint / size) / math.log(next_size / size)
-            return rate + share * (next_rate - rate)
-    return curve[-1][1]

@@ -284,7 +284,10 @@ class VirtualMachine:
         repeats_to_cooldown: int = 1,
         **named: Any,
     ) -> BenchmarkResult:
-        """How long a call of a function takes; the first call, which may compile, is not counted."""
+        """How long a call of a function takes; the first call, which may compile, is not counted.
+
+        Arguments go in and results come out in every call, so `end_to_end` changes nothing.
+        """
         self._call(func_name, args, named)
         timed = time_evaluator(
             lambda: self._call(func_name, args, named),

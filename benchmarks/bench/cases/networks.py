@@ -13,6 +13,8 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from benchmarks.models.mobilenet import BLOCKS as MOBILENET_BLOCKS
+
 
 class Layer(NamedTuple):
     """A convolution of a `size` image (or clip), channels first, and its activation."""
@@ -92,15 +94,7 @@ def mobilenetv2() -> Iterator[Layer]:
     """All convolutions, from the first to the last; a block's last one has no activation."""
     yield square(3, 32, 224, 3, 2, activation="relu6")
     channels, size = 32, 112
-    for expansion, filters, blocks, stride in (
-        (1, 16, 1, 1),
-        (6, 24, 2, 2),
-        (6, 32, 3, 2),
-        (6, 64, 4, 2),
-        (6, 96, 3, 1),
-        (6, 160, 3, 2),
-        (6, 320, 1, 1),
-    ):
+    for expansion, filters, blocks, stride in MOBILENET_BLOCKS:
         for block in range(blocks):
             width, step = channels * expansion, stride if block == 0 else 1
             if expansion > 1:

@@ -81,6 +81,17 @@ _COPY: Final = """def copy(x_handle: T.handle, y_handle: T.handle):
 """
 
 
+def bandwidth_at(curve: Sequence[Sequence[float]], footprint: float) -> float:
+    """Bytes a second for that much data, between the measured sizes on a logarithmic scale."""
+    if footprint <= curve[0][0]:
+        return curve[0][1]
+    for (size, rate), (next_size, next_rate) in pairwise(curve):
+        if footprint <= next_size:
+            share = math.log(footprint / size) / math.log(next_size / size)
+            return rate + share * (next_rate - rate)
+    return curve[-1][1]
+
+
 @dataclass(frozen=True)
 class MachineLimits:
     """The most that `threads` threads can do together."""
@@ -92,14 +103,7 @@ class MachineLimits:
 
     def bandwidth(self, stream: str, footprint: float) -> float:
         """Bytes a second for that much data, between the measured sizes on a logarithmic scale."""
-        curve = self.streams[stream]
-        if footprint <= curve[0][0]:
-            return curve[0][1]
-        for (size, rate), (next_size, next_rate) in pairwise(curve):
-            if footprint <= next_size:
-                share = math.log(footprint / size) / math.log(next_size / size)
-                return rate + share * (next_rate - rate)
-        return curve[-1][1]
+        return bandwidth_at(self.streams[stream], footprint)
 
     def as_data(self) -> dict[str, Any]:
         """The limits as plain data."""

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import loopwright as lw
-from loopwright.frontends.errors import ValueNeeded
+from loopwright.frontends.errors import BadModelName, NotOneLibrary, ValueNeeded
 from loopwright.frontends.onnx.compiled import CompiledModel, interpreted
 from loopwright.frontends.onnx.errors import InputMismatch
 from tests.frontends.onnx.onnx_models import model, random
@@ -37,8 +37,15 @@ def test_a_library_has_the_names_of_the_model(tmp_path):
             tmp_path / "net.h"
         ).read_text().replace("\n", " ").replace("    ", "")
     assert lw.compile(model(SCALED)).library.libmod_name == "model" and library["default"]
-    with pytest.raises(TypeError, match="'' cannot name a model"):
+    with pytest.raises(BadModelName, match="'' cannot name a model"):
         lw.compile(path, name="")
+
+
+def test_a_model_made_for_values_has_no_library():
+    compiled = lw.compile(model("(float[6] x, int64[2] s) => (float[a, b] y) { y = Reshape(x, s) }"))
+    with pytest.raises(NotOneLibrary, match="is not one native function: it is made for the values of 's'") as caught:
+        _ = compiled.library
+    assert "from_onnx(model, values={'s': …})" in str(caught.value)
 
 
 def counting(made: list[object]):

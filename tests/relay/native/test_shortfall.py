@@ -5,7 +5,7 @@ import pytest
 from loopwright.autosched import Choice, Decision, Roofline
 from loopwright.autosched.rules.plain import RUNS_ONCE
 from loopwright.relay.native.kernel import Kernel
-from loopwright.relay.native.machine_limits import FOOTPRINTS, MachineLimits
+from loopwright.relay.native.machine_limits import FOOTPRINTS, MachineLimits, bandwidth_at
 from loopwright.relay.native.shortfall import Limit, limit_of, reasons
 
 RATES = [100e9, 80e9, 40e9, 20e9]
@@ -105,3 +105,9 @@ def test_a_decision_is_plain_data_and_back():
     assert Decision.from_json(decision.to_json()) == decision
     plain = Decision(("A", "B"), "left as written")
     assert Decision.from_json(plain.to_json()) == plain
+
+
+def test_bandwidth_between_the_measured_sizes():
+    curve = [[100, 10.0], [10000, 30.0]]
+    assert bandwidth_at(curve, 1000) == pytest.approx(20.0)
+    assert bandwidth_at(curve, 1) == 10.0 and bandwidth_at(curve, 10**6) == 30.0
