@@ -92,6 +92,9 @@ EDGES = {
     "three dimensions, channels last": Case("NDHWC", (1, 4, 5, 6, 4), (3, 3, 3, 4, 32), padding=1),
     "groups": Case("NCHW", (1, 32, 8, 8), (64, 8, 3, 3), padding=1, groups=4),
     "groups of three": Case("NCHW", (2, 12, 7, 7), (12, 3, 3, 3), padding=1, groups=4, relu=False),
+    "channels last, in blocks": Case("NHWC", (1, 9, 9, 32), (3, 3, 32, 24), stride=2, padding=1),
+    "channels last, in half blocks": Case("NHWC", (2, 7, 8, 8), (3, 3, 8, 32), padding=1),
+    "channels last, dilated blocks": Case("NHWC", (1, 9, 8, 16), (3, 2, 16, 16), padding=1, dilation=2),
     "groups, channels last": Case("NHWC", (1, 7, 7, 32), (3, 3, 16, 64), padding=1, groups=2),
 }
 
@@ -132,6 +135,14 @@ POINTWISE = [
 def test_channels_last_are_products_of_pixels_by_channels() -> None:
     plan = check(Case("NHWC", (1, 14, 14, 64), (1, 1, 64, 128)))
     assert "a product of matrices, pixels by channels" in plan.explain()
+
+
+def test_channels_that_are_neighbours_are_copied_as_vectors() -> None:
+    image = Case("NHWC", (1, 8, 8, 32), (3, 3, 32, 32), stride=2, padding=1)
+    plan = apply(image.program(), "llvm -mtriple=x86_64-linux-gnu -mcpu=x86-64-v4 -num-cores=1")
+    assert "lines of blocks of 16 channels: channels are neighbours in the image" in plan.explain()
+    plan = check(Case("NHWC", (1, 8, 8, 15), (3, 3, 15, 32), stride=2, padding=1))
+    assert "blocks of" not in plan.explain()
 
 
 def test_groups_of_one_pixel_are_products() -> None:

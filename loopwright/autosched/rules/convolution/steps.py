@@ -32,7 +32,8 @@ def schedule_window(
 ) -> str:
     """Tile, keep the sums in registers, and pad and finish band by band; the block that packs the weights first."""
     block = sch.get_block(window.facts.name)
-    packing, out = _copies(sch, block, window, tiles)
+    blocks = window.channel_block(tiles.lanes) if padding is not None or tiles.copies_image else 1
+    packing, out = _copies(sch, block, window, tiles, blocks)
     for name in renamed:
         sch.compute_inline(sch.get_block(name))
     last = _last(sch, out, epilogue)
@@ -47,9 +48,9 @@ def schedule_window(
     elif tiles.copies_image:
         image = sch.cache_read(block, operand_of(sch, block, window.image.buffer), "global", [block])
     if image is not None:
-        sch.transform_layout(image, ("write", 0), _lines(window))
+        sch.transform_layout(image, ("write", 0), _lines(window, blocks))
 
-    nest = _tile(sch, block, window, tiles)
+    nest = _tile(sch, block, window, tiles, blocks)
     if image is not None:
         sch.compute_at(image, nest.task)
         sink_result(sch, image)
@@ -62,7 +63,7 @@ def schedule_window(
     return packing.name
 
 
-def _copies(sch: Schedule, block: BlockRV, window: Window, tiles: Tiles) -> tuple[BlockRV, BlockRV]:
+def _copies(sch: Schedule, block: BlockRV, window: Window, tiles: Tiles, blocks: int) -> tuple[BlockRV, BlockRV]:
     """The blocks that copy the weights into panels of channels, and the sums to where they belong."""
     operand = operand_of(sch, block, window.weights.buffer)
     if window.channels % tiles.nr:
@@ -77,6 +78,8 @@ def _copies(sch: Schedule, block: BlockRV, window: Window, tiles: Tiles) -> tupl
     own = names[window.channel_dimension]
     inner = [names[k] for k in window.weight_reduce_dimensions]
     others = [name for name in names if name != own and name not in inner]
+    if blocks > 1:
+        inner = [f"{inner[0]} // {blocks}", *inner[1:], f"{inner[0]} % {blocks}"]
     order = [*others, f"{own} // {tiles.nr}", *inner, f"{own} % {tiles.nr}"]
     sch.transform_layout(packing, ("write", 0), layout(names, order))
     return packing, out
@@ -117,9 +120,17 @@ def _channels_apart(
     return registers, turning
 
 
-def _lines(window: Window) -> str:
-    """The layout of a copied image: lines of one channel after those of another, so that a step stays near."""
+def _lines(window: Window, blocks: int) -> str:
+    """The layout of a copied image: lines of one channel after those of another, so that a step stays near.
+
+    Where channels are neighbours, lines of a block of them: a vector of channels is copied as it is.
+    """
     names = dimensions(len(window.image.indices))
+    if blocks > 1:
+        *others, own = names
+        line = names[window.image_dimension(window.row) or 0]
+        rest = [name for name in others if name != line]
+        return layout(names, [*rest, f"{own} // {blocks}", line, f"{own} % {blocks}"])
     line = window.image_dimension(window.row)
     assert line is not None
     channels = [
@@ -142,7 +153,7 @@ class _Nest(NamedTuple):
     channel: LoopRV
 
 
-def _tile(sch: Schedule, block: BlockRV, window: Window, tiles: Tiles) -> _Nest:
+def _tile(sch: Schedule, block: BlockRV, window: Window, tiles: Tiles, blocks: int) -> _Nest:
     loops = loops_by_axis(sch, block, window.facts)
     panels, channel = sch.split(loops[window.channel.var], [None, tiles.nr])
     channel_task, panel = sch.split(panels, [None, tiles.panels])
@@ -154,6 +165,9 @@ def _tile(sch: Schedule, block: BlockRV, window: Window, tiles: Tiles) -> _Nest:
         inner.append(line)
     shared = [*[loops[axis.var] for axis in window.around], *lines, channel_task]
     reduce = [loops[axis.var] for axis in window.reduce]
+    if blocks > 1:
+        outer, inner_channel = sch.split(reduce[0], [None, blocks])
+        reduce = [outer, *reduce[1:], inner_channel]
     sch.reorder(*shared, panel, *inner, tile, *reduce, pixel, channel)
     return _Nest(shared, channel_task, panel, tile, pixel, channel)
 

@@ -22,6 +22,8 @@ from loopwright.autosched.rules.convolution.window import Window, extent
 # Cycles, found out on the machines we have; only their proportions matter.
 TILE_OVERHEAD = 40  # start the pipeline of multiply-adds, drain it, leave the loops
 COPY = 0.4  # an element of the image, into the band
+COPY_TURNED = 1.6  # where channels are neighbours in the image, and pixels in the band
+COPY_BLOCK = 0.15  # where a vector of channels goes as it is
 TURN = 0.6  # a sum turned in registers and stored
 BY_ELEMENT = 2.0  # a sum that fills no tile to be turned
 STORE = 0.12
@@ -101,6 +103,13 @@ def _skipped(window: Window, machine: Machine, mr: int, width: int) -> float:
     return lines * (SKIPPED_LINE if jump < PAGE // 2 else FAR_LINE)
 
 
+def _copying(window: Window, lanes: int) -> float:
+    """What it costs to copy an element of the image into the band."""
+    if window.channel_block(lanes) > 1:
+        return COPY_BLOCK
+    return COPY_TURNED if window.reads_channels_last else COPY
+
+
 def _image(window: Window, band: int) -> int:
     """How many numbers of the image a band of lines is made of."""
     count = window.image_channels * window.span(window.row, extent(window.row))
@@ -137,7 +146,7 @@ def _costed(
     out = nr * (band * line * STORE if window.writes_channels_last else _turning(window, band * line, nr, lanes))
     task = panels * (band * ceil(line / mr) * tile + out + PASSING * passing)
     if copies:
-        task += image / width * COPY
+        task += image / width * _copying(window, lanes)
     others = window.places // (line * band)
     tasks = window.copies * others * (ceil(window.channels / nr) // panels)
     # Weights come from further away once for each task, those of all channels in it.

@@ -56,6 +56,21 @@ class Window:
     def writes_channels_last(self) -> bool:
         return self.facts.write.stride(self.channel.var) == 1
 
+    def channel_block(self, lanes: int) -> int:
+        """How many channels of an image whose channels are neighbours are copied as one vector; 1: none are.
+
+        Channels of one group are a part of a line, and a part has no blocks of its own.
+        """
+        if not self.reads_channels_last:
+            return 1
+        return next((size for size in (lanes, lanes // 2) if size > 1 and extent(self.reduce[0]) % size == 0), 1)
+
+    @property
+    def reads_channels_last(self) -> bool:
+        """Whether the first axis of the sum is the last dimension of the image, alone."""
+        channel = self.reduce[0]
+        return self._is_alone(channel) and self.image_dimension(channel) == len(self.image.indices) - 1
+
     @property
     def channel_dimension(self) -> int:
         """The dimension of the weights that is the channel."""

@@ -34,6 +34,11 @@ def explain(window: Window, tiles: Tiles, machine: Machine, decision: Decision, 
         decision.chose(
             f"{tiles.band} lines of the image copied at a time", "steps of the reduction lie near each other"
         )
+    blocks = window.channel_block(tiles.lanes)
+    if (pads or tiles.copies_image) and blocks > 1:
+        decision.chose(
+            f"lines of blocks of {blocks} channels", "channels are neighbours in the image: vectors go as they are"
+        )
     if not window.writes_channels_last:
         decision.chose("panels of sums turned in registers", "pixels, not channels, are neighbours in the result")
     pixels = window.places
