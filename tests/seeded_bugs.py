@@ -24,6 +24,7 @@ from loopwright.codegen.math import exp, low_precision, table
 from loopwright.evaluator import arithmetic as evaluator_arithmetic
 from loopwright.ir import structural
 from loopwright.ir.verifier import _Verifier
+from loopwright.relay.native.program import Part
 from loopwright.schedule import sight
 from loopwright.script import from_source
 from loopwright.script.parser import expressions as parser_expressions
@@ -37,6 +38,7 @@ from loopwright.transform.plan_storage import _Pool
 from tests.analysis import test_bounds, test_races, test_reduction_init, test_uninitialised
 from tests.codegen import test_abi, test_emitter, test_low_precision, test_math, test_parallel
 from tests.ir import test_structural, test_verifier
+from tests.relay import test_joined_parts
 from tests.schedule import (
     test_add_guard,
     test_composites,
@@ -62,6 +64,11 @@ from tests.transform import (
     test_software_pipeline,
     test_vectorize_loops,
 )
+
+
+def no_copies(program: Any, joins: Any, places: Any) -> list[Any]:
+    """The steps without their concatenations, and without the copies that are left of them."""
+    return [step for step in program.body if step not in joins]
 
 
 class Bug(NamedTuple):
@@ -526,5 +533,15 @@ BUGS = [
         "bindings are not rewritten for the new loops",
         lambda: patch("loopwright.schedule.primitives.split.rebind", lambda body, *_: body),
         test_split.test_split_guards_the_tail,
+    ),
+    Bug(
+        "parts of a concatenation all begin where it begins",
+        lambda: patch.object(Part, "offset", lambda self, value: 0),
+        test_joined_parts.test_branches_write_into_the_whole,
+    ),
+    Bug(
+        "a value may be a part of two wholes at once",
+        lambda: patch("loopwright.relay.joined_parts._without_joins", no_copies),
+        test_joined_parts.test_a_value_of_two_wholes,
     ),
 ]

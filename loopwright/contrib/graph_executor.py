@@ -116,9 +116,11 @@ class GraphModule:
         names = [row.name for row in profile.rows]
         if node not in names and not (isinstance(node, int) and -len(names) <= node < len(names)):
             raise KeyError(f"no launch is called {node!r}; the model runs {', '.join(names)}")
-        made = profile.rows[node if isinstance(node, int) else names.index(node)].launch.written[0]
+        launch = profile.rows[node if isinstance(node, int) else names.index(node)].launch
+        made, part = launch.written[0], launch.part(len(launch.inputs))
         outputs = dict(zip(self.module.program.outputs, profile.outputs, strict=True))
         value = profile.by_value[made] if made in profile.by_value else outputs[made]
+        value = value if part is None else part.of(value)
         if out is not None:
             np.copyto(_array(out), value)
             return out

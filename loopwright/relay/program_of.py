@@ -20,6 +20,7 @@ from loopwright.ir.types import TupleType, Type
 from loopwright.ir.visitor import variables_in
 from loopwright.relay.errors import CannotCompile
 from loopwright.relay.expr import Call, Constant, Function, If, Let, Tuple, TupleGetItem, Var
+from loopwright.relay.joined_parts import join_parts
 from loopwright.relay.loop_form import calls, loop_form
 from loopwright.relay.lower import Lowered, decided_sizes, flat
 from loopwright.relay.native.program import (
@@ -313,7 +314,7 @@ def program_of(function: Function, name: str = "main", module: IRModule | None =
         taken.add(id(value))
         outputs.append(value)
     attrs = {"functions": shared.functions, **_outputs_of_any_length(writer, outputs)}
-    return Program(name, inputs, outputs, shared.constants, writer.steps, attrs)
+    return join_parts(Program(name, inputs, outputs, shared.constants, writer.steps, attrs))
 
 
 def name_outputs(program: Program, names: Sequence[str]) -> None:

@@ -152,10 +152,28 @@ class _Check:
         for i, o in step.may_overwrite:
             if not (0 <= i < len(step.inputs) and 0 <= o < step.outputs):
                 raise KernelMismatch(name, f"may_overwrite names the pair ({i}, {o}), which it does not have")
+        self._parts(step, name, seen)
         for value in step.inputs:
             self._read(value, f"the kernel {name}", seen)
         for value in step.written:
             self._make(value, f"the kernel {name}", seen)
+
+
+    def _parts(self, step: Launch, name: str, seen: set[Value]) -> None:
+        if step.parts and len(step.parts) != len(step.arguments):
+            raise KernelMismatch(name, f"it has {len(step.arguments)} arguments, and parts for {len(step.parts)}")
+        for place, (part, value) in enumerate(zip(step.parts, step.arguments, strict=False)):
+            if part is None:
+                continue
+            if not value.is_static or not 0 <= part.axis < len(value.shape):
+                raise KernelMismatch(name, f"its argument {place + 1} is a part of {value!r}, which has no such axis")
+            if not 0 <= part.start <= part.start + part.size <= int(value.shape[part.axis]):  # type: ignore[arg-type]
+                raise KernelMismatch(name, f"its argument {place + 1} is no part of {value!r}: {part}")
+        if step.keeps is not None:
+            self._read(step.keeps, f"the kernel {name}", seen)
+            if step.outputs != 1:
+                raise KernelMismatch(name, f"it adds to {step.keeps.name}, and has {step.outputs} outputs")
+            self._same(step.written[0], step.keeps, f"the kernel {name}")
 
 
 def _variables(extent: int | Expr) -> list[Var]:

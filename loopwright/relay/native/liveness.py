@@ -138,12 +138,14 @@ class Liveness:
                 case Launch():
                     for value in step.inputs:
                         self._use(value)
-                    for value in step.written:
-                        self._make(value)
+                    if step.keeps is not None:
+                        self._use(step.keeps)
+                        self._same_home(step.written[0], step.keeps)
+                    else:
+                        for value in step.written:
+                            self._make(value)
                 case View():
-                    home = self.homes[step.of]
-                    home.values.append(step.value)
-                    self.homes[step.value] = home
+                    self._same_home(step.value, step.of)
                 case Copy():
                     self._use(step.of)
                     self._make(step.value)
@@ -228,6 +230,11 @@ class Liveness:
         if home.first < 0:
             home.first = home.last = self._time
         home.bind = self._later(home.bind, self._bind_of(value))
+        home.values.append(value)
+        self.homes[value] = home
+
+    def _same_home(self, value: Value, of: Value) -> None:
+        home = self.homes[of]
         home.values.append(value)
         self.homes[value] = home
 

@@ -64,6 +64,7 @@ from loopwright.relay.native.program import (
     Branch,
     Copy,
     Launch,
+    Part,
     Program,
     Repeat,
     Slice,
@@ -229,8 +230,9 @@ class _Main:
             turn = _size(cut.whole.shape[0]) - 1 - turn
         return base, start + turn * _as_expr(cut.part.nbytes)
 
-    def _pointer(self, value: Value) -> Expr:
-        return self._at(*self._place(self.plan.home(value)))
+    def _pointer(self, value: Value, part: Part | None = None) -> Expr:
+        base, start = self._place(self.plan.home(value))
+        return self._at(base, start if part is None else start + _wide(part.offset(value)))
 
     def _at(self, base: Var, distance: Expr) -> Expr:
         """The address so many bytes after `base`."""
@@ -299,15 +301,15 @@ class _Main:
 
     def _launch(self, step: Launch) -> list[Item]:
         kernel = self.kernels[step]
-        values = iter(step.arguments)
+        places = iter(range(len(step.arguments)))
         given = []
         for position, param in enumerate(step.func.params):
-            value = next(values) if param in step.func.buffer_map else None
+            place = next(places) if param in step.func.buffer_map else None
             if kernel.keeps is not None and position not in kernel.keeps:
                 continue
-            if value is None:
+            if place is None:
                 self._require_known(param, f"the kernel {step.name or step.func.name}")
-            given.append(param if value is None else self._pointer(value))
+            given.append(param if place is None else self._pointer(step.arguments[place], step.part(place)))
         for value in self.plan.prepared.made.get(step, ()):
             given.append(self._at(self.weights, _wide(self.plan.constant_offsets[value])))
         sizes = self._sizes(step)

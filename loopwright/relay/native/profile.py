@@ -213,12 +213,15 @@ def operators_of(program: Program, launch: Launch) -> tuple[str, ...]:
 def _bytes(launch: Launch, operators: Sequence[str], sizes: Mapping[Var, int]) -> tuple[int | None, int | None]:
     """Bytes that must be read, and written; None where a size is known to the run alone."""
 
-    def size_of(value: Value) -> int:
-        return int(np.prod(shape_of(value, sizes), dtype=np.int64)) * value.item_bytes
+    def size_of(place: int) -> int:
+        value, part = launch.arguments[place], launch.part(place)
+        whole = int(np.prod(shape_of(value, sizes), dtype=np.int64)) * value.item_bytes
+        return whole if part is None or not whole else whole // int(value.shape[part.axis]) * part.size  # type: ignore[arg-type]
 
+    places = {value: place for place, value in reversed(list(enumerate(launch.arguments)))}  # of each value the first
     try:
-        written = sum(size_of(value) for value in dict.fromkeys(launch.written))
-        each = [size_of(value) for value in dict.fromkeys(launch.inputs)]
+        written = sum(size_of(place) for value, place in places.items() if value in launch.written)
+        each = [size_of(places[value]) for value in dict.fromkeys(launch.inputs)]
     except SizeNotKnown:
         return None, None
     if any(name in _SOME_OF for name in operators):

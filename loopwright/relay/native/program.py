@@ -13,7 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from math import prod
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -59,6 +60,23 @@ class Value:
         return all(isinstance(extent, int) for extent in self.shape)
 
 
+class Part(NamedTuple):
+    """`size` places of a value along `axis`, from `start` on, and all of its other axes."""
+
+    axis: int
+    start: int
+    size: int
+
+    def of(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """The part of an array."""
+        return array[(slice(None),) * self.axis + (slice(self.start, self.start + self.size),)]
+
+    def offset(self, value: Value) -> int:
+        """How many bytes after the value the part begins. Axes after that of the part have known lengths."""
+        lengths = [size for size in value.shape[self.axis + 1 :] if isinstance(size, int)]
+        return self.start * value.item_bytes * prod(lengths)
+
+
 @dataclass(frozen=True, eq=False)
 class Launch:
     """Run a kernel. `arguments` are its inputs, then the `outputs` values that it writes, as `func` takes them.
@@ -68,6 +86,10 @@ class Launch:
     `may_overwrite` are pairs (input, output), both counted from 0 among inputs and outputs: the output may take the
     memory of that input if nobody reads the input later. It is a permission: the back end looks whether the kernel, as
     scheduled, reads each element of the input only to write the same element of the output.
+
+    `parts` says of arguments of which the kernel sees a part only, which: its buffer has the shape of the whole value,
+    begins where the part does, and is used as far as the part goes. A launch that writes a part adds to `keeps`, whose
+    memory its result takes over; without `keeps` it is the first to write into that memory.
     """
 
     func: PrimFunc
@@ -75,6 +97,8 @@ class Launch:
     outputs: int = 1
     may_overwrite: tuple[tuple[int, int], ...] = ()
     name: str = ""  # what it computes, for people: "conv2d + relu"
+    parts: tuple[Part | None, ...] = ()
+    keeps: Value | None = None
 
     @property
     def buffers(self) -> list[Buffer]:
@@ -85,6 +109,10 @@ class Launch:
     def places(self) -> list[int]:
         """The parameters of the kernel that the arguments are, by position: not those that are sizes."""
         return [place for place, param in enumerate(self.func.params) if param in self.func.buffer_map]
+
+    def part(self, place: int) -> Part | None:
+        """The part of an argument that the kernel sees; None: all of it."""
+        return self.parts[place] if self.parts else None
 
     @property
     def inputs(self) -> tuple[Value, ...]:

@@ -128,9 +128,9 @@ def _lines(window: Window, blocks: int) -> str:
     names = dimensions(len(window.image.indices))
     if blocks > 1:
         *others, own = names
-        line = names[window.image_dimension(window.row) or 0]
-        rest = [name for name in others if name != line]
-        return layout(names, [*rest, f"{own} // {blocks}", line, f"{own} % {blocks}"])
+        pixel = names[window.image_dimension(window.row) or 0]
+        around = [name for name in others if name != pixel]
+        return layout(names, [*around, f"{own} // {blocks}", pixel, f"{own} % {blocks}"])
     line = window.image_dimension(window.row)
     assert line is not None
     channels = [
