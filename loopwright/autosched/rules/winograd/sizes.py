@@ -33,7 +33,7 @@ GATHERED = 2.0  # a weight that is no constant: its channels lie apart
 EDGE = 1.05  # a tile of its own at the edge, which takes compiling too
 DIRECT = 0.85  # of the peak that the direct form reaches
 GAIN = 1.25  # how much faster it must be, by this count, to be worth its rounding
-PIECES = 3  # for each core
+MOST_WEIGHTS = 16 << 20  # bytes: larger tiles multiply the weights, and a model of such layers has to fit somewhere
 
 
 @dataclass(frozen=True)
@@ -68,9 +68,16 @@ def choose_sizes(layer: Layer, machine: Machine, largest: int) -> Sizes | str:
     tiles = [tile for tile in TILES if tile <= largest and tile + high - 1 <= MOST_POINTS]
     if not tiles:
         return f"a window of {high} × {wide} leaves little of the numbers"
+    least = min(tiles)
+    tiles = [tile for tile in tiles if tile == least or _weight_bytes(layer, tile) <= MOST_WEIGHTS]
     best = min((min(_all(layer, machine, tile, 1), key=_cycles) for tile in tiles), key=_cycles)
     threads = machine.threads_for(best.cycles)
     return best if threads == 1 else min(_all(layer, machine, best.tile, threads), key=_cycles)
+
+
+def _weight_bytes(layer: Layer, tile: int) -> int:
+    """What the transformed weights take."""
+    return (tile + layer.taps[0] - 1) ** 2 * layer.inputs * layer.outputs * bytes_of(layer.dtype)
 
 
 def _cycles(sizes: Sizes) -> float:
@@ -112,7 +119,7 @@ def _costed(layer: Layer, machine: Machine, tile: int, threads: int, rows: int |
     products = count / counts[1] * positions * panels * tiles * (EDGE if rest else 1.0)
 
     moved = together * positions * (layer.inputs + layer.outputs) * width  # transformed data and results of a strip
-    weights = positions * layer.inputs * layer.outputs * width
+    weights = _weight_bytes(layer, tile)
     again = weights / machine.bytes_per_cycle(weights + moved)
     strip = products / strips
     products = _at_once(strip, _from_afar(weights, machine)) + (strips - 1) * _at_once(strip, again, NEARER)
