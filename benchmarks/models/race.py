@@ -41,6 +41,7 @@ from benchmarks.models.race_table import show
 from benchmarks.models.raced import FUNCTION, MODELS, PEERS, case_of, write_model
 
 TOLERANCE = 1e-3  # of the largest number of a result: how far a contender may be from ours
+SAMPLE = 0.05  # seconds: calls in a row, as a server makes them; the first after a pause would tell of the pause
 PATIENCE = 1800.0  # seconds: torch.compile takes minutes for a deep network
 LIBRARIES = {"onnxruntime": "onnxruntime", "openvino": "openvino", "torch": "torch", "torch compile": "torch"}
 Say = Callable[[str], None]
@@ -121,7 +122,7 @@ def _run(case: Case, peers: Peers, wanted: Sequence[str], rounds: int, threads: 
         results = _surviving(helpers, skipped, lambda: {name: helper.results() for name, helper in helpers.items()})
         differences = {name: difference(found, results[OURS]) for name, found in results.items() if name != OURS}
         say(f"{case.name}: measure")
-        effort = Effort(math.inf, least=rounds, most=rounds, pause=PAUSE if threads > 1 else 0.0)
+        effort = Effort(math.inf, SAMPLE, rounds, rounds, PAUSE if threads > 1 else 0.0)
         samples = _surviving(helpers, skipped, lambda: measure(helpers, effort))
         memory = _surviving(helpers, skipped, lambda: {name: _memory(helper) for name, helper in helpers.items()})
         wrong = {name: _told(far) for name, far in differences.items() if not far <= TOLERANCE and name in helpers}
