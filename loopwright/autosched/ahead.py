@@ -23,12 +23,16 @@ from loopwright.autosched.nest_cost import NestCost
 from loopwright.autosched.row_nest import Part, passes_of
 from loopwright.ir import Buffer
 from loopwright.schedule import BlockRV, LoopRV, Schedule
+from loopwright.transform.constant_work import size_of as whole_bytes
 
 IN_SIGHT = 3  # instructions a vector: up to these, a processor's window of instructions reaches into the next page
 IN_SIGHT_OF_SUMS = 1  # where nothing is stored: products that are summed wait for their loads alone
 # A page and a little: hardware looks to the end of a page only; and what lies exactly a page ahead looks like what was
 # just stored.
 DISTANCE = PAGE + 512
+MANY_WEIGHTS = 1 / 4  # of the second cache
+FEW_WEIGHTS = 1 / 64  # they are there after a few steps anyhow
+FEW_USES = 256  # of each weight: the first is dear, and those after it pay for asking again
 LINES_OF_A_ROW = 16  # at least: a shorter row is over before what was asked for could arrive
 
 
@@ -81,6 +85,35 @@ def ask_along(
         f"{', '.join([buffer.name for buffer in dict.fromkeys(buffers)])} asked for {DISTANCE} bytes ahead",
         "between that many instructions the processor sees too few loads to keep memory busy at the end of a page",
     )
+
+
+def are_far(size: int, uses: int, machine: Machine) -> bool:
+    """Whether steps that use each of so many bytes of weights `uses` times wait for them: others have passed through
+    the caches since the last call, so that even few of them come from afar the first time."""
+    return size > machine.l2 * MANY_WEIGHTS or (uses <= FEW_USES and size > machine.l2 * FEW_WEIGHTS)
+
+
+def ask_for_weights(
+    sch: Schedule, block: BlockRV, loop: LoopRV, weights: Buffer, each: int, uses: int, machine: Machine
+) -> None:
+    """Have each step of a reduction, which takes `each` of them in a row, ask for the weights of later steps.
+
+    They are read along memory, but a tile computes so long with each line that hardware asks for few of them at once.
+    """
+    whole = whole_bytes(weights)
+    if whole is not None and are_far(whole, uses, machine):
+        size = each * bytes_of(str(weights.dtype))
+        lines = max(1, size // machine.line)
+        sch.prefetch(block, loop, weights.name, distance=-(-DISTANCE // size), lines=lines)
+
+
+def explain_weights(size: int, uses: int, machine: Machine, decision: Decision) -> None:
+    """Say so, where weights are asked for."""
+    if are_far(size, uses, machine):
+        decision.chose(
+            f"weights asked for {DISTANCE} bytes ahead",
+            "they come from afar, and a tile computes so long with each line that hardware asks for few at once",
+        )
 
 
 def _ask(sch: Schedule, part: Part, access: Access, during: Part, rows_later: int, machine: Machine) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from loopwright.autosched.ahead import ask_for_weights
 from loopwright.autosched.chunks import deal_out
 from loopwright.autosched.layouts import in_panels, moved_last
 from loopwright.autosched.machine import Machine, bytes_of
@@ -57,6 +58,7 @@ def schedule_product(
         sch.compute_inline(made)
     if product.prepacks_rows:
         _lay_along(sch, block, product)
+    packed = sch.get(packing).writes[0].buffer if packing is not None else None
     if product.prepacks_columns:
         packing = None  # it stays before the loops, where lowering finds that it depends on constants alone
     nest = _tile(sch, block, product, tiles)
@@ -76,6 +78,8 @@ def schedule_product(
     for loop in nest.unrolled:
         sch.unroll(loop)
     vectors(sch, nest.columns, tiles.lanes, unrolled=True)
+    if product.prepacks_columns and packed is not None and product.knows_rows:
+        ask_for_weights(sch, block, nest.depth, packed, tiles.unroll * tiles.nr, product.rows, machine)
     if packing is not None:
         _pack(sch, packing, nest.slab or nest.task, product, tiles)
     if tiles.threads > 1:
@@ -140,6 +144,7 @@ class _Nest(NamedTuple):
     strips: LoopRV | None  # those of A that are packed together
     strip: LoopRV  # a row of tiles
     tile: LoopRV
+    depth: LoopRV
     unrolled: list[LoopRV]
     columns: LoopRV
 
@@ -180,7 +185,7 @@ def _tile(sch: Schedule, block: BlockRV, product: Product, tiles: Tiles) -> _Nes
     if tiles.panels_first:
         strip, tile = tile, strip  # a column of tiles, whose panel stays near
     sch.reorder(*tasks, *slabs, *groups, strip, tile, *around, depth, *unrolled, row, column)
-    return _Nest(shared, tasks[-1], slab, strips, strip, tile, [*unrolled, row], column)
+    return _Nest(shared, tasks[-1], slab, strips, strip, tile, depth, [*unrolled, row], column)
 
 
 def _finish(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from loopwright.autosched.ahead import explain_weights
 from loopwright.autosched.decision import Decision, Roofline
 from loopwright.autosched.machine import Machine, bytes_of, used_up
 from loopwright.autosched.rules.contraction.product import Product
@@ -22,6 +23,8 @@ def explain(product: Product, tiles: Tiles, machine: Machine, decision: Decision
     name = product.column_operand.buffer.name
     if tiles.packs and product.prepacks_columns:
         decision.chose(f"{name} prepacked in panels of {tiles.nr} columns", "it is a constant: calls find it packed")
+        if product.knows_rows:
+            explain_weights(-(-columns // tiles.nr) * tiles.nr * depth * size, rows, machine, decision)
     elif tiles.packs:
         share = tiles.slab * tiles.nr * tiles.task_columns * size
         decision.chose(

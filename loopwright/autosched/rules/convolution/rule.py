@@ -78,7 +78,7 @@ class Convolution:
         packings: list[str] = []
 
         def steps() -> None:
-            packings[:] = [schedule_window(sch, window, padding, epilogue, tiles, renamed)]
+            packings[:] = [schedule_window(sch, window, padding, epilogue, tiles, renamed, machine)]
 
         sch.replay(steps)  # some forty steps, proved as a whole: half the time of a proof for each
         packing = packings[0]

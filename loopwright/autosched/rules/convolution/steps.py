@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from loopwright.autosched.ahead import ask_for_weights
 from loopwright.autosched.chunks import deal_out
 from loopwright.autosched.layouts import dimensions, folded, layout, swapped_last
+from loopwright.autosched.machine import Machine
 from loopwright.autosched.program import Entry
 from loopwright.autosched.rules.convolution.tiles import Tiles
 from loopwright.autosched.rules.convolution.window import Window, extent
@@ -29,6 +31,7 @@ def schedule_window(
     epilogue: Sequence[Entry],
     tiles: Tiles,
     renamed: Sequence[str],
+    machine: Machine,
 ) -> str:
     """Tile, keep the sums in registers, and pad and finish band by band; the block that packs the weights first."""
     block = sch.get_block(window.facts.name)
@@ -58,6 +61,7 @@ def schedule_window(
     _finish(sch, block, registers, turning, last, nest, tiles, window)
     sch.unroll(nest.pixel)
     vectors(sch, nest.channel, tiles.lanes, unrolled=True)
+    ask_for_weights(sch, block, nest.step, sch.get(packing).writes[0].buffer, tiles.nr, window.places, machine)
     if tiles.threads > 1:
         deal_out(sch, sch.fuse(*nest.shared), tiles.turns)
     return packing.name
@@ -149,6 +153,7 @@ class _Nest(NamedTuple):
     task: LoopRV
     panel: LoopRV
     tile: LoopRV
+    step: LoopRV  # the innermost of the reduction
     pixel: LoopRV
     channel: LoopRV
 
@@ -169,7 +174,7 @@ def _tile(sch: Schedule, block: BlockRV, window: Window, tiles: Tiles, blocks: i
         outer, inner_channel = sch.split(reduce[0], [None, blocks])
         reduce = [outer, *reduce[1:], inner_channel]
     sch.reorder(*shared, panel, *inner, tile, *reduce, pixel, channel)
-    return _Nest(shared, channel_task, panel, tile, pixel, channel)
+    return _Nest(shared, channel_task, panel, tile, reduce[-1], pixel, channel)
 
 
 def _finish(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
+from loopwright.autosched.ahead import explain_weights
 from loopwright.autosched.decision import Decision, Roofline
 from loopwright.autosched.machine import Machine, bytes_of, used_up
 from loopwright.autosched.rules.convolution.tiles import Tiles
@@ -28,6 +29,7 @@ def explain(window: Window, tiles: Tiles, machine: Machine, decision: Decision, 
     decision.chose(
         f"weights {how} in panels of {tiles.nr} channels", f"{why}; {weights >> 10} KiB of them are used at a time"
     )
+    explain_weights(weights * -(-window.channels // tiles.nr), window.places, machine, decision)
     if pads:
         decision.chose(f"padding done for {tiles.band} lines at a time", "the padded image never leaves the caches")
     elif tiles.copies_image:

@@ -41,5 +41,5 @@ class Winograd:
                 f"tiles of {sizes.tile} × {sizes.tile} would save products, but with their transforms they are only "
                 f"{gain:.2f} times as fast as the direct form, by the model"
             )
-        turned = schedule_winograd(sch, found, program, sizes)
+        turned = schedule_winograd(sch, found, program, sizes, machine)
         explain(layer, sizes, turned, machine, decision)

@@ -56,6 +56,11 @@ class Sizes:
     def nr(self) -> int:
         return self.vectors * self.lanes
 
+    @property
+    def uses(self) -> int:
+        """How often a transformed weight is used before others take its place."""
+        return prod(self.counts) if self.rows is None else self.rows * self.counts[1]
+
 
 def choose_sizes(layer: Layer, machine: Machine, largest: int) -> Sizes | str:
     """The sizes that cost least, with tiles of at most `largest`; or why there are none."""

@@ -15,7 +15,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from loopwright.autosched.ahead import ask_for_weights
 from loopwright.autosched.chunks import deal_out
+from loopwright.autosched.machine import Machine
 from loopwright.autosched.program import Program
 from loopwright.autosched.rules.winograd.layer import Taken
 from loopwright.autosched.rules.winograd.sizes import Sizes
@@ -38,7 +40,9 @@ class _Blocks:
     last: BlockRV  # writes the result, and does what comes element by element
 
 
-def schedule_winograd(sch: Schedule, taken: Taken, program: Program, sizes: Sizes) -> list[str]:
+def schedule_winograd(
+    sch: Schedule, taken: Taken, program: Program, sizes: Sizes, machine: Machine
+) -> list[str]:
     """Do it; the buffers that are turned, channels to the end or back."""
     first = sch.get_block(taken.block.name)
     made = sch.winograd(first, sizes.tile)
@@ -60,6 +64,8 @@ def schedule_winograd(sch: Schedule, taken: Taken, program: Program, sizes: Size
     names = [item.name for item in turned]
     if write_out(sch, blocks.last, sch.get(blocks.result[1]).writes[0].buffer, outer.result, sizes.lanes):
         names.append(sch.get(blocks.last).writes[0].buffer.name)
+    weights = sch.get(blocks.weight[1]).writes[0].buffer
+    ask_for_weights(sch, blocks.product, outer.step, weights, UNROLLED * sizes.nr, sizes.uses, machine)
     if sizes.threads > 1:
         for loop in outer.shared:
             deal_out(sch, loop)
@@ -85,6 +91,7 @@ class _Outer(NamedTuple):
     data: LoopRV
     result: LoopRV
     shared: list[LoopRV]
+    step: LoopRV  # of the products' sums
 
 
 def _strips(sch: Schedule, blocks: _Blocks, turned: Sequence[BlockRV], out: BlockRV, sizes: Sizes) -> _Outer:
@@ -104,7 +111,7 @@ def _strips(sch: Schedule, blocks: _Blocks, turned: Sequence[BlockRV], out: Bloc
         sink_result(sch, block)
     if sizes.threads > 1:
         strip = fused(sch, [*batch, strip])
-    return _Outer(strip, strip, [strip])
+    return _Outer(strip, strip, [strip], nest.step)
 
 
 def _phases(sch: Schedule, blocks: _Blocks, turned: Sequence[BlockRV], out: BlockRV, sizes: Sizes) -> _Outer:
@@ -127,7 +134,7 @@ def _phases(sch: Schedule, blocks: _Blocks, turned: Sequence[BlockRV], out: Bloc
     sch.reverse_compute_at(blocks.last, line)
     sink_result(sch, blocks.result[1])
     panels = sch.fuse(*nest.around)
-    return _Outer(row, line, [row, panels, line])
+    return _Outer(row, line, [row, panels, line], nest.step)
 
 
 class _Nest(NamedTuple):
@@ -135,6 +142,7 @@ class _Nest(NamedTuple):
 
     around: list[LoopRV]  # positions and panels
     tile: LoopRV  # of sums
+    step: LoopRV
 
 
 def _product(
@@ -159,7 +167,7 @@ def _product(
     for loop in (few, *inside):
         sch.unroll(loop)
     vectors(sch, column, sizes.lanes, unrolled=True)
-    return _Nest([*positions, panel], tile)
+    return _Nest([*positions, panel], tile, step)
 
 
 def _sums(sch: Schedule, product: BlockRV, out: BlockRV, nest: _Nest, sizes: Sizes) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
+from loopwright.autosched.ahead import explain_weights
 from loopwright.autosched.decision import Decision, Roofline
 from loopwright.autosched.machine import Machine, bytes_of, used_up
 from loopwright.autosched.rules.winograd.layer import Layer
@@ -27,6 +28,7 @@ def explain(layer: Layer, sizes: Sizes, turned: Sequence[str], machine: Machine,
     )
     how = "they are constants: calls find them transformed" if layer.is_constant else "once a call"
     decision.chose(f"weights transformed into panels of {sizes.nr} channels", how)
+    explain_weights(positions * layer.inputs * layer.outputs * bytes_of(layer.dtype), sizes.uses, machine, decision)
     if turned:
         decision.chose(f"{', '.join(turned)} turned in registers", "channels are the lanes, and lie apart there")
     used = sizes.mr * sizes.vectors
