@@ -235,9 +235,10 @@ def _finish(
 
 
 def _ask_for_next_tile(sch: Schedule, copy: BlockRV, row: LoopRV, tiles: Tiles, machine: Machine) -> None:
-    """Have each row that is finished ask for its row of the next tile, where rows come from beyond the second cache.
+    """Have each row that is finished ask for a row of a tile to come, where rows come from beyond the second cache.
 
-    A tile is long enough for them to come, and nothing else asks: the sums that wait for them are the first to see.
+    Nothing else asks for them: the sums that wait for them are the first to see. Where a strip of tiles fits into the
+    first cache, it is the tile in the next strip; else the next tile, and the first one of each strip finds nothing.
     """
     realize = sch.get(copy)
     result = realize.writes[0].buffer
@@ -247,9 +248,11 @@ def _ask_for_next_tile(sch: Schedule, copy: BlockRV, row: LoopRV, tiles: Tiles, 
     far = [buffer for buffer in (*like, result) if buffer.scope() == "global"]
     if size is None or len(far) * size <= machine.l2 // 2:
         return
+    strip = tiles.mr * tiles.task_columns * tiles.nr * width * len(far)
+    levels = 2 if strip <= machine.l1 and not tiles.panels_first else 1
     for buffer in far:
         lines = max(1, tiles.nr * width // machine.line)
-        sch.prefetch(copy, row, buffer.name, distance=1, levels=1, lines=lines)
+        sch.prefetch(copy, row, buffer.name, distance=1, levels=levels, lines=lines)
 
 
 def _whole_tiles(sch: Schedule, block: BlockRV, nest: _Nest, tiles: Tiles) -> BlockRV:
