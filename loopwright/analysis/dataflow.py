@@ -18,6 +18,9 @@ depends on data leaves the source of every read uncertain: its buffer is not pro
 
 from __future__ import annotations
 
+import re
+import threading
+from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -36,6 +39,8 @@ if TYPE_CHECKING:
     import islpy
 
 FLOW_BUDGET: Final = 20_000_000  # isl operations for the flow through one buffer
+ONLY_WRITES_BUDGET: Final = 200_000  # isl operations before the flow is asked for in the general way
+ANSWERS: Final = 64  # flows kept
 _flow_budget = ContextVar("_flow_budget", default=FLOW_BUDGET)
 
 
@@ -150,7 +155,8 @@ class Dataflow:
         self._updated = {place: _updated(place, accesses) for place, accesses in self.by_place.items()}
         self.groups = self._find_groups()
         self._digits: dict[Buffer, list[list[tuple[int, int | None]]]] = {}
-        self._numbers: dict[Buffer, int] = {}
+        self._tags: dict[Buffer, str] = {}
+        self._named: dict[str, int] = {}
         self._flows: dict[Buffer, Flow | NotProvable] = {}
 
     def flow(self, buffer: Buffer) -> Flow:
@@ -207,54 +213,26 @@ class Dataflow:
     # --- relations --------------------------------------------------------------------------------------------------
 
     def _compute(self, buffer: Buffer) -> Flow:
-        import islpy as isl
-
         self._check(buffer)
         readers, writers, updaters = self._references(buffer)
         every = [*readers, *writers, *updaters]
         self._set_times(every)
-        parameters = f"[{', '.join(self.text.parameters.values())}] -> "
-
-        def union(items: Sequence[str]) -> Any:
-            return isl.UnionMap.read_from_str(self.context, f"{parameters}{{ {'; '.join(items)} }}")
-
-        def touches(item: Reference) -> str:
-            where = f" : {' and '.join(item.domain)}" if item.domain else ""
-            return f"{item.tuple_text} -> M[{', '.join(item.cell)}]{where}"
-
-        if len(writers) == 1:
-            # Nothing but the virtual writer: no need to search for the last one.
-            (start,) = writers
-            first = union([touches(start)]).reverse()
-            base_of_all = union([touches(item) for item in [*readers, *updaters]]).apply_range(first)
-        else:
-            times = union([f"{item.tuple_text} -> [{', '.join([str(t) for t in item.time])}]" for item in every])
-            asked = union([touches(item) for item in [*readers, *updaters]])
-            sources = union([touches(item) for item in writers])
-            base_of_all = (
-                isl.UnionAccessInfo.from_sink(asked)
-                .set_must_source(sources)
-                .set_schedule_map(times)
-                .compute_flow()
-                .get_must_dependence()
-                .reverse()
-            )
-            # The virtual writer fills every cell, so everyone sees something. isl 0.27 loses some of it now and then.
-            if not asked.domain().is_subset(base_of_all.domain()):
-                base_of_all = _last_writers(asked, sources, times, len(every[0].time))
-            if not asked.domain().is_subset(base_of_all.domain()):
-                raise NotProvable(f"the flow through {buffer.name} cannot be followed")
-        empty = isl.UnionMap.read_from_str(self.context, "{ }")
-        if not updaters:
-            return Flow(buffer, readers, writers, updaters, base_of_all, empty, empty)
-        ours = union([f"{item.tuple_text} -> {item.tuple_text}" for item in updaters]).domain()
-        update_bases = base_of_all.intersect_domain(ours)
-        base = base_of_all.subtract_domain(ours)
-        updates = base.apply_range(update_bases.reverse())
-        late = [text for r in readers for u in updaters for text in [self._not_before(u, r)] if text is not None]
-        if late:
-            updates = updates.subtract(union(late))
-        return Flow(buffer, readers, writers, updaters, base, updates.coalesce(), update_bases)
+        asked, (*written, start) = [*readers, *updaters], writers
+        late_writes = [text for item in asked for w in written if (text := _not_after(item, w)) is not None]
+        late_updates = [text for r in readers for u in updaters if (text := self._not_before(u, r)) is not None]
+        question = _Question(
+            ", ".join(self.text.parameters.values()),
+            tuple([_touches(item) for item in asked]),
+            tuple([_touches(item) for item in written]),
+            _touches(start),
+            tuple(late_writes),
+            tuple([_runs_at(item) for item in every]),
+            len(every[0].time),
+            tuple([item.tuple_text for item in updaters]),
+            tuple(late_updates),
+        )
+        base, updates, update_bases = _answer(question, buffer)
+        return Flow(buffer, readers, writers, updaters, base, updates, update_bases)
 
     def _check(self, buffer: Buffer) -> None:
         """Every write must be known exactly."""
@@ -305,8 +283,13 @@ class Dataflow:
         return found
 
     def tag(self, buffer: Buffer) -> str:
-        """What the tuples of the buffer's accesses begin with."""
-        return f"b{self._numbers.setdefault(buffer, len(self._numbers))}"
+        """What the tuples of the buffer's accesses begin with: from version to version the same, as far as can be."""
+        found = self._tags.get(buffer)
+        if found is None:
+            name = re.sub(r"\W", "_", buffer.name, flags=re.ASCII)
+            number = self._named[name] = self._named.get(name, -1) + 1
+            found = self._tags[buffer] = f"b{number}_{name}_"
+        return found
 
     def _reference(
         self, tag: str, kind: Kind, access: Access, buffer: Buffer, shadow_of: Buffer | None = None
@@ -374,7 +357,10 @@ class Dataflow:
         return [(1, None)]
 
     def _set_times(self, references: Sequence[Reference]) -> None:
-        """2d+1 vectors of one length; what is the same for all is left out."""
+        """2d+1 vectors of one length; what is the same for all is left out, and places in a sequence are numbered anew.
+
+        So the flow through a buffer stays the same question where something else comes or goes.
+        """
         for item in references:
             if item.access is None:
                 item.time = [-1 if item.kind == "start" else 1]
@@ -385,6 +371,12 @@ class Dataflow:
             item.time += [0] * (length - len(item.time))
         inner = [item for item in references if item.access is not None]
         kept = [k for k in range(length) if k == 0 or not isinstance(_same([item.time[k] for item in inner]), int)]
+        for k in kept[1:]:
+            places = {item.time[k] for item in inner}
+            if all([isinstance(place, int) for place in places]):
+                number = {place: n for n, place in enumerate(sorted(places))}
+                for item in inner:
+                    item.time[k] = number[item.time[k]]
         for item in references:
             item.time = [item.time[k] for k in kept]
 
@@ -399,6 +391,123 @@ class Dataflow:
             return None
         target = f"{update.tag}[{', '.join(other.values())}]"
         return f"{reader.tuple_text} -> {target} : {late}"
+
+
+# --- what isl is asked ----------------------------------------------------------------------------------------------
+
+
+class _Question(NamedTuple):
+    """All that the flow through a buffer follows from, as isl text."""
+
+    parameters: str
+    asked: tuple[str, ...]  # the cells of readers and updates
+    written: tuple[str, ...]  # those of plain writes
+    start: str  # those of the virtual writer
+    late_writes: tuple[str, ...]  # reader or update → plain write that does not come before it
+    times: tuple[str, ...]
+    rank: int  # the length of times
+    updaters: tuple[str, ...]
+    late_updates: tuple[str, ...]  # reader → update that does not come before it
+
+    def union(self, items: Sequence[str]) -> Any:
+        """Relations over the parameters."""
+        import islpy as isl
+
+        return isl.UnionMap.read_from_str(context(), f"[{self.parameters}] -> {{ {'; '.join(items)} }}")
+
+
+_Answer = tuple["islpy.UnionMap", "islpy.UnionMap", "islpy.UnionMap"]  # base, updates, update_bases
+
+
+class _Kept(threading.local):
+    """The last answers: most steps leave most flows as they were. isl's objects belong to one thread."""
+
+    def __init__(self) -> None:
+        self.answers: OrderedDict[_Question, _Answer] = OrderedDict()
+
+
+_kept: Final = _Kept()
+
+
+def _answer(question: _Question, buffer: Buffer) -> _Answer:
+    """Who sees what. Raises NotProvable."""
+    found = _kept.answers.get(question)
+    if found is None:
+        found = _kept.answers[question] = _work_out(question, buffer)
+        if len(_kept.answers) > ANSWERS:
+            _kept.answers.popitem(last=False)
+    _kept.answers.move_to_end(question)
+    return found
+
+
+def _work_out(question: _Question, buffer: Buffer) -> _Answer:
+    import islpy as isl
+
+    asked = question.union(question.asked)
+    base_of_all = _by_only_writes(question, asked)
+    if base_of_all is None:
+        sources, times = question.union([*question.written, question.start]), question.union(question.times)
+        base_of_all = (
+            isl.UnionAccessInfo.from_sink(asked)
+            .set_must_source(sources)
+            .set_schedule_map(times)
+            .compute_flow()
+            .get_must_dependence()
+            .reverse()
+        )
+        # The virtual writer fills every cell, so everyone sees something. isl 0.27 loses some of it now and then.
+        if not asked.domain().is_subset(base_of_all.domain()):
+            base_of_all = _last_writers(asked, sources, times, question.rank)
+        if not asked.domain().is_subset(base_of_all.domain()):
+            raise NotProvable(f"the flow through {buffer.name} cannot be followed")
+    if not question.updaters:
+        empty = isl.UnionMap.read_from_str(context(), "{ }")
+        return base_of_all, empty, empty
+    ours = question.union([f"{item} -> {item}" for item in question.updaters]).domain()
+    update_bases = base_of_all.intersect_domain(ours)
+    base = base_of_all.subtract_domain(ours)
+    updates = base.apply_range(update_bases.reverse())
+    if question.late_updates:
+        updates = updates.subtract(question.union(question.late_updates))
+    return base, updates.coalesce(), update_bases
+
+
+def _by_only_writes(question: _Question, asked: Any) -> Any:
+    """The last plain write of every cell before it is asked for, where no cell is written twice; None elsewhere.
+
+    Then there is no last one to be searched for, which is what takes isl long: who comes after the only write of its
+    cell sees that, and all others see what was there at the start.
+    """
+    start = question.union([question.start])
+    if not question.written:
+        return asked.apply_range(start.reverse())
+    try:
+        with budget(ONLY_WRITES_BUDGET):
+            written = question.union(question.written)
+            if not written.is_injective():
+                return None
+            seen = asked.apply_range(written.reverse())
+            if question.late_writes:
+                seen = seen.subtract(question.union(question.late_writes))
+            return seen.union(asked.subtract_domain(seen.domain()).apply_range(start.reverse()))
+    except BudgetExceeded:
+        return None
+
+
+def _touches(item: Reference) -> str:
+    where = f" : {' and '.join(item.domain)}" if item.domain else ""
+    return f"{item.tuple_text} -> M[{', '.join(item.cell)}]{where}"
+
+
+def _runs_at(item: Reference) -> str:
+    return f"{item.tuple_text} -> [{', '.join([str(t) for t in item.time])}]"
+
+
+def _not_after(item: Reference, write: Reference) -> str | None:
+    """The pairs, item → write, where the item does not come after the write; None when there are none."""
+    other = {dim: f"j{k}" for k, dim in enumerate(write.dims)}
+    late = not_before([other.get(t, t) if isinstance(t, str) else t for t in write.time], item.time)
+    return None if late is None else f"{item.tuple_text} -> {write.tag}[{', '.join(other.values())}] : {late}"
 
 
 def dataflow_of(program: Program) -> Dataflow:

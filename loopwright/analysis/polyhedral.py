@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from loopwright.analysis.affine import AllOf, Condition, Eq, Form, Ge, Part
-from loopwright.arith.isl import BudgetExceeded, budget
+from loopwright.arith.isl import BudgetExceeded, budget, context
 from loopwright.ir import SizeVar, Var
 from loopwright.runtime.dtype import INT32
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 BUDGET: Final = 2_000_000  # isl operations a question: a quarter of a second
 QUESTIONS: Final = 1_000  # asked about one function, before the rest goes unproved
+ANSWERS: Final = 1_024  # kept
 
 
 class Undecided(Exception):
@@ -96,19 +98,14 @@ class Polyhedra:
 
         None when there is none; unless `certain` is off, there must be one whatever the scalars are.
         """
-        known = self.known()
-        with self.ask() as context:
-            import islpy as isl
-
-            space = f"[{', '.join([*self.ordered(), *dims])}]"
-            points = isl.Set.read_from_str(
-                context, f"{{ {space} : {' and '.join([*known, *constraints]) or '0 = 0'} }}"
-            )
-            for text in excluded:
-                if points.is_empty():
-                    break
-                points = points.subtract(isl.Set.read_from_str(context, f"{{ {space} : {text} }}"))
-            return self._first(points, dims, certain)
+        known = tuple(self.known())
+        sizes = len([var for var in self.parameters if var in self.program.sizes])
+        question = _Question(
+            tuple(self.ordered()), sizes, known, tuple(dims), tuple(constraints), tuple(excluded), certain
+        )
+        with self.ask():
+            found = _smallest(question)
+        return None if found is None else dict(zip([*question.parameters, *dims], found, strict=True))
 
     @contextmanager
     def ask(self) -> Iterator[Any]:
@@ -117,8 +114,8 @@ class Polyhedra:
         if self.questions > QUESTIONS:
             raise Undecided
         try:
-            with budget(BUDGET) as context:
-                yield context
+            with budget(BUDGET) as found:
+                yield found
         except BudgetExceeded:
             raise Undecided from None
 
@@ -142,48 +139,78 @@ class Polyhedra:
             found += [f"{name} < {2**31}"] if var.dtype is INT32 else []  # a size that its type cannot hold is none
         return found
 
-    def _first(self, points: Any, dims: Sequence[str], certain: bool) -> dict[str, int] | None:
-        import islpy as isl
 
+class _Question(NamedTuple):
+    """All that the answer of `smallest` follows from."""
+
+    parameters: tuple[str, ...]  # sizes of arguments first
+    sizes: int  # how many of them are
+    known: tuple[str, ...]
+    dims: tuple[str, ...]
+    constraints: tuple[str, ...]
+    excluded: tuple[str, ...]
+    certain: bool
+
+
+@lru_cache(maxsize=ANSWERS)
+def _smallest(question: _Question) -> tuple[int, ...] | None:
+    """The values of parameters and dimensions at the first point; kept, as programs ask the same again and again."""
+    import islpy as isl
+
+    isl_context = context()
+    space = f"[{', '.join([*question.parameters, *question.dims])}]"
+    holds = " and ".join([*question.known, *question.constraints]) or "0 = 0"
+    points = isl.Set.read_from_str(isl_context, f"{{ {space} : {holds} }}")
+    for text in question.excluded:
+        if points.is_empty():
+            break
+        points = points.subtract(isl.Set.read_from_str(isl_context, f"{{ {space} : {text} }}"))
+    return _first(points, question)
+
+
+def _first(points: Any, question: _Question) -> tuple[int, ...] | None:
+    import islpy as isl
+
+    if points.is_empty():
+        return None
+    sizes, length = question.sizes, len(question.parameters) + len(question.dims)
+    scalars = len(question.parameters) - sizes
+    if question.certain and scalars:
+        points = _whatever(points, question)
         if points.is_empty():
             return None
-        names = [*self.ordered(), *dims]
-        sizes = len([var for var in self.parameters if var in self.program.sizes])
-        scalars = len(self.parameters) - sizes
-        if certain and scalars:
-            points = self._whatever(points, sizes, scalars, len(dims))
-            if points.is_empty():
-                return None
-        # Sizes as small as can be, scalars as near to nothing, then the first iteration.
-        natural, zero = points, isl.Val(0, context=points.get_ctx())
+    # Sizes as small as can be, scalars as near to nothing, then the first iteration.
+    natural, zero = points, isl.Val(0, context=points.get_ctx())
+    for k in range(sizes):
+        natural = natural.lower_bound_val(isl.dim_type.set, k, zero)
+    points = points if natural.is_empty() else natural
+    if natural.is_empty() or scalars:
+        outer = points.project_out(isl.dim_type.set, sizes, length - sizes)
+        chosen = outer.sample_point() if natural.is_empty() else _smallest_point(outer)
         for k in range(sizes):
-            natural = natural.lower_bound_val(isl.dim_type.set, k, zero)
-        points = points if natural.is_empty() else natural
-        if natural.is_empty() or scalars:
-            rest = len(names) - sizes
-            outer = points.project_out(isl.dim_type.set, sizes, rest)
-            chosen = outer.sample_point() if natural.is_empty() else _smallest_point(outer)
-            for k in range(sizes):
-                points = points.fix_val(isl.dim_type.set, k, chosen.get_coordinate_val(isl.dim_type.set, k))
-            for k in range(sizes, sizes + scalars):
-                at_zero = points.fix_val(isl.dim_type.set, k, zero)
-                if at_zero.is_empty():
-                    some = points.sample_point().get_coordinate_val(isl.dim_type.set, k)
-                    at_zero = points.fix_val(isl.dim_type.set, k, some)
-                points = at_zero
-        first = _smallest_point(points)
-        return {name: first.get_coordinate_val(isl.dim_type.set, k).to_python() for k, name in enumerate(names)}
+            points = points.fix_val(isl.dim_type.set, k, chosen.get_coordinate_val(isl.dim_type.set, k))
+        for k in range(sizes, sizes + scalars):
+            at_zero = points.fix_val(isl.dim_type.set, k, zero)
+            if at_zero.is_empty():
+                some = points.sample_point().get_coordinate_val(isl.dim_type.set, k)
+                at_zero = points.fix_val(isl.dim_type.set, k, some)
+            points = at_zero
+    first = _smallest_point(points)
+    return tuple([int(first.get_coordinate_val(isl.dim_type.set, k).to_python()) for k in range(length)])
 
-    def _whatever(self, points: Any, sizes: int, scalars: int, dims: int) -> Any:
-        """The points of those sizes for which there are points whatever the scalars are."""
-        import islpy as isl
 
-        text = f"{{ [{', '.join(self.ordered())}] : {' and '.join(self.known()) or '0 = 0'} }}"
-        possible = isl.Set.read_from_str(points.get_ctx(), text)
-        kind = isl.dim_type.set
-        right = possible.subtract(points.project_out(kind, sizes + scalars, dims))
-        wrong = possible.project_out(kind, sizes, scalars).subtract(right.project_out(kind, sizes, scalars))
-        return points.intersect(wrong.insert_dims(kind, sizes, scalars + dims))
+def _whatever(points: Any, question: _Question) -> Any:
+    """The points of those sizes for which there are points whatever the scalars are."""
+    import islpy as isl
+
+    sizes, dims = question.sizes, len(question.dims)
+    scalars = len(question.parameters) - sizes
+    text = f"{{ [{', '.join(question.parameters)}] : {' and '.join(question.known) or '0 = 0'} }}"
+    possible = isl.Set.read_from_str(points.get_ctx(), text)
+    kind = isl.dim_type.set
+    right = possible.subtract(points.project_out(kind, sizes + scalars, dims))
+    wrong = possible.project_out(kind, sizes, scalars).subtract(right.project_out(kind, sizes, scalars))
+    return points.intersect(wrong.insert_dims(kind, sizes, scalars + dims))
 
 
 def _smallest_point(points: Any) -> Any:

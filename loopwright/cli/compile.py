@@ -148,6 +148,10 @@ def compile_to_files(model: ReadModel, options: Options, output: Output, read_se
     seconds = {"read": read_seconds}
     if output.form == "c":
         return _write_c(model, options, output, seconds)
+    if (output.library if output.form == "tar" else output.form) == "so" and output.cross_compiler is None:
+        from loopwright.runtime.export import begin_runtime
+
+        begin_runtime()
     made = compile_model(model, options, seconds)
     if options.precision != "float32":
         from loopwright.cli.precision import measure

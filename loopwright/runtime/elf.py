@@ -57,6 +57,7 @@ class Symbol(NamedTuple):
     kind: int  # 1 object, 2 function
     home: int
     table: int  # SHT_SYMTAB or SHT_DYNSYM
+    at: int  # where its entry begins in the file
 
 
 class Elf:
@@ -150,7 +151,7 @@ class Elf:
                     name, value, size, info, _, home = values
                 if name:
                     text = self._text(names.offset, names.size, name)
-                    yield Symbol(text, value, size, info >> 4, info & 15, home, section.kind)
+                    yield Symbol(text, value, size, info >> 4, info & 15, home, section.kind, at)
 
     def _text(self, start: int, length: int, at: int) -> str:
         if at >= length or start + length > len(self.data):

@@ -22,12 +22,21 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any, Final
 
+from loopwright.runtime import c_objects
 from loopwright.runtime.c_header import c_header
 from loopwright.runtime.description import ModuleDescription
 from loopwright.runtime.elf import MAGIC, BadElf, Elf, machine_here
 from loopwright.runtime.errors import LoopwrightError, NotBuilt
 from loopwright.runtime.library_file import seal
-from loopwright.runtime.link import create_object, create_shared, create_staticlib, require_folder
+from loopwright.runtime.link import (
+    LinkFailed,
+    NoLinker,
+    create_object,
+    create_shared,
+    create_staticlib,
+    find_compiler,
+    require_folder,
+)
 from loopwright.runtime.module import Module
 
 _HERE: Final = Path(__file__).parent
@@ -195,7 +204,7 @@ def export_library(
         if form == "tar" and fcompile is None:
             return _write(file_name, _archive(module, [*files, *_runtime_sources(files)], Path(file_name).stem))
         if fcompile is None:
-            _link(module, file_name, form, files, options)
+            _link(module, file_name, form, files, options, folder)
         else:
             with_runtime = [] if form in ("o", "obj", "a") else _runtime_sources(files)
             fcompile(file_name, [*files, *with_runtime], **options)
@@ -251,6 +260,7 @@ def _link(
     form: str,
     files: list[str],
     options: dict[str, Any],
+    folder: Path,
 ) -> None:
     triple = "" if _is_for_here(files) else _triple(module)
     if form in ("o", "obj"):
@@ -261,15 +271,44 @@ def _link(
     elif form == "a":
         create_staticlib(file_name, files)
     else:
-        create_shared(file_name, [*files, *_runtime_sources(files)], triple=triple, **options)
+        runtime = _runtime_sources(files)
+        if not options.get("options"):  # which may be for the compiler
+            runtime = _compiled(runtime, find_compiler(options.get("cc"), triple), folder)
+        create_shared(file_name, [*files, *runtime], triple=triple, **options)
+
+
+def begin_runtime() -> None:
+    """Begin to compile what a shared library for this machine will contain: by the time it is linked, it is there."""
+    try:
+        compiler = find_compiler()
+        for source in (_LAST_ERROR, _POOL):
+            c_objects.begin(source, compiler)
+    except (NoLinker, LinkFailed):
+        return  # whoever links will say so
+
+
+def _compiled(sources: Iterable[str], compiler: Sequence[str], folder: Path) -> list[str]:
+    """Objects of the C files, written to `folder`."""
+    made = []
+    for source in sources:
+        file = folder / f"{Path(source).stem}.o"
+        file.write_bytes(c_objects.object_of(Path(source), compiler))
+        made.append(str(file))
+    return made
 
 
 def _is_for_here(files: Sequence[str]) -> bool:
     for file in files:
-        head = Path(file).read_bytes()[:64] if file.endswith(".o") else b""
+        head = _head(file) if file.endswith(".o") else b""
         if head[:4] == MAGIC and Elf(head).machine != (machine_here() or Elf(head).machine):
             return False
     return True
+
+
+def _head(file: str) -> bytes:
+    """The header of an object; what follows may be large."""
+    with open(file, "rb") as opened:
+        return opened.read(64)
 
 
 def _triple(module: Module) -> str:

@@ -7,6 +7,8 @@ exported here, and against this machine. Everything that is wrong has an error o
 
 from __future__ import annotations
 
+import mmap
+import os
 import struct
 import sys
 import zlib
@@ -213,10 +215,16 @@ def is_shared_library(data: bytes) -> bool:
 
 def seal(path: str) -> None:
     """Put a checksum behind a finished library: loaders of the system ignore it, ours sees any change."""
-    data = Path(path).read_bytes()
-    if data[:4] == MAGIC and not _has_seal(data):
-        with open(path, "ab") as file:
-            file.write(struct.pack(_SEAL_FORM, _SEAL, zlib.crc32(data), len(data)))
+    with open(path, "r+b") as file:
+        if file.read(len(MAGIC)) != MAGIC:
+            return
+        file.seek(max(file.seek(0, os.SEEK_END) - _SEAL_BYTES, 0))
+        if _has_seal(file.read()):
+            return
+        length = file.seek(0, os.SEEK_END)
+        with mmap.mmap(file.fileno(), length, access=mmap.ACCESS_READ) as data:
+            checksum = zlib.crc32(data)
+        file.write(struct.pack(_SEAL_FORM, _SEAL, checksum, length))
 
 
 def _has_seal(data: bytes) -> bool:

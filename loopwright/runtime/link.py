@@ -20,9 +20,9 @@ from typing import Final
 
 from loopwright.runtime.errors import LoopwrightError
 
-_TIMEOUT: Final = 600  # seconds
+TIMEOUT: Final = 600  # seconds
 # For C among the files: nothing may be fused that the program keeps apart.
-_COMPILE: Final = ("-fPIC", "-O2", "-std=gnu11", "-ffp-contract=off")
+COMPILE: Final = ("-fPIC", "-O2", "-std=gnu11", "-ffp-contract=off")
 
 
 class NoLinker(LoopwrightError):
@@ -152,7 +152,7 @@ def create_shared(
     triple: str = "",
 ) -> str:
     """Link objects (and C sources, archives, libraries) into the shared library `output`."""
-    shared = ["-shared", *_COMPILE, "-pthread"]
+    shared = ["-shared", *COMPILE, "-pthread"]
     return _compile(output, objects, shared, [*(options or ()), "-lm"], cc, triple)
 
 
@@ -171,7 +171,7 @@ def create_object(
     output: str, objects: str | Sequence[str], cc: str | Sequence[str] | None = None, triple: str = ""
 ) -> str:
     """Merge objects into the one object `output`."""
-    return _compile(output, objects, ["-r", "-nostdlib", *_COMPILE], [], cc, triple)
+    return _compile(output, objects, ["-r", "-nostdlib", *COMPILE], [], cc, triple)
 
 
 def create_staticlib(output: str, inputs: str | Sequence[str], ar: str | None = None) -> str:
@@ -233,7 +233,7 @@ class _appearing:
 
 def _run(command: Sequence[str]) -> None:
     try:
-        done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=_TIMEOUT)
+        done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=TIMEOUT)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise LinkFailed(command, str(error)) from error
     if done.returncode != 0:

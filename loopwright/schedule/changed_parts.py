@@ -7,7 +7,6 @@ are left out of the comparison, which then takes as long for a function of five 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import lru_cache
 
 from loopwright.ir import (
@@ -45,14 +44,15 @@ def changed_parts(before: PrimFunc, after: PrimFunc) -> tuple[PrimFunc, PrimFunc
     if 2 * len(common) < len(new):
         return before, after
     unchanged = unchanged_memory(before, after)
-    left_out = {part for part in common if memory_named(part) <= unchanged and _is_plain(part)}
+    left_out = frozenset([part for part in common if memory_named(part) <= unchanged and _is_plain(part)])
     if 2 * len(left_out) < len(new):
         return before, after
-    return _without(before, old, left_out), _without(after, new, left_out)
+    return _without(before, left_out), _without(after, left_out)
 
 
-def _without(function: PrimFunc, parts: Sequence[Stmt], left_out: set[Stmt]) -> PrimFunc:
-    kept = [part for part in parts if part not in left_out]
+@lru_cache(maxsize=64)  # one step ends as the next begins: what is known of a version is kept with it
+def _without(function: PrimFunc, left_out: frozenset[Stmt]) -> PrimFunc:
+    kept = [part for part in top_level(function) if part not in left_out]
     return with_top_level(function, seq(kept) if kept else no_op())
 
 

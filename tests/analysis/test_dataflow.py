@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given, settings
 
-from loopwright.analysis import accesses_of
+from loopwright.analysis import accesses_of, dataflow
 from loopwright.analysis.dataflow import Dataflow, InitOf, NotProvable, dataflow_of
 from loopwright.arith.isl import budget
 from loopwright.ir import Buffer, PrimFunc
 from loopwright.script import tir as T
+from tests.analysis.test_against_enumeration import programs
+from tests.campaign import programs as how_many
 
 
 def flows(function: PrimFunc) -> tuple[Dataflow, dict[str, Buffer]]:
@@ -243,3 +246,86 @@ def test_flow_is_kept_with_the_program():
     assert flow.flow(flow.program.function.argument_buffers()[0]) is flow.flow(
         flow.program.function.argument_buffers()[0]
     )
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """The buffers whose flow isl was asked for."""
+    found: list[str] = []
+    work_out = dataflow._work_out
+
+    def noted(question, buffer):
+        found.append(buffer.name)
+        return work_out(question, buffer)
+
+    monkeypatch.setattr(dataflow, "_work_out", noted)
+    dataflow._kept.answers.clear()
+    return found
+
+
+def test_a_flow_that_stays_as_it_was_is_not_worked_out_again(asked):
+    def version(with_zeros: bool) -> PrimFunc:
+        @T.prim_func
+        def plain(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32"), Z: T.Buffer((8,), "float32")):
+            for i in range(8):
+                A[i] = T.float32(1)
+            for i in range(8):
+                B[i] = A[7 - i]
+
+        @T.prim_func
+        def zeros_between(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32"), Z: T.Buffer((8,), "float32")):
+            for i in range(8):
+                A[i] = T.float32(1)
+            for i in range(8):
+                Z[i] = T.float32(0)
+            for i in range(8):
+                B[i] = A[7 - i]
+
+        return zeros_between if with_zeros else plain
+
+    for with_zeros in (False, True):
+        found, buffers = flows(version(with_zeros))
+        flow = found.flow(buffers["A"])
+        read, final = [item.tag for item in flow.readers]
+        store = flow.writers[0].tag
+        expected = f"{{ {read}[i] -> {store}[7 - i] : 0 <= i < 8; {final}[c] -> {store}[c] : 0 <= c < 8 }}"
+        assert is_relation(flow.base, expected)
+    assert asked == ["A"]
+
+
+def test_buffers_of_one_name_stay_apart():
+    @T.prim_func
+    def f(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+        for i in range(8):
+            A[i] = T.float32(1)
+        for i in range(8):
+            B[i] = T.float32(2)
+
+    buffers = [buffer.with_(name="a b") for buffer in f.argument_buffers()]
+    found = dataflow_of(accesses_of(f))
+    tags = [found.tag(buffer) for buffer in buffers]
+    assert tags == [found.tag(buffer) for buffer in buffers] == ["b0_a_b_", "b1_a_b_"]
+
+
+@settings(max_examples=how_many(40, 400))
+@given(programs())
+def test_the_only_write_of_a_cell_is_the_last_one(made):
+    """Where no cell is written twice the answer comes without a search; it is the one that the search finds."""
+    function, _ = made
+    program = accesses_of(function)
+    for buffer in Dataflow(program).by_buffer:
+        answers = []
+        for budget_of_short_way in (dataflow.ONLY_WRITES_BUDGET, 1):
+            dataflow._kept.answers.clear()
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(dataflow, "ONLY_WRITES_BUDGET", budget_of_short_way)
+                try:
+                    answers.append(Dataflow(program).flow(buffer))
+                except NotProvable:
+                    answers.append(None)
+        short, long = answers
+        assert (short is None) == (long is None)
+        if short is not None:
+            assert short.base.is_equal(long.base)
+            assert short.updates.is_equal(long.updates)
+            assert short.update_bases.is_equal(long.update_bases)

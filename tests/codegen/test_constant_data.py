@@ -7,12 +7,13 @@ import pytest
 
 import loopwright
 from loopwright import ir
-from loopwright.codegen.llvm.constant_data import SMALLEST, can_hold_data, place
+from loopwright.codegen.llvm.constant_data import SECTION, SMALLEST, append, can_hold_data, place, reserve
 from loopwright.codegen.llvm.emit_module import emit_module
 from loopwright.codegen.llvm.engine import compile_text
 from loopwright.evaluator import evaluate
 from loopwright.runtime.elf import Elf
-from loopwright.target import describe
+from loopwright.runtime.errors import InternalError
+from loopwright.target import Target, describe
 from loopwright.transform.pipeline import lower
 
 
@@ -83,3 +84,25 @@ def test_without_a_place_for_data_it_is_in_the_text():
 def test_nothing_to_place_changes_nothing():
     image = b"not even an object"
     assert place(image, {}) is image
+
+
+@pytest.mark.parametrize("triple", ["x86_64-linux-gnu", "armv7-linux-gnueabihf", "powerpc64-linux-gnu"])
+@pytest.mark.parametrize("size", [1, 63, 64, 65, 100_003])
+def test_a_section_grows_to_what_is_appended(triple, size):
+    content = np.arange(size, dtype="uint8")
+    text = reserve("lw.constants", 64, 64) + "\ndefine ptr @where() {\n  ret ptr @lw.constants\n}\n"
+    image = compile_text(text, Target(f"llvm -mtriple={triple}"), laid_out=True).object_bytes
+    elf = Elf(append(image, "lw.constants", content.data, 64))
+    assert elf.is_complete()
+    assert elf.section(SECTION) == content.tobytes()
+    (symbol,) = [one for one in elf.symbols() if one.name == "lw.constants"]
+    assert (symbol.value, symbol.size) == (0, size)
+    (section,) = [one for one in elf.sections() if one.name == SECTION]
+    assert section.offset % 64 == 0
+
+
+def test_a_symbol_that_is_elsewhere_cannot_grow():
+    image = compile_text("define i32 @f() {\n  ret i32 0\n}\n", Target("llvm")).object_bytes
+    for name in ("f", "g"):
+        with pytest.raises(InternalError, match=f"no section for the constant {name}"):
+            append(image, name, memoryview(b"12"), 64)

@@ -6,10 +6,14 @@ Weights as text take six times their size and seconds to parse. Instead the text
 
 and once the object is there, the bytes are written into it where its symbol table says. `externally_initialized` keeps
 the optimizer from believing the zeros. Small constants stay in the text, where the optimizer can look at them.
+
+The weights of a whole model are an object of their own. For them the text reserves next to nothing, and the section
+grows when they are appended (`append`): LLVM need not write a hundred megabytes of zeros first.
 """
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Mapping
 from typing import Final
 
@@ -49,3 +53,19 @@ def place(image: bytes, data: Mapping[str, bytes]) -> bytes:
         start = section.offset + symbol.value
         filled[start : start + len(content)] = content
     return bytes(filled)
+
+
+def append(image: bytes, name: str, content: memoryview, alignment: int) -> bytes:
+    """The object file `image` with `content` at its end, as what the section of the one symbol `name` holds."""
+    elf = Elf(image)
+    found = next((symbol for symbol in elf.symbols() if symbol.name == name), None)
+    if found is None or elf.sections()[found.home].name != SECTION or found.value != 0:
+        raise InternalError(f"the object has no section for the constant {name}")
+    start = -(-len(image) // alignment) * alignment
+    filled = bytearray(image.ljust(start, b"\0"))
+    word = elf.order + ("Q" if elf.is_64 else "I")
+    header = elf.section_header(found.home)  # of which these are sh_offset, sh_size
+    struct.pack_into(word, filled, header + (24 if elf.is_64 else 16), start)
+    struct.pack_into(word, filled, header + (32 if elf.is_64 else 20), content.nbytes)
+    struct.pack_into(word, filled, found.at + (16 if elf.is_64 else 8), content.nbytes)  # st_size
+    return b"".join([filled, content])

@@ -45,6 +45,7 @@ def load(source: Any, check: bool = True) -> LoadedModel:
     """The model at a path, in bytes, in an open file, or as it is."""
     onnx = require_onnx()
     folder: Path | None = None
+    content: bytes | None = None
     if isinstance(source, onnx.ModelProto):
         model = source
         name = "the model"
@@ -60,7 +61,7 @@ def load(source: Any, check: bool = True) -> LoadedModel:
     if any(isinstance(text, bytes) for text in _texts(model)):
         raise UnreadableModel(name, "a name in it is no text (UTF-8)")
     if check:
-        _warn_of_checker(onnx, model, folder)
+        _warn_of_checker(onnx, model, content)
     model = _without_functions(onnx, model)
     if not check_graph(model.graph):
         model = type(model).FromString(model.SerializeToString())  # the caller's own stays as it is
@@ -122,14 +123,17 @@ def _content(source: Any) -> tuple[str, bytes, Path | None]:
     )
 
 
-def _warn_of_checker(onnx: Any, model: Any, folder: Path | None) -> None:
-    """What ONNX's own checker finds is worth a warning: many models that run break one of its rules."""
-    if model.ByteSize() > LARGEST_CHECKED:
+def _warn_of_checker(onnx: Any, model: Any, content: bytes | None) -> None:
+    """What ONNX's own checker finds is worth a warning: many models that run break one of its rules.
+
+    The checker reads bytes. Where there are none yet they are made from the model, which takes time and memory.
+    """
+    if (model.ByteSize() if content is None else len(content)) > LARGEST_CHECKED:
         return
     if any(tensor.data_location == tensor.EXTERNAL for tensor in model.graph.initializer):
         return  # it would look for the files relative to the working directory
     try:
-        onnx.checker.check_model(model)
+        onnx.checker.check_model(model if content is None else content)
     except onnx.checker.ValidationError as error:
         warnings.warn(f"ONNX's checker says: {str(error).strip()}", stacklevel=4)
     except (RuntimeError, ValueError) as error:

@@ -21,6 +21,7 @@ from loopwright.target import CpuDescription
 PLACES: Final = ("library", "file")
 _LIMIT: Final = (2 << 30) - (64 << 20)  # what code reaches, less room for the code
 _MAGIC: Final = b"LWCONST1"
+_SYMBOL: Final = "lw.constants"
 HEADER_BYTES: Final = 64
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 
@@ -64,20 +65,19 @@ def object_at(name: str, address: int, cpu: CpuDescription) -> bytes:
 
 def object_with(name: str, content: Bytes, cpu: CpuDescription) -> bytes:
     """An object that holds the constants in a section of its own."""
-    from loopwright.codegen.llvm.constant_data import SECTION, can_hold_data
+    from loopwright.codegen.llvm.constant_data import append, can_hold_data, reserve
     from loopwright.codegen.llvm.engine import compile_text
     from loopwright.codegen.llvm.types import byte_string
 
     require_size(name, content.size)
     in_text = not can_hold_data(cpu.triple)
-    start = byte_string(content.tobytes()) if in_text else f"[{content.size} x i8] zeroinitializer"
-    section = "" if in_text else f', section "{SECTION}"'
-    text = (
-        f"@lw.constants = internal externally_initialized constant {start}{section}, align {ALIGNMENT}\n"
-        f"define hidden ptr @{getter_name(name)}() {{\n  ret ptr @lw.constants\n}}\n"
-    )
-    data = {} if in_text else {"lw.constants": content.tobytes()}
-    return compile_text(text, cpu, data=data, laid_out=True).object_bytes
+    room = reserve(_SYMBOL, ALIGNMENT, ALIGNMENT)
+    if in_text:
+        start = byte_string(content.tobytes())
+        room = f"@{_SYMBOL} = internal externally_initialized constant {start}, align {ALIGNMENT}"
+    text = f"{room}\ndefine hidden ptr @{getter_name(name)}() {{\n  ret ptr @{_SYMBOL}\n}}\n"
+    image = compile_text(text, cpu, laid_out=True).object_bytes
+    return image if in_text else append(image, _SYMBOL, content.data, ALIGNMENT)
 
 
 # --- a file of their own ------------------------------------------------------------------------------------------

@@ -7,10 +7,13 @@ A worker is a fork of this process: it has everything that is loaded here, and i
 results are (by pickle, over a pipe). Workers take jobs as they come, by reading numbers from a pipe that they share. A
 job that fails in a worker is done again here, where its error is raised as it is; so are the jobs of a worker that
 died, and all jobs where processes cannot be forked (on other systems than Linux).
+
+A worker lives for some seconds: its garbage collector leaves what it was born with alone, and looks for cycles rarely.
 """
 
 from __future__ import annotations
 
+import gc
 import os
 import pickle
 import select
@@ -26,6 +29,7 @@ _MOST_WORKERS: Final = 64
 _NUMBER: Final = struct.Struct("<i")
 _MOST_JOBS: Final = 65536 // _NUMBER.size  # whose numbers a pipe holds
 _LENGTH: Final = struct.Struct("<q")
+_NEW_OBJECTS: Final = 50_000  # between two searches for cycles among them
 Jobs = Sequence[Callable[[], Any]]
 
 
@@ -86,6 +90,8 @@ def _start(jobs: Jobs, numbers: int, unused: Sequence[int]) -> _Worker:
             for descriptor in (results, *unused):
                 os.close(descriptor)
             signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends its workers
+            gc.freeze()
+            gc.set_threshold(_NEW_OBJECTS)
             _work(jobs, numbers, own_end)
             status = 0
         finally:
