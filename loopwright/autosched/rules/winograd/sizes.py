@@ -33,7 +33,9 @@ GATHERED = 2.0  # a weight that is no constant: its channels lie apart
 EDGE = 1.05  # a tile of its own at the edge, which takes compiling too
 DIRECT = 0.85  # of the peak that the direct form reaches
 GAIN = 1.25  # how much faster it must be, by this count, to be worth its rounding
-MOST_WEIGHTS = 16 << 20  # bytes: larger tiles multiply the weights, and a model of such layers has to fit somewhere
+PLENTY = 8 << 20  # bytes of weights that a layer may have for nothing: larger tiles multiply them
+DEAR = 1.5  # cycles that a byte beyond these must save: a model of such layers has to fit somewhere
+MOST_BETWEEN = 16 << 20  # bytes of transformed data and results
 
 
 @dataclass(frozen=True)
@@ -51,10 +53,26 @@ class Sizes:
     cycles: float
     alone: float  # on one core, however many take part
     direct: float
+    memory: float  # what its weights are charged with, in cycles
+    direct_memory: float
 
     @property
     def nr(self) -> int:
         return self.vectors * self.lanes
+
+    @property
+    def gain(self) -> float:
+        """How many times as fast as the direct form it is, on one core."""
+        return self.direct / self.alone
+
+    @property
+    def gain_for_its_memory(self) -> float:
+        """The same, after both are charged with the memory of their weights."""
+        return (self.direct + self.direct_memory) / (self.alone + self.memory)
+
+    def weight_bytes(self, layer: Layer) -> int:
+        """What the transformed weights take."""
+        return self.size**2 * layer.inputs * layer.outputs * bytes_of(layer.dtype)
 
     @property
     def uses(self) -> int:
@@ -73,25 +91,25 @@ def choose_sizes(layer: Layer, machine: Machine, largest: int) -> Sizes | str:
     tiles = [tile for tile in TILES if tile <= largest and tile + high - 1 <= MOST_POINTS]
     if not tiles:
         return f"a window of {high} × {wide} leaves little of the numbers"
-    least = min(tiles)
-    tiles = [tile for tile in tiles if tile == least or _weight_bytes(layer, tile) <= MOST_WEIGHTS]
-    best = min((min(_all(layer, machine, tile, 1), key=_cycles) for tile in tiles), key=_cycles)
+    best = min((min(_all(layer, machine, tile, 1), key=_cycles) for tile in tiles), key=_with_memory)
     threads = machine.threads_for(best.cycles)
     return best if threads == 1 else min(_all(layer, machine, best.tile, threads), key=_cycles)
-
-
-def _weight_bytes(layer: Layer, tile: int) -> int:
-    """What the transformed weights take."""
-    return (tile + layer.taps[0] - 1) ** 2 * layer.inputs * layer.outputs * bytes_of(layer.dtype)
 
 
 def _cycles(sizes: Sizes) -> float:
     return sizes.cycles
 
 
+def _with_memory(sizes: Sizes) -> float:
+    return sizes.cycles + sizes.memory
+
+
 def _all(layer: Layer, machine: Machine, tile: int, threads: int) -> Iterator[Sizes]:
     down = ceil(layer.places[0] / tile)
-    for rows in [None, *[rows for rows in range(1, down + 1) if down % rows == 0]]:
+    strips = [rows for rows in range(1, down + 1) if down % rows == 0]
+    between = (tile + layer.taps[0] - 1) ** 2 * layer.images * down * ceil(layer.places[1] / tile)
+    between *= (layer.inputs + layer.outputs) * bytes_of(layer.dtype)
+    for rows in strips if between > MOST_BETWEEN else [None, *strips]:
         for mr, vectors in _register_tiles(layer, machine, tile, rows):
             yield _costed(layer, machine, tile, threads, rows, mr, vectors)
 
@@ -124,7 +142,7 @@ def _costed(layer: Layer, machine: Machine, tile: int, threads: int, rows: int |
     products = count / counts[1] * positions * panels * tiles * (EDGE if rest else 1.0)
 
     moved = together * positions * (layer.inputs + layer.outputs) * width  # transformed data and results of a strip
-    weights = _weight_bytes(layer, tile)
+    weights = positions * layer.inputs * layer.outputs * width
     again = weights / machine.bytes_per_cycle(weights + moved)
     strip = products / strips
     products = _at_once(strip, _from_afar(weights, machine)) + (strips - 1) * _at_once(strip, again, NEARER)
@@ -148,7 +166,8 @@ def _costed(layer: Layer, machine: Machine, tile: int, threads: int, rows: int |
             cycles += turns * again
     read = layer.inputs * layer.outputs * prod(layer.taps) * width
     direct = _at_once(layer.products / steps / DIRECT, _from_afar(read, machine))
-    return Sizes(tile, counts, made.size, rows, mr, vectors, lanes, threads, cycles, alone, direct)
+    charged = (DEAR * max(0, size - PLENTY) for size in (weights, read))
+    return Sizes(tile, counts, made.size, rows, mr, vectors, lanes, threads, cycles, alone, direct, *charged)
 
 
 def _at_once(first: float, second: float, hindrance: float = IN_THE_WAY) -> float:

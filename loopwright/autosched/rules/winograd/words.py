@@ -16,7 +16,7 @@ from loopwright.schedule.winograd import direct_factor, error_factor
 def explain(layer: Layer, sizes: Sizes, turned: Sequence[str], machine: Machine, decision: Decision) -> None:
     """Say which tiles were chosen, what they do to rounding, and how near the limit that should be."""
     tile, positions = sizes.tile, sizes.size**2
-    gain = f"{sizes.direct / sizes.alone:.1f} times as fast as the direct form, by the model"
+    gain = f"{sizes.gain:.1f} times as fast as the direct form, by the model"
     each = tile * tile * prod(layer.taps)
     decision.chose(f"tiles of {tile} × {tile} results", f"{positions} products stand for {each}; {gain}")
     factor = error_factor(tile, layer.taps, layer.inputs, layer.dtype)
@@ -28,7 +28,7 @@ def explain(layer: Layer, sizes: Sizes, turned: Sequence[str], machine: Machine,
     )
     how = "they are constants: calls find them transformed" if layer.is_constant else "once a call"
     decision.chose(f"weights transformed into panels of {sizes.nr} channels", how)
-    explain_weights(positions * layer.inputs * layer.outputs * bytes_of(layer.dtype), sizes.uses, machine, decision)
+    explain_weights(sizes.weight_bytes(layer), sizes.uses, machine, decision)
     if turned:
         decision.chose(f"{', '.join(turned)} turned in registers", "channels are the lanes, and lie apart there")
     used = sizes.mr * sizes.vectors
