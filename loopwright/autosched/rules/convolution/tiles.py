@@ -60,9 +60,9 @@ def choose_tiles(window: Window, machine: Machine, pads: bool) -> Tiles:
     work = window.copies * window.depth * window.places * window.channels / (machine.fma_per_cycle * lanes)
     threads = machine.threads_for(work)
     found = (
-        _costed(window, machine, copies, lanes, threads, mr, vectors, band, panels)
+        _costed(window, machine, copies, lanes, threads, mr, vectors, band, image, panels)
+        for band, image in [(band, _image(window, band)) for band in _bands(window)]
         for mr, vectors in _register_tiles(window, machine, lanes)
-        for band in _bands(window)
         for panels in _divisors(ceil(window.channels / (vectors * lanes)))
         for copies in ((True,) if pads else (True, False))
     )
@@ -127,6 +127,7 @@ def _costed(
     mr: int,
     vectors: int,
     band: int,
+    image: int,
     panels: int,
 ) -> Tiles:
     width = bytes_of(window.facts.dtype)
@@ -139,7 +140,7 @@ def _costed(
     if not copies:
         step += _skipped(window, machine, mr, width)
     tile = window.depth * step + TILE_OVERHEAD
-    image = _image(window, band) * width
+    image *= width
     sums = band * line * nr * width
     # Each panel reads the lines of the image once from where they are, and its sums come back to be turned.
     passing = image / machine.bytes_per_cycle(image) + sums / machine.bytes_per_cycle(sums)

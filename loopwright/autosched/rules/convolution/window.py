@@ -11,6 +11,7 @@ reduce c, dy, dx (X, W)  channels of the image first, then the window
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from math import prod
 
 from loopwright.autosched.facts import Access, Axis, BlockFacts, const
@@ -29,30 +30,30 @@ class Window:
     pixels: tuple[Axis, ...]
     reduce: tuple[Axis, ...]
 
-    @property
+    @cached_property
     def channels(self) -> int:
         return extent(self.channel)
 
-    @property
+    @cached_property
     def depth(self) -> int:
         """How many products are summed for one cell."""
         return prod(extent(axis) for axis in self.reduce)
 
-    @property
+    @cached_property
     def copies(self) -> int:
         return prod(extent(axis) for axis in self.around)
 
-    @property
+    @cached_property
     def places(self) -> int:
         """How many pixels an image of the result has."""
         return prod(extent(axis) for axis in self.pixels)
 
-    @property
+    @cached_property
     def row(self) -> Axis:
         """The pixels of one line, which is tiled."""
         return self.pixels[-1]
 
-    @property
+    @cached_property
     def writes_channels_last(self) -> bool:
         return self.facts.write.stride(self.channel.var) == 1
 
@@ -65,20 +66,20 @@ class Window:
             return 1
         return next((size for size in (lanes, lanes // 2) if size > 1 and extent(self.reduce[0]) % size == 0), 1)
 
-    @property
+    @cached_property
     def reads_channels_last(self) -> bool:
         """Whether the first axis of the sum is the last dimension of the image, alone."""
         channel = self.reduce[0]
         return self._is_alone(channel) and self.image_dimension(channel) == len(self.image.indices) - 1
 
-    @property
+    @cached_property
     def channel_dimension(self) -> int:
         """The dimension of the weights that is the channel."""
         return next(
             k for k, form in enumerate(self.weights.forms) if form is not None and self.channel.var in form.terms
         )
 
-    @property
+    @cached_property
     def weight_reduce_dimensions(self) -> list[int]:
         """The dimensions of the weights in the order of the reduction."""
         return [
@@ -99,7 +100,7 @@ class Window:
         window = sum(abs(form.terms[own.var]) * (extent(own) - 1) for own in self.reduce if own.var in form.terms)
         return abs(form.terms[axis.var]) * (count - 1) + window + 1
 
-    @property
+    @cached_property
     def image_channels(self) -> int:
         """How many numbers of the image are summed for each place of the window."""
         own = [axis for axis in self.reduce if self._is_alone(axis)]
