@@ -271,7 +271,6 @@ def test_the_model(cores: int) -> None:
         assert isinstance(sizes, Sizes)
         assert sizes.tile == (4 if c < 512 else 2)  # weights of 512 channels would take 36 MiB
         assert sizes.gain > 1.5
-        assert (sizes.gain_for_its_memory < GAIN) == (size == 14)  # 16 MiB of weights for each of few pixels
         assert sizes.mr * sizes.vectors + sizes.vectors < machine.registers
         assert c % sizes.nr == 0
         assert sizes.rows is None or sizes.counts[0] % sizes.rows == 0

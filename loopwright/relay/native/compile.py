@@ -20,6 +20,7 @@ from loopwright.relay.native.model import NativeModel
 from loopwright.relay.native.plan import plan_memory
 from loopwright.relay.native.prepare import prepare
 from loopwright.relay.native.program import Program
+from loopwright.relay.native.weight_budget import over_budget
 from loopwright.runtime import progress
 from loopwright.target import Target, describe, require_buildable
 
@@ -52,6 +53,13 @@ def compile_program(
             processes=processes,
             counts=counts,
         )
+        dear = over_budget(program, kernels) if winograd else []
+        if dear:
+            again = Counts()
+            kernels |= compile_kernels(
+                dear, chosen, constants=program.constants, processes=processes, counts=again
+            )
+            counts.add(again, len({kernel.symbol for kernel in kernels.values()}))
         compiled_at = perf_counter()
         task.now("prepared constants")
         prepared = prepare(program, kernels)

@@ -35,6 +35,12 @@ class Counts:
     def __init__(self) -> None:
         self.launches = self.distinct = self.compiled = self.from_cache = 0
 
+    def add(self, others: Counts, distinct: int) -> None:
+        """Count kernels that take the place of some of these; so many are left in all."""
+        self.compiled += others.compiled
+        self.from_cache += others.from_cache
+        self.distinct = distinct
+
     def __str__(self) -> str:
         return (
             f"{self.launches} launches of {self.distinct} kernels, {self.compiled} compiled, "

@@ -53,7 +53,7 @@ def prepare(program: Program, kernels: Mapping[Launch, Kernel]) -> Prepared:
     for launch, kernel in wanted:
         if kernel.early is None:
             continue
-        sources = _read(launch, kernel.early)
+        sources = weights_of(launch, kernel.early)
         key = (kernel.early.symbol, sources)
         if key not in known:
             arrays = _run(kernel.early, loaded.address(kernel.early.symbol), [program.array(one) for one in sources])
@@ -66,7 +66,7 @@ def prepare(program: Program, kernels: Mapping[Launch, Kernel]) -> Prepared:
     return found
 
 
-def _read(launch: Launch, early: Early) -> tuple[Value, ...]:
+def weights_of(launch: Launch, early: Early) -> tuple[Value, ...]:
     """The constants that the early function takes at this launch."""
     given = dict(zip(launch.places, launch.arguments, strict=True))
     return tuple(given[position] for position in early.reads)

@@ -40,10 +40,5 @@ class Winograd:
                 f"tiles of {sizes.tile} × {sizes.tile} would save products, but with their transforms they are only "
                 f"{sizes.gain:.2f} times as fast as the direct form, by the model"
             )
-        if sizes.gain_for_its_memory < GAIN:
-            raise NotWorthIt(
-                f"tiles of {sizes.tile} × {sizes.tile} would be {sizes.gain:.2f} times as fast as the direct form, by "
-                f"the model, which does not pay for {sizes.weight_bytes(layer) >> 20} MiB of weights"
-            )
         turned = schedule_winograd(sch, found, program, sizes, machine)
         explain(layer, sizes, turned, machine, decision)

@@ -33,8 +33,8 @@ GATHERED = 2.0  # a weight that is no constant: its channels lie apart
 EDGE = 1.05  # a tile of its own at the edge, which takes compiling too
 DIRECT = 0.85  # of the peak that the direct form reaches
 GAIN = 1.25  # how much faster it must be, by this count, to be worth its rounding
-PLENTY = 8 << 20  # bytes of weights that a layer may have for nothing: larger tiles multiply them
-DEAR = 1.5  # cycles that a byte beyond these must save: a model of such layers has to fit somewhere
+PLENTY = 8 << 20  # bytes of weights that a tile may have for nothing: larger tiles multiply them
+DEAR = 1.5  # cycles that a byte beyond these must save against smaller tiles
 MOST_BETWEEN = 16 << 20  # bytes of transformed data and results
 
 
@@ -54,7 +54,6 @@ class Sizes:
     alone: float  # on one core, however many take part
     direct: float
     memory: float  # what its weights are charged with, in cycles
-    direct_memory: float
 
     @property
     def nr(self) -> int:
@@ -64,11 +63,6 @@ class Sizes:
     def gain(self) -> float:
         """How many times as fast as the direct form it is, on one core."""
         return self.direct / self.alone
-
-    @property
-    def gain_for_its_memory(self) -> float:
-        """The same, after both are charged with the memory of their weights."""
-        return (self.direct + self.direct_memory) / (self.alone + self.memory)
 
     def weight_bytes(self, layer: Layer) -> int:
         """What the transformed weights take."""
@@ -146,7 +140,7 @@ def _costed(layer: Layer, machine: Machine, tile: int, threads: int, rows: int |
     again = weights / machine.bytes_per_cycle(weights + moved)
     strip = products / strips
     products = _at_once(strip, _from_afar(weights, machine)) + (strips - 1) * _at_once(strip, again, NEARER)
-    memory = strips * 2 * moved / machine.bytes_per_cycle(moved + moved // 2)  # other things lie beside them
+    passing = strips * 2 * moved / machine.bytes_per_cycle(moved + moved // 2)  # other things lie beside them
 
     steps = machine.fma_per_cycle * lanes
     data = 2 * made.size * _operations(made.data) / steps + 2 * positions / lanes
@@ -157,7 +151,7 @@ def _costed(layer: Layer, machine: Machine, tile: int, threads: int, rows: int |
     if not layer.is_constant:
         transform += layer.inputs * layer.outputs * (GATHERED * made.window**2 + 2 * positions / lanes)
 
-    cycles = alone = products + memory + transform
+    cycles = alone = products + passing + transform
     if threads > 1:
         tasks = layer.images * counts[0] // rows if rows is not None else positions * panels
         turns = ceil(tasks / threads)
@@ -166,8 +160,8 @@ def _costed(layer: Layer, machine: Machine, tile: int, threads: int, rows: int |
             cycles += turns * again
     read = layer.inputs * layer.outputs * prod(layer.taps) * width
     direct = _at_once(layer.products / steps / DIRECT, _from_afar(read, machine))
-    charged = (DEAR * max(0, size - PLENTY) for size in (weights, read))
-    return Sizes(tile, counts, made.size, rows, mr, vectors, lanes, threads, cycles, alone, direct, *charged)
+    memory = DEAR * max(0, weights - PLENTY)
+    return Sizes(tile, counts, made.size, rows, mr, vectors, lanes, threads, cycles, alone, direct, memory)
 
 
 def _at_once(first: float, second: float, hindrance: float = IN_THE_WAY) -> float:
