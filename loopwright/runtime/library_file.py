@@ -235,5 +235,5 @@ def _check_seal(path: str, data: bytes) -> None:
     if not _has_seal(data):
         return  # linked by other means, or stripped since: the headers are all there is to go by
     _, checksum, length = struct.unpack(_SEAL_FORM, data[-_SEAL_BYTES:])
-    if length != len(data) - _SEAL_BYTES or zlib.crc32(data[:-_SEAL_BYTES]) != checksum:
+    if length != len(data) - _SEAL_BYTES or zlib.crc32(memoryview(data)[:-_SEAL_BYTES]) != checksum:
         raise DamagedLibrary(path, "its bytes are not those that were written (the checksum differs)")
