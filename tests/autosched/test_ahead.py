@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import loopwright as lw
-from loopwright import te, tir
+from loopwright import te, tir, topi
 from loopwright.autosched import Plan
 from loopwright.ir import PrimFunc
 from loopwright.runtime.thread_pool import threads
@@ -117,3 +117,34 @@ def test_products_that_are_summed_are_asked_for():
     y = te.compute((4096,), lambda i: te.sum(x[i, k] * v[k], axis=k), name="Y")
     plan = planned(te.create_prim_func([x, v, y]), AVX512)
     assert "X" in {hint[0] for hint in asked_for(plan)}
+
+
+def layer(rows: int, inputs: int, outputs: int) -> PrimFunc:
+    """A product with weights that are known when it is compiled."""
+    A, W = te.placeholder((rows, inputs), name="A"), te.placeholder((outputs, inputs), name="W")
+    k = te.reduce_axis((0, inputs), name="k")
+    C = te.compute((rows, outputs), lambda i, j: te.sum(A[i, k] * W[j, k], axis=k), name="C")
+    return function(A, W, C).with_attr("constant_params", (1,))
+
+
+def image_layer(pixels: int, channels: int) -> PrimFunc:
+    X = te.placeholder((1, pixels, pixels, channels), name="X")
+    W = te.placeholder((3, 3, channels, channels), name="W")
+    return function(X, W, topi.nn.conv(X, W, 2, 1, 1, 1, "NHWC")).with_attr("constant_params", (1,))
+
+
+@pytest.mark.parametrize(
+    ("program", "is_asked"),
+    [
+        (layer(64, 1024, 1024), True),
+        (layer(64, 256, 256), True),  # few rows: the first of them is dear
+        (layer(4096, 128, 128), False),  # many rows, and weights that stay near
+        (layer(64, 16, 32), False),
+        (image_layer(14, 512), True),
+        (image_layer(56, 16), False),
+    ],
+)
+def test_weights_are_asked_for_where_steps_would_wait_for_them(program: PrimFunc, is_asked: bool):
+    plan = planned(program, AVX512.replace("-num-cores=4", "-num-cores=1"))
+    assert ("weights asked for 4608 bytes ahead: they come from afar" in plan.explain()) == is_asked
+    assert any("W" in hint for hint in asked_for(plan)) == is_asked
