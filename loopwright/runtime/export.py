@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from difflib import get_close_matches
 from io import BytesIO
+from mmap import mmap
 from pathlib import Path
 from typing import Any, Final
 
@@ -339,7 +340,7 @@ def _require_distinct(modules: Sequence[Module]) -> None:
             seen.add(name)
 
 
-def _write(file_name: str, data: bytes) -> str:
+def _write(file_name: str, data: bytes | mmap) -> str:
     """Write the file whole or not at all."""
     require_folder(file_name)
     target = Path(file_name).absolute()

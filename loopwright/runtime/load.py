@@ -10,6 +10,7 @@ are linked into the same library, and come back as its imports.
 from __future__ import annotations
 
 import ctypes
+import mmap
 import os
 import re
 import sys
@@ -176,7 +177,13 @@ def _load_shared(path: str, data: bytes, shown: str | None = None) -> Module:
     hooks = getattr(library, "lw_set_error_hooks", None)
     if hooks is not None:
         thread_pool.connect_errors(hooks)
-    return _module_of(name, found, library, data)
+    return _module_of(name, found, library, _on_disk(path))
+
+
+def _on_disk(path: str) -> mmap.mmap:
+    """The file as it is now, for whoever exports the module again; until then it takes no memory."""
+    with open(path, "rb") as file:
+        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
 
 
 _opened: Final[dict[str, int]] = {}  # path → checksum of what was loaded from there
@@ -197,7 +204,7 @@ def _open(path: str, data: bytes) -> ctypes.CDLL:
 
 
 def _module_of(
-    name: str, found: Sequence[ModuleDescription], library: ctypes.CDLL, data: bytes | None = None
+    name: str, found: Sequence[ModuleDescription], library: ctypes.CDLL, data: mmap.mmap | None = None
 ) -> Module:
     first, *imported = [_one_module(name, one, library, data) for one in found]
     for module in imported:
@@ -205,7 +212,7 @@ def _module_of(
     return first
 
 
-def _one_module(name: str, one: ModuleDescription, library: ctypes.CDLL, data: bytes | None) -> Module:
+def _one_module(name: str, one: ModuleDescription, library: ctypes.CDLL, data: mmap.mmap | None) -> Module:
     functions: dict[str, Callable[..., Any]] = {}
     if "amx-tile" in one.features:
         amx.ask()  # code for such a processor may use its tiles

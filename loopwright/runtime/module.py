@@ -17,6 +17,8 @@ from loopwright.runtime.errors import LoopwrightError
 from loopwright.runtime.guesses import no_attribute
 
 if TYPE_CHECKING:
+    from mmap import mmap
+
     from loopwright.runtime.timing import Evaluator
 
 
@@ -105,7 +107,7 @@ class Module:
         object_code: Callable[[], bytes] | None = None,
         object_suffix: str = ".o",
         extra_objects: Callable[[], Sequence[bytes]] | None = None,
-        library_file: bytes | None = None,
+        library_file: bytes | mmap | None = None,
     ) -> None:
         """`sources` gives each form of source when it is asked for. `writes` says which arguments (by position) a
         function writes: others may be read-only arrays; by default the description tells. `keep_alive` is released

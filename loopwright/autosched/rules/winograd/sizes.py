@@ -35,7 +35,7 @@ DIRECT = 0.85  # of the peak that the direct form reaches
 GAIN = 1.25  # how much faster it must be, by this count, to be worth its rounding
 PLENTY = 8 << 20  # bytes of weights that a tile may have for nothing: larger tiles multiply them
 DEAR = 1.5  # cycles that a byte beyond these must save against smaller tiles
-MOST_BETWEEN = 16 << 20  # bytes of transformed data and results
+MOST_BETWEEN = 16 << 20  # bytes of transformed data and results at one time, where smaller strips can keep to that
 
 
 @dataclass(frozen=True)
@@ -101,11 +101,18 @@ def _with_memory(sizes: Sizes) -> float:
 def _all(layer: Layer, machine: Machine, tile: int, threads: int) -> Iterator[Sizes]:
     down = ceil(layer.places[0] / tile)
     strips = [rows for rows in range(1, down + 1) if down % rows == 0]
-    between = (tile + layer.taps[0] - 1) ** 2 * layer.images * down * ceil(layer.places[1] / tile)
-    between *= (layer.inputs + layer.outputs) * bytes_of(layer.dtype)
-    for rows in strips if between > MOST_BETWEEN else [None, *strips]:
+    fitting = [rows for rows in (None, *strips) if _between(layer, tile, threads, rows) <= MOST_BETWEEN]
+    for rows in fitting or strips[:1]:
         for mr, vectors in _register_tiles(layer, machine, tile, rows):
             yield _costed(layer, machine, tile, threads, rows, mr, vectors)
+
+
+def _between(layer: Layer, tile: int, threads: int, rows: int | None) -> int:
+    """Bytes of transformed data and results that exist at one time: all of them, or the strips of all threads."""
+    down, across = (ceil(places / tile) for places in layer.places)
+    at_once = layer.images * down if rows is None else rows * min(threads, layer.images * down // rows)
+    positions = (tile + layer.taps[0] - 1) ** 2
+    return positions * at_once * across * (layer.inputs + layer.outputs) * bytes_of(layer.dtype)
 
 
 def _register_tiles(layer: Layer, machine: Machine, tile: int, rows: int | None) -> Iterator[tuple[int, int]]:
