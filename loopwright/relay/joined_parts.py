@@ -37,9 +37,9 @@ class _Place(NamedTuple):
 def join_parts(program: Program) -> Program:
     """The program without those of its concatenations that need no code."""
     functions: Mapping[Launch, Function] = program.attrs.get("functions", {})  # type: ignore[assignment]
-    joins = _joins(program, functions)
-    places = _placed(program, joins)
-    if not places:
+    places: dict[Value, _Place] = {}
+    joins = _place(program, _joins(program, functions), places)
+    if not joins:
         return program
     joined = _Rewriter(program, places, functions).rewritten(_without_joins(program, joins, places))
     before, after = _least_memory(program), _least_memory(joined)
@@ -64,10 +64,13 @@ def _joins(program: Program, functions: Mapping[Launch, Function]) -> dict[Launc
     return found
 
 
-def _placed(program: Program, joins: Mapping[Launch, int]) -> dict[Value, _Place]:
-    """The values that become parts; of a part of a part, where it lies in the whole."""
+def _place(program: Program, joins: Mapping[Launch, int], places: dict[Value, _Place]) -> dict[Launch, int]:
+    """Find out which values become parts, and where they lie (of a part of a part, in the whole).
+
+    Returns the concatenations that have such parts; the others stay steps, whatever else becomes of their inputs.
+    """
     movable = _movable(program)
-    places: dict[Value, _Place] = {}
+    parted: dict[Launch, int] = {}
     for step, axis in reversed(list(joins.items())):
         (result,) = step.written
         whole, along, start = places.get(result, _Place(result, axis, 0))
@@ -77,8 +80,9 @@ def _placed(program: Program, joins: Mapping[Launch, int]) -> dict[Value, _Place
         for value in step.inputs:
             if value in movable and counts[value] == 1 and value not in places and _is_aligned(whole, axis, start):
                 places[value] = _Place(whole, axis, start)
+                parted[step] = axis
             start += _length(value, axis)
-    return places
+    return parted
 
 
 def _length(value: Value, axis: int) -> int:
@@ -126,7 +130,7 @@ def _without_joins(program: Program, joins: Mapping[Launch, int], places: dict[V
     """The steps, with a copy for each input of a concatenation that is no part of it; the copy is one."""
     steps: list[Step] = []
     for step in program.body:
-        if not isinstance(step, Launch) or step not in joins or not any(value in places for value in step.inputs):
+        if not isinstance(step, Launch) or step not in joins:
             steps.append(step)
             continue
         axis = joins[step]

@@ -137,6 +137,19 @@ def test_a_value_of_two_wholes() -> None:
     assert copies(built(build)) == 1
 
 
+def test_parts_along_another_axis_of_a_value_of_two_wholes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("loopwright.relay.joined_parts.MORE_MEMORY", 10.0)
+
+    def crossed(x: Any) -> Any:
+        shared_part = conv(x, 16)
+        along_lines = join(shared_part, pool(x), axis=1)
+        other = conv(pool(join(x, x, axis=1)), 16, seed=2)
+        last = pool(join(shared_part, conv(x, 16, seed=3)))
+        return relay.Tuple([pool(join(other, along_lines)), pool(along_lines), last])
+
+    assert {part.axis for part in parts(built(crossed, (1, 4, 4, 16)))} == {3}
+
+
 def test_lines_of_no_elements() -> None:
     built(lambda x: pool(join(conv(x, 16), relay.const(numbers(1, 6, 7, 0)), pool(x))))
 
