@@ -19,16 +19,15 @@ depends on data leaves the source of every read uncertain: its buffer is not pro
 from __future__ import annotations
 
 import re
-import threading
-from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from loopwright.analysis.accesses import Access, Program
 from loopwright.analysis.affine import Form
+from loopwright.analysis.flow_question import NotProvable, Question, answer
 from loopwright.analysis.instances import Place
 from loopwright.analysis.polyhedral import Polyhedra
 from loopwright.analysis.time_order import not_before
@@ -39,8 +38,6 @@ if TYPE_CHECKING:
     import islpy
 
 FLOW_BUDGET: Final = 20_000_000  # isl operations for the flow through one buffer
-ONLY_WRITES_BUDGET: Final = 200_000  # isl operations before the flow is asked for in the general way
-ANSWERS: Final = 64  # flows kept
 _flow_budget = ContextVar("_flow_budget", default=FLOW_BUDGET)
 
 
@@ -55,10 +52,6 @@ def flow_budget(operations: int) -> Iterator[None]:
 
 
 Kind = Literal["read", "write", "update", "start", "final"]
-
-
-class NotProvable(Exception):
-    """The exact flow is not known, for the reason given. Never leaves the proofs."""
 
 
 class InitOf(NamedTuple):
@@ -220,7 +213,7 @@ class Dataflow:
         asked, (*written, start) = [*readers, *updaters], writers
         late_writes = [text for item in asked for w in written if (text := _not_after(item, w)) is not None]
         late_updates = [text for r in readers for u in updaters if (text := self._not_before(u, r)) is not None]
-        question = _Question(
+        question = Question(
             ", ".join(self.text.parameters.values()),
             tuple([_touches(item) for item in asked]),
             tuple([_touches(item) for item in written]),
@@ -231,7 +224,7 @@ class Dataflow:
             tuple([item.tuple_text for item in updaters]),
             tuple(late_updates),
         )
-        base, updates, update_bases = _answer(question, buffer)
+        base, updates, update_bases = answer(question, buffer.name)
         return Flow(buffer, readers, writers, updaters, base, updates, update_bases)
 
     def _check(self, buffer: Buffer) -> None:
@@ -393,107 +386,6 @@ class Dataflow:
         return f"{reader.tuple_text} -> {target} : {late}"
 
 
-# --- what isl is asked ----------------------------------------------------------------------------------------------
-
-
-class _Question(NamedTuple):
-    """All that the flow through a buffer follows from, as isl text."""
-
-    parameters: str
-    asked: tuple[str, ...]  # the cells of readers and updates
-    written: tuple[str, ...]  # those of plain writes
-    start: str  # those of the virtual writer
-    late_writes: tuple[str, ...]  # reader or update → plain write that does not come before it
-    times: tuple[str, ...]
-    rank: int  # the length of times
-    updaters: tuple[str, ...]
-    late_updates: tuple[str, ...]  # reader → update that does not come before it
-
-    def union(self, items: Sequence[str]) -> Any:
-        """Relations over the parameters."""
-        import islpy as isl
-
-        return isl.UnionMap.read_from_str(context(), f"[{self.parameters}] -> {{ {'; '.join(items)} }}")
-
-
-_Answer = tuple["islpy.UnionMap", "islpy.UnionMap", "islpy.UnionMap"]  # base, updates, update_bases
-
-
-class _Kept(threading.local):
-    """The last answers: most steps leave most flows as they were. isl's objects belong to one thread."""
-
-    def __init__(self) -> None:
-        self.answers: OrderedDict[_Question, _Answer] = OrderedDict()
-
-
-_kept: Final = _Kept()
-
-
-def _answer(question: _Question, buffer: Buffer) -> _Answer:
-    """Who sees what. Raises NotProvable."""
-    found = _kept.answers.get(question)
-    if found is None:
-        found = _kept.answers[question] = _work_out(question, buffer)
-        if len(_kept.answers) > ANSWERS:
-            _kept.answers.popitem(last=False)
-    _kept.answers.move_to_end(question)
-    return found
-
-
-def _work_out(question: _Question, buffer: Buffer) -> _Answer:
-    import islpy as isl
-
-    asked = question.union(question.asked)
-    base_of_all = _by_only_writes(question, asked)
-    if base_of_all is None:
-        sources, times = question.union([*question.written, question.start]), question.union(question.times)
-        base_of_all = (
-            isl.UnionAccessInfo.from_sink(asked)
-            .set_must_source(sources)
-            .set_schedule_map(times)
-            .compute_flow()
-            .get_must_dependence()
-            .reverse()
-        )
-        # The virtual writer fills every cell, so everyone sees something. isl 0.27 loses some of it now and then.
-        if not asked.domain().is_subset(base_of_all.domain()):
-            base_of_all = _last_writers(asked, sources, times, question.rank)
-        if not asked.domain().is_subset(base_of_all.domain()):
-            raise NotProvable(f"the flow through {buffer.name} cannot be followed")
-    if not question.updaters:
-        empty = isl.UnionMap.read_from_str(context(), "{ }")
-        return base_of_all, empty, empty
-    ours = question.union([f"{item} -> {item}" for item in question.updaters]).domain()
-    update_bases = base_of_all.intersect_domain(ours)
-    base = base_of_all.subtract_domain(ours)
-    updates = base.apply_range(update_bases.reverse())
-    if question.late_updates:
-        updates = updates.subtract(question.union(question.late_updates))
-    return base, updates.coalesce(), update_bases
-
-
-def _by_only_writes(question: _Question, asked: Any) -> Any:
-    """The last plain write of every cell before it is asked for, where no cell is written twice; None elsewhere.
-
-    Then there is no last one to be searched for, which is what takes isl long: who comes after the only write of its
-    cell sees that, and all others see what was there at the start.
-    """
-    start = question.union([question.start])
-    if not question.written:
-        return asked.apply_range(start.reverse())
-    try:
-        with budget(ONLY_WRITES_BUDGET):
-            written = question.union(question.written)
-            if not written.is_injective():
-                return None
-            seen = asked.apply_range(written.reverse())
-            if question.late_writes:
-                seen = seen.subtract(question.union(question.late_writes))
-            return seen.union(asked.subtract_domain(seen.domain()).apply_range(start.reverse()))
-    except BudgetExceeded:
-        return None
-
-
 def _touches(item: Reference) -> str:
     where = f" : {' and '.join(item.domain)}" if item.domain else ""
     return f"{item.tuple_text} -> M[{', '.join(item.cell)}]{where}"
@@ -521,19 +413,6 @@ def dataflow_of(program: Program) -> Dataflow:
 def _title(access: Access) -> str:
     block = access.instance.block
     return f'"{block.name_hint}"' if block is not None else "root"
-
-
-def _last_writers(asked: Any, sources: Any, times: Any, rank: int) -> Any:
-    """Reader → the last of those that write its cell before it, the long way: no step of it is isl's own search."""
-    import islpy as isl
-
-    same_cell = asked.apply_range(sources.reverse())
-    space = isl.Space.set_alloc(asked.get_ctx(), 0, rank)
-    earlier = isl.UnionMap.from_map(isl.Map.lex_gt(space))
-    before = times.intersect_domain(asked.domain()).apply_range(earlier)
-    written = times.intersect_domain(sources.domain())
-    last = same_cell.apply_range(written).intersect(before).lexmax()
-    return last.apply_range(written.reverse()).intersect(same_cell)
 
 
 # --- what is a reduction --------------------------------------------------------------------------------------------

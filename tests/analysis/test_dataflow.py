@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 
-from loopwright.analysis import accesses_of, dataflow
+from loopwright.analysis import accesses_of, flow_question
 from loopwright.analysis.dataflow import Dataflow, InitOf, NotProvable, dataflow_of
 from loopwright.arith.isl import budget
 from loopwright.ir import Buffer, PrimFunc
@@ -252,14 +252,14 @@ def test_flow_is_kept_with_the_program():
 def asked(monkeypatch):
     """The buffers whose flow isl was asked for."""
     found: list[str] = []
-    work_out = dataflow._work_out
+    work_out = flow_question._work_out
 
     def noted(question, buffer):
-        found.append(buffer.name)
+        found.append(buffer)
         return work_out(question, buffer)
 
-    monkeypatch.setattr(dataflow, "_work_out", noted)
-    dataflow._kept.answers.clear()
+    monkeypatch.setattr(flow_question, "_work_out", noted)
+    flow_question._kept.answers.clear()
     return found
 
 
@@ -315,10 +315,10 @@ def test_the_only_write_of_a_cell_is_the_last_one(made):
     program = accesses_of(function)
     for buffer in Dataflow(program).by_buffer:
         answers = []
-        for budget_of_short_way in (dataflow.ONLY_WRITES_BUDGET, 1):
-            dataflow._kept.answers.clear()
+        for budget_of_short_way in (flow_question.ONLY_WRITES_BUDGET, 1):
+            flow_question._kept.answers.clear()
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(dataflow, "ONLY_WRITES_BUDGET", budget_of_short_way)
+                patch.setattr(flow_question, "ONLY_WRITES_BUDGET", budget_of_short_way)
                 try:
                     answers.append(Dataflow(program).flow(buffer))
                 except NotProvable:

@@ -200,6 +200,8 @@ def test_programs_with_wrong_parts() -> None:
         compile_program(Program("p", [x], [y], {}, [Launch(func, (x, y), parts=(None, Part(2, 0, 1)))]))
     with pytest.raises(KernelMismatch, match="it has 2 arguments, and parts for 1"):
         compile_program(Program("p", [x], [y], {}, [Launch(func, (x, y), parts=(None,))]))
+    with pytest.raises(KernelMismatch, match="it adds to z, and has 2 outputs"):
+        compile_program(Program("p", [z], [y], {}, [Launch(func, (x, y), 2, keeps=z)]))
     with pytest.raises(BadProgram, match="reads z before anything makes it"):
         compile_program(Program("p", [x], [y], {}, [Launch(func, (x, y), keeps=z)]))
 

@@ -5,7 +5,8 @@
     compiled.export_library("model.so")             also .o, .tar, .h, and a C program that calls it
 
 `program.py` is what comes in: open it first. `check.py` refuses programs that do not fit together. `kernels.py` has
-each kernel compiled once (`kernel.py`), in parallel (`workers.py`). `plan.py` decides where values are: `liveness.py`
+each kernel compiled once (`kernel.py`), in parallel (`workers.py`); `prepare.py` lays out the weights as kernels want
+them, and `weight_budget.py` says how much larger they may become. `plan.py` decides where values are: `liveness.py`
 says from when to when, `overwrite.py` what may replace what, `pack.py` finds places. `main_function.py` writes
 the function that calls the kernels (`main_code.py` compiles it), `constants.py` has the weights, `compile.py` puts all
 of it together and `model.py` is the result. `profile.py` runs it with a clock,
