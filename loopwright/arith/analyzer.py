@@ -200,11 +200,14 @@ class Analyzer:
         engine, facts = self.engine, self.engine.facts
         low = engine.form(value.min)
         extent = engine.form(value.extent)
-        if not extent.terms and extent.const == 1 and var.dtype is value.min.dtype:
+        is_fixed = is_stable(value.min) and is_stable(value.extent)
+        if is_fixed and not extent.terms and extent.const == 1 and var.dtype is value.min.dtype:
             facts.put(facts.values, var, engine.simplify(value.min))
             return
         end = low.plus(extent)
         narrow(engine, var, form_range(engine, low)[0], form_range(engine, end)[1] - 1)
+        if not is_fixed:  # a bound that was read from memory: what lies there now may be something else
+            return
         me = LinearForm({var: 1}, 0)
         if low.terms:
             facts.linear.append((low.plus(me, -1).terms, -low.const))
@@ -290,7 +293,12 @@ class Analyzer:
     def _prove_exactly(self, condition: Expr) -> bool:
         from loopwright.arith.isl import implies  # loads islpy
 
-        return implies(self._bindings, self._assumed, condition)
+        fixed = {
+            var: value
+            for var, value in self._bindings.items()
+            if all([is_stable(part) for part in ((value.min, value.extent) if isinstance(value, Range) else (value,))])
+        }
+        return implies(fixed, self._assumed, condition)
 
     def can_prove_equal(self, a: Expr | int, b: Expr | int) -> bool:
         """Whether two expressions are proved to have the same value."""

@@ -4,10 +4,14 @@
         for j in range(1):                       B[i + 2, 0] = A[i + 2]
             B[i, j] = A[i]
 
-Needs: nothing.  Leaves: `min` is the literal 0; loop variable and extent have one type; no thread-bound loop and no
-launch of threads (one of extent 1 is an ordinary unit loop; a longer one is an error on a CPU; virtual threads become
-a serial loop that carries a mark for `inject_virtual_thread`). Unit loops with annotations stay: somebody put the
-annotation there for a later pass. The statements of software pipelines are marked (`pipeline_marks.py`).
+A loop's bounds are evaluated once. Bounds that read memory become lets before the loop: whatever a later pass makes of
+them, they are not read again after the loop's body has changed what they read.
+
+Needs: nothing.  Leaves: `min` is the literal 0; loop variable and extent have one type; `extent` reads no memory; no
+thread-bound loop and no launch of threads (one of extent 1 is an ordinary unit loop; a longer one is an error on a CPU;
+virtual threads become a serial loop that carries a mark for `inject_virtual_thread`). Unit loops with annotations stay:
+somebody put the annotation there for a later pass. The statements of software pipelines are marked
+(`pipeline_marks.py`).
 """
 
 from __future__ import annotations
@@ -15,7 +19,22 @@ from __future__ import annotations
 from typing import Final
 
 from loopwright.analysis.thread_axes import LAUNCHES, is_virtual_tag
-from loopwright.ir import AttrStmt, Expr, For, ForKind, IntImm, IterVar, PrimFunc, SeqStmt, Stmt, Var, cast, const, deep
+from loopwright.ir import (
+    AttrStmt,
+    Expr,
+    For,
+    ForKind,
+    IntImm,
+    IterVar,
+    LetStmt,
+    PrimFunc,
+    SeqStmt,
+    Stmt,
+    Var,
+    cast,
+    const,
+    deep,
+)
 from loopwright.ir.pass_context import PassContext
 from loopwright.ir.passes import function_pass
 from loopwright.runtime.dtype import DataType
@@ -23,6 +42,7 @@ from loopwright.transform.errors import ThreadLoopOnCpu
 from loopwright.transform.flat_index import add_index
 from loopwright.transform.folding import FoldingRewriter
 from loopwright.transform.pipeline_marks import is_pipeline, mark_statements
+from loopwright.transform.purity import has_data
 from loopwright.transform.statements import flat_seq
 
 VIRTUAL_THREAD: Final = "virtual_thread"
@@ -37,7 +57,21 @@ class _CanonicalizeLoops(FoldingRewriter):
         return flat_seq(node, self.visit)
 
     def visit_For(self, loop: For) -> Stmt:
-        low, extent = self.visit(loop.min), self.visit(loop.extent)
+        low, low_once = self._once(f"{loop.loop_var.name}_min", self.visit(loop.min))
+        extent, extent_once = self._once(f"{loop.loop_var.name}_extent", self.visit(loop.extent))
+        whole = self._from_zero(loop, low, extent)
+        for var, value in (*extent_once, *low_once):
+            whole = LetStmt(var, value, whole)
+        return whole
+
+    def _once(self, name: str, bound: Expr) -> tuple[Expr, list[tuple[Var, Expr]]]:
+        """A bound of a loop that reads no memory, and the let that it needs for that."""
+        if not has_data(bound):
+            return bound, []
+        var = Var(name, bound.dtype)
+        return var, [(var, bound)]
+
+    def _from_zero(self, loop: For, low: Expr, extent: Expr) -> Stmt:
         is_unit = isinstance(extent, IntImm) and extent.value == 1
         thread = loop.thread_binding
         if loop.kind is ForKind.THREAD_BINDING and not is_unit:

@@ -189,8 +189,8 @@ class _Collect(Visitor):
             return None
         low = interval_of(first, inner, self.facts)
         high = low if last is first else interval_of(last, inner, self.facts)
-        if low is None or high is None:
-            return None
+        if low is None or high is None or has_data(low.min_value) or has_data(high.max_value):
+            return None  # a loop whose bounds are loaded: what lies there may change while the buffer lives
         hidden = {*inner, *self.lets[len(use.hidden) :]}
         if uses_var(low.min_value, hidden.__contains__) or uses_var(high.max_value, hidden.__contains__):
             return None

@@ -66,6 +66,7 @@ from loopwright.transform.flat_index import add_index
 from loopwright.transform.folding import substitute_folding
 from loopwright.transform.guards import Guard, find_guards, has_guards, reaches
 from loopwright.transform.inner_cuts import decided_inside
+from loopwright.transform.purity import has_data
 from loopwright.transform.renew_definitions import renew_definitions
 from loopwright.transform.size_facts import size_facts
 from loopwright.transform.statements import StmtRewriter
@@ -95,6 +96,8 @@ class _PartitionLoops(StmtRewriter):
     def visit_For(self, loop: For) -> Stmt:
         if not has_guards(loop.body):
             return loop
+        if has_data(loop.extent):
+            return self._inside(loop)  # read once: what its first part does may change it
         found = find_guards(loop, self.facts)
         points, guards = self._points(loop, found)
         parts = self._affordable(loop, points, guards)

@@ -52,6 +52,7 @@ from loopwright.ir import (
 from loopwright.ir.pass_context import PassContext
 from loopwright.ir.passes import function_pass
 from loopwright.transform.flat_index import is_literal
+from loopwright.transform.purity import has_data
 from loopwright.transform.statements import StmtRewriter
 
 SMALL_BYTES: Final = 256  # up to here, code generation keeps a buffer in registers
@@ -108,6 +109,8 @@ class _Pool:
         if _count(node) is None or _count(last.node) is None:
             if len(node.extents) != len(last.node.extents):
                 return False
+            if any(has_data(extent) for extent in node.extents):  # what is loaded may have changed in between
+                return False
             if not all(structural_equal(a, b) for a, b in zip(node.extents, last.node.extents, strict=True)):
                 return False
         if last.last < life.first:
@@ -147,6 +150,8 @@ class _Chain(Visitor):
                 life.is_pinned = life.is_pinned or uses_var(value, lambda used, var=var: used is var)  # type: ignore[misc]
 
     def visit_Allocate(self, node: Allocate) -> None:
+        for size in (*node.extents, node.condition):
+            self._use(size, len(self.statements))
         self.lives[node.buffer_var] = _Life(node, len(self.lives))
         self.visit(node.body)
 
@@ -207,6 +212,9 @@ def _works_in_place(statement: Stmt, old: Buffer, new: Buffer) -> bool:
     loops: dict[Var, Range] = {}
     while True:
         if isinstance(statement, For):
+            # The bounds of an inner loop are read again in every iteration of the outer ones.
+            if _touches(statement.min, (old, new)) or _touches(statement.extent, (old, new)):
+                return False
             loops[statement.loop_var] = Range.from_min_extent(statement.min, statement.extent)
             statement = statement.body
         elif isinstance(statement, IfThenElse) and statement.else_case is None:

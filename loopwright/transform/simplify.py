@@ -44,6 +44,7 @@ from loopwright.ir import (
     Stmt,
     Var,
     While,
+    cast,
     deep,
     is_no_op,
     logical_not,
@@ -128,6 +129,8 @@ class _Simplify(Rewriter):
             if extent.value <= 0:
                 return no_op()
             if extent.value == 1 and not loop.annotations and loop.kind is not ForKind.THREAD_BINDING:
+                if has_data(low):  # read once, before the body changes it
+                    return self.visit(LetStmt(loop.loop_var, cast(low, loop.loop_var.dtype), loop.body))
                 return self.visit(substitute_folding(loop.body, {loop.loop_var: low}))
         with self.facts.bound(loop.loop_var, Range.from_min_extent(low, extent)):
             body = self.visit(loop.body)

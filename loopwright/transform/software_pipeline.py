@@ -129,7 +129,8 @@ def pipelined(loop: For, body: Body, stages: Sequence[int], orders: Sequence[int
     if isinstance(extent, IntImm) and extent.value < max(last, 1):
         return plain(loop)  # too short to overlap
     for allocation in body.allocations:
-        if any(uses_var(size, lambda used: used is loop.loop_var) for size in allocation.extents):
+        sizes = allocation.extents
+        if any(uses_var(size, lambda used: used is loop.loop_var) or has_data(size) for size in sizes):
             name = allocation.buffer_var.name
             raise NotAPipeline(loop, f"the size of {name} differs between iterations", f"give {name} one size")
     uses = [touched(statement) for statement in body.statements]
@@ -317,6 +318,12 @@ class _SoftwarePipeline(StmtRewriter):
         loop = self.rebuild(loop)
         if not is_pipeline(loop):
             return loop
+        if has_data(loop.extent):  # evaluated once, and asked for in prologue, body and epilogue
+            count = Var(f"{loop.loop_var.name}_extent", loop.extent.dtype)
+            return LetStmt(count, loop.extent, self._overlapped(loop.with_(extent=count)))
+        return self._overlapped(loop)
+
+    def _overlapped(self, loop: For) -> Stmt:
         stages, orders = _numbers(loop, STAGE), _numbers(loop, ORDER)
         if loop.kind is not ForKind.SERIAL:
             kind = loop.kind.name.lower()

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 import loopwright.ir.intrinsics as T
-from loopwright.arith import AlreadyBound, Analyzer, ConstIntBound, ModularSet, const_bounds
+from loopwright.arith import AlreadyBound, Analyzer, ConstIntBound, ModularSet, ProofStrength, const_bounds
 from loopwright.ir import (
     Broadcast,
     Cast,
@@ -299,3 +299,16 @@ def test_the_work_of_simplifying_is_counted() -> None:
     assert analyzer.rewrite_simplify_stats.constraints_entered == first.constraints_entered + 1
     analyzer.reset_rewrite_simplify_stats()
     assert analyzer.rewrite_simplify_stats == (0, 0, 0, 0)
+
+
+def test_a_loop_bound_that_was_read_from_memory_says_nothing_of_what_lies_there_now():
+    t = decl_buffer((4,), "int32", "t")
+    i = Var("i")
+    analyzer = Analyzer()
+    analyzer.bind(i, Range(0, t[0]))
+    assert not analyzer.can_prove(i < t[0])
+    assert not analyzer.can_prove(i < t[0], ProofStrength.SYMBOLIC_BOUND)
+    assert analyzer.can_prove(i >= 0)
+    j = Var("j")
+    analyzer.bind(j, Range.from_min_extent(t[1], 1))
+    assert analyzer.simplify(j) is j

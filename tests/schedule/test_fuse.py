@@ -255,3 +255,19 @@ def test_loops_of_two_widths_give_each_axis_its_own_type():
     out = np.zeros_like(x)
     lw.build(sch.mod)(x, out)
     assert np.array_equal(out, x + 1)
+
+
+def test_fuse_reads_an_inner_bound_once_for_all_outer_iterations():
+    @T.prim_func
+    def changes(t: T.Buffer(1, "int32"), B: T.Buffer((4, 20), "int32")):
+        for i, j in T.grid(4, t[0]):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                T.reads()
+                T.writes(t[0], B[vi, vj])
+                t[0] = 10 + vi
+                B[vi, vj] = vi
+
+    sch = tir.Schedule(changes)
+    with pytest.raises(NotSupported, match=r"the extent t\[0\] of loop j is read once, and the loop's body writes t"):
+        sch.fuse(*sch.get_loops("B"))

@@ -492,3 +492,52 @@ def test_a_padded_sum_would_have_other_members():
     sch.cache_read("C", 1, "global")
     loop = sch.get_loops("C")[2]
     refused(sch, WouldChangeValues, "split would change a value", "split", loop, [None, 2], tail="pad")
+
+
+def test_split_reads_a_bound_again_only_where_the_body_leaves_it_alone():
+    @T.prim_func
+    def changes(t: T.Buffer(1, "int32"), B: T.Buffer(20, "int32")):
+        for i in range(t[0]):
+            with T.block("B"):
+                vi = T.axis.spatial(20, i)
+                T.reads()
+                T.writes(t[0], B[vi])
+                t[0] = 3
+                B[vi] = vi
+
+    sch = tir.Schedule(changes)
+    with pytest.raises(NotSupported, match=r"the extent t\[0\] of loop i is read once, and the loop's body writes t"):
+        sch.split(sch.get_loops("B")[0], [None, 4])
+
+    @T.prim_func
+    def keeps(t: T.Buffer(1, "int32"), B: T.Buffer(20, "int32")):
+        for i in range(t[0]):
+            with T.block("B"):
+                vi = T.axis.spatial(20, i)
+                T.reads()
+                T.writes(B[vi])
+                B[vi] = vi
+
+    sch = tir.Schedule(keeps)
+    sch.split(sch.get_loops("B")[0], [None, 4])
+    given, wanted = [np.array([10], "int32"), np.zeros(20, "int32")], np.arange(20, dtype="int32")
+    wanted[10:] = 0
+    lw.build(sch.mod)(*given)
+    np.testing.assert_array_equal(given[1], wanted)
+
+
+def test_split_sees_through_a_view_of_what_a_bound_reads():
+    @T.prim_func
+    def changes(t: T.Buffer(4, "int32"), B: T.Buffer(20, "int32")):
+        for i in range(t[0]):
+            with T.block("B"):
+                vi = T.axis.spatial(20, i)
+                T.reads()
+                T.writes(t[0:2], B[vi])
+                s = T.match_buffer(t[0:2], (2,), "int32")
+                s[0] = 3
+                B[vi] = vi
+
+    sch = tir.Schedule(changes)
+    with pytest.raises(NotSupported, match="the loop's body writes t"):
+        sch.split(sch.get_loops("B")[0], [None, 4])

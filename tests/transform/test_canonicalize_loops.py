@@ -7,7 +7,14 @@ import pytest
 from loopwright.ir import BufferStore, For, ForKind, IterType, IterVar, PrimFunc, Range, Var, const, decl_buffer
 from loopwright.script import tir as T
 from loopwright.transform import PassContext, ThreadLoopOnCpu, canonicalize_loops
-from tests.transform.before_after import check, same_program, unchanged
+from tests.transform.before_after import (
+    check,
+    same_at_every_stage,
+    same_native,
+    same_program,
+    same_results,
+    unchanged,
+)
 
 
 def test_loops_start_at_zero():
@@ -96,3 +103,40 @@ def test_a_thread_loop_is_refused_on_a_cpu():
 def test_a_thread_loop_of_one_iteration_is_none():
     B = decl_buffer((8,), name="B")
     same_program(canonicalize_loops(thread_loop(1)), PrimFunc([B], BufferStore(B, 1.0, [0])))
+
+
+def test_bounds_that_read_memory_are_read_once():
+    @T.prim_func
+    def before(t: T.Buffer((2,), "int32"), B: T.Buffer((8,), "int32")):
+        t[0] = 2
+        t[1] = 5
+        for i in range(t[0], t[0] + t[1]):
+            t[0] = 0
+            B[i] = 7
+
+    @T.prim_func
+    def after(t: T.Buffer((2,), "int32"), B: T.Buffer((8,), "int32")):
+        t[0] = 2
+        t[1] = 5
+        i_min: T.int32 = t[0]
+        i_extent: T.int32 = t[1]
+        for i in range(i_extent):
+            t[0] = 0
+            B[i + i_min] = 7
+
+    check(canonicalize_loops, before, after)
+    same_native(before, canonicalize_loops(before))
+
+
+def test_a_unit_loop_reads_its_start_once():
+    @T.prim_func
+    def before(t: T.Buffer((2,), "int32"), B: T.Buffer((8,), "int32")):
+        t[0] = 5
+        for i in T.serial(t[0], t[0] + 1):
+            t[0] = 2
+            B[i] = 77
+
+    got = canonicalize_loops(before)
+    same_results(before, got)
+    same_native(before, got)
+    same_at_every_stage(before)

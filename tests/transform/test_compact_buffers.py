@@ -303,3 +303,20 @@ def test_blocks_come_first():
 
     with pytest.raises(BlockNotLowered, match="compact_buffers: block A is still there"):
         compact_buffers(func)
+
+
+def test_loops_whose_bounds_are_loaded():
+    @T.prim_func
+    def func(t: T.Buffer((1,), "int32"), D: T.Buffer((12,), "int32")):
+        for k in range(2):
+            B = T.decl_buffer((64,), "int32")
+            t[0] = 5
+            for j in range(t[0], t[0] + 4):
+                B[j] = j
+            t[0] = 7
+            for j in range(t[0], t[0] + 2):
+                D[j + k] = B[j] * 3
+
+    unchanged(compact_buffers, func)
+    same_at_every_stage(func)
+    same_native(func, func)

@@ -368,3 +368,16 @@ def _loops(func: PrimFunc) -> list[For]:
     found: list[For] = []
     pre_order_visit(func.body, lambda node: found.append(node) if isinstance(node, For) else None)
     return found
+
+
+def test_a_loop_whose_extent_is_read_from_memory_is_not_cut():
+    @T.prim_func
+    def func(t: T.Buffer((1,), "int32"), B: T.Buffer((8,), "int32")):
+        t[0] = 6
+        for i in range(t[0]):
+            if i < 3:
+                t[0] = 2
+            B[i] = i
+
+    unchanged(partition_loops, func)
+    same_at_every_stage(func)

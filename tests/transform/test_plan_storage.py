@@ -292,3 +292,78 @@ def test_random_chains(seed):
     func = from_source("\n".join(lines))
     same_results(func, plan_storage(func))
     same_native(func, plan_storage(func))
+
+
+def test_not_in_place_where_a_loop_bound_reads_the_old_buffer():
+    @T.prim_func
+    def func(A: T.Buffer((10, 10), "int32"), D: T.Buffer((10, 10), "int32")):
+        B = T.decl_buffer((10, 10), "int32")
+        C = T.decl_buffer((10, 10), "int32")
+        for i, j in T.grid(10, 10):
+            B[i, j] = A[i, j]
+        for i in range(10):
+            for j in range(B[0, 0] + 8):
+                C[i, j] = B[i, j] + 2
+        for i, j in T.grid(10, 8):
+            D[i, j] = C[i, j]
+
+    assert elements(plan_storage(func)) == [100, 100]
+    same_at_every_stage(func)
+    same_native(func, plan_storage(func))
+
+
+def test_not_in_place_where_a_loop_starts_at_the_old_buffer():
+    @T.prim_func
+    def func(A: T.Buffer((10, 10), "int32"), D: T.Buffer((10, 10), "int32")):
+        B = T.decl_buffer((10, 10), "int32")
+        C = T.decl_buffer((10, 10), "int32")
+        for i, j in T.grid(10, 10):
+            B[i, j] = A[i, j]
+        for i in range(10):
+            for j in range(B[0, 0], 10):
+                C[i, j] = B[i, j] + 2
+        for i in range(10):
+            D[i, 9] = C[i, 9]
+
+    assert elements(plan_storage(func)) == [100, 100]
+    same_at_every_stage(func)
+
+
+def test_sizes_that_are_read_from_memory_may_differ():
+    @T.prim_func
+    def func(A: T.Buffer((1,), "int32"), D: T.Buffer((500,), "int32")):
+        A[0] = 100
+        B = T.decl_buffer((A[0],), "int32")
+        for i in range(A[0]):
+            B[i] = i
+        for i in range(A[0]):
+            D[i] = B[i]
+        A[0] = 500
+        C = T.decl_buffer((A[0],), "int32")
+        for i in range(A[0]):
+            C[i] = i * 3
+        for i in range(A[0]):
+            D[i] = C[i]
+
+    unchanged(plan_storage, func)
+    same_at_every_stage(func)
+    same_native(func, plan_storage(func))
+
+
+def test_the_size_of_a_buffer_is_a_use_of_what_it_reads():
+    @T.prim_func
+    def func(A: T.Buffer((100,), "int32"), D: T.Buffer((100,), "int32")):
+        B = T.decl_buffer((100,), "int32")
+        C = T.decl_buffer((100,), "int32")
+        for i in range(100):
+            B[i] = A[i] + 1
+        for i in range(100):
+            C[i] = A[99 - i] + 50
+        E = T.decl_buffer((B[0],), "int32")
+        E[0] = 7
+        for i in range(100):
+            D[i] = C[i] + E[0]
+
+    unchanged(plan_storage, func)
+    same_at_every_stage(func)
+    same_native(func, plan_storage(func))

@@ -351,3 +351,35 @@ def test_only_serial_loops():
     with pytest.raises(NotAPipeline, match="loop i cannot run as a software pipeline") as caught:
         pipeline_of("A[i] = 1.0\nC[i] = A[i]", [0, 1], [0, 1], head="T.parallel(8, ")
     assert "it is a parallel loop" in str(caught.value)
+
+
+def test_the_number_of_iterations_is_read_once():
+    @T.prim_func
+    def func(A: T.Buffer((16,), "int32"), C: T.Buffer((16,), "int32"), t: T.Buffer((2,), "int32")):
+        t[0] = 8
+        for i in T.serial(
+            t[0], annotations={"software_pipeline_stage": [0, 0, 1], "software_pipeline_order": [0, 1, 2]}
+        ):
+            B = T.decl_buffer((1,), "int32")
+            B[0] = A[i] * 2
+            t[0] = 3
+            C[i] = B[0] + 1
+
+    same_results(func, software_pipeline(func))
+    same_at_every_stage(func)
+    same_native(func, software_pipeline(func))
+
+
+def test_a_size_that_is_read_from_memory_may_differ_between_iterations():
+    @T.prim_func
+    def func(A: T.Buffer((8,), "int32"), C: T.Buffer((8,), "int32"), t: T.Buffer((1,), "int32")):
+        t[0] = 1
+        for i in T.serial(8, annotations={"software_pipeline_stage": [0, 0, 1], "software_pipeline_order": [0, 1, 2]}):
+            B = T.decl_buffer((t[0],), "int32")
+            B[i] = A[i] * 2
+            t[0] = i + 2
+            C[i] = B[i] + 1
+
+    with pytest.raises(NotAPipeline, match="loop i cannot run as a software pipeline") as caught:
+        software_pipeline(func)
+    assert "the size of B differs between iterations" in str(caught.value)

@@ -21,7 +21,7 @@ from loopwright.schedule.bindings import rebind
 from loopwright.schedule.errors import BadStepArgument, NotSupported
 from loopwright.schedule.footprint import met_by_inits
 from loopwright.schedule.nests import nest
-from loopwright.schedule.plain_loops import check_plain, value_at
+from loopwright.schedule.plain_loops import check_bounds_stay, check_plain, value_at
 from loopwright.schedule.step import LoopResult, Proof, Step
 from loopwright.schedule.view import View
 
@@ -41,6 +41,7 @@ def fuse(view: View, loops: Sequence[For], preserve_unit_iters: bool = True) -> 
                 problem = f"the {what} of loop {inner.loop_var.name} depends on {var.name}"
                 raise NotSupported("fuse", problem, inner)
     _check_empty(view, loops)
+    check_bounds_stay("fuse", loops)
 
     total: Expr = loops[0].extent
     for loop in loops[1:]:
