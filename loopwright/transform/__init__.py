@@ -75,6 +75,7 @@ from loopwright.transform.skip_asserts import skip_asserts
 from loopwright.transform.software_pipeline import software_pipeline
 from loopwright.transform.unroll_loops import unroll_loops, unroll_small_loops
 from loopwright.transform.vectorize_loops import vectorize_loops
+from loopwright.transform.vectorize_outer_loops import vectorize_outer_loops
 from loopwright.transform.write_allocations import write_allocations
 from loopwright.transform.write_inits import write_inits
 from loopwright.transform.write_prefetches import write_prefetches
@@ -161,6 +162,7 @@ __all__ = [
     "unroll_loops",
     "unroll_small_loops",
     "vectorize_loops",
+    "vectorize_outer_loops",
     "write_allocations",
     "write_inits",
     "write_prefetches",

@@ -44,6 +44,7 @@ from loopwright.transform.software_pipeline import software_pipeline
 from loopwright.transform.unroll_loops import unroll_small_loops
 from loopwright.transform.use_tensor_intrinsics import use_tensor_intrinsics
 from loopwright.transform.vectorize_loops import vectorize_loops
+from loopwright.transform.vectorize_outer_loops import vectorize_outer_loops
 from loopwright.transform.write_allocations import write_allocations
 from loopwright.transform.write_inits import write_inits
 
@@ -77,6 +78,7 @@ CPU_PIPELINE: list[Step] = [
     Step(plan_storage, 2),  # before partition_loops: a nest is one statement still, and is seen to work in place
     Step(partition_loops, 2),  # before vectorize_loops: a vector loop without guards needs no lane-by-lane form
     Step(hoist_if_then_else, 2),  # after it: what it cannot decide is asked once; before vectorize_loops: not by lanes
+    Step(vectorize_outer_loops, 2),  # after both: guards are gone; before flatten_buffers: dimensions tell cells apart
     Step(flatten_buffers, 2),  # before vectorize_loops: a lane is a stride of the flat index
     Step(vectorize_loops, 2),  # before simplify: it makes the last new index arithmetic
     Step(remove_no_op, 3),  # before simplify: what is not there need not be simplified
@@ -86,6 +88,7 @@ CPU_PIPELINE: list[Step] = [
 
 # C-like sources: vectors have no place in C99, and a reader sees unrolled loops written out while they are short.
 SOURCE_STEPS: dict[Pass, list[Step]] = {
+    vectorize_outer_loops: [],  # the C compiler interchanges loops itself
     vectorize_loops: [
         Step(unroll_small_loops, 2),  # before vectorize_loops: what that one unrolls itself stays loops over lanes
         Step(vectorize_loops, 2),  # vector statements say which loads come before which stores

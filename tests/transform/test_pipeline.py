@@ -275,6 +275,7 @@ def test_stages_start_with_the_program_itself():
         "plan_storage",
         "partition_loops",
         "hoist_if_then_else",
+        "vectorize_outer_loops",
         "flatten_buffers",
         "vectorize_loops",
         "remove_no_op",

@@ -16,13 +16,14 @@ from loopwright import ir
 from loopwright.codegen.llvm.calls import emit_call
 from loopwright.codegen.llvm.expressions import ExpressionEmitter
 from loopwright.codegen.llvm.function_builder import FunctionBuilder
+from loopwright.codegen.llvm.loop_hints import LoopHints
 from loopwright.codegen.llvm.module_text import ModuleText
 from loopwright.codegen.llvm.packed_calls import emit_packed_call, is_packed_call
 from loopwright.codegen.llvm.parallel import emit_parallel
 from loopwright.codegen.llvm.raising import emit_raise
 from loopwright.codegen.llvm.strided_lanes import has_strided_taps
 from loopwright.codegen.llvm.types import register_type, storage_type
-from loopwright.codegen.llvm.unrolling import holds_tile, is_worth_unrolling
+from loopwright.codegen.llvm.unrolling import is_worth_unrolling
 from loopwright.runtime.dtype import INT64
 
 # Larger allocations come from the workspace: threads have small stacks, and a stack overflow kills the process.
@@ -38,6 +39,7 @@ class FunctionEmitter(ExpressionEmitter):
         super().__init__(module, builder, target, bodies)
         self.workspaces: list[str] = []  # live heap memory, to be freed on the way out
         self.in_parallel = False
+        self.hints = LoopHints()
         self._stack_bytes = 0
 
     def visit_Call(self, call: ir.Call) -> str:
@@ -67,11 +69,8 @@ class FunctionEmitter(ExpressionEmitter):
             return
         low = self.index(loop.min)
         high = self.index(loop.min + loop.extent)
-        metadata = None
-        if loop.kind is ir.ForKind.UNROLLED and is_worth_unrolling(loop):
-            metadata = self.module.loop_metadata("llvm.loop.unroll.full")
-        elif holds_tile(loop):
-            metadata = self.module.loop_metadata("llvm.loop.unroll.disable")
+        told = self.hints.of(loop)
+        metadata = self.module.loop_metadata(*told) if told else None
         is_entered = isinstance(loop.extent, ir.IntImm) and loop.extent.value > 0
         self.counted_loop(loop.loop_var, low, high, lambda: self.run(loop.body), metadata, is_entered)
 

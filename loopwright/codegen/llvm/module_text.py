@@ -86,13 +86,22 @@ class ModuleText:
         self._globals.append('@llvm.used = appending global [1 x ptr] [ptr @lw.section], section "llvm.metadata"')
 
     def loop_metadata(self, *properties: str) -> str:
-        """A distinct loop identifier with properties such as `llvm.loop.unroll.full`."""
-        items = []
-        for text in properties:
-            items.append(f"!{len(self._metadata)}")
-            self._metadata.append(f'!{len(self._metadata)} = !{{!"{text}"}}')
+        """A distinct loop identifier with properties: `llvm.loop.unroll.full`, `llvm.loop.isvectorized, i32 1` …
+
+        A property of the loop that another one becomes is written after an arrow:
+        `llvm.loop.vectorize.followup_vectorized -> llvm.loop.isvectorized, i32 1`.
+        """
+        items = [self._property(text) for text in properties]
         own = f"!{len(self._metadata)}"
         self._metadata.append(f"{own} = distinct !{{{', '.join([own, *items])}}}")
+        return own
+
+    def _property(self, text: str) -> str:
+        name, _, follows = text.partition(" -> ")
+        word, _, value = name.partition(", ")
+        operands = [f'!"{word}"', *filter(None, [value]), *([self._property(follows)] if follows else [])]
+        own = f"!{len(self._metadata)}"
+        self._metadata.append(f"{own} = !{{{', '.join(operands)}}}")
         return own
 
     def text(self) -> str:

@@ -1,0 +1,125 @@
+"""LoopHints: what LLVM is told about a loop, from what is known of it here.
+
+    for i in T.grid(32):                     around a unit-stride loop: not to be vectorized, its stride is 512
+        for j in T.grid(32):                 vectorize as it stands; unroll the vectors, if anything
+            C[i * 512 + j] = …
+
+Left alone, LLVM unrolls a short innermost loop first, and then makes vectors of the loop around it, with gathers: a
+blocked matmul ran ten times slower than the same loops compiled by gcc. So:
+
+- an unrolled loop is written out, where that is not too much (`unrolling.py`);
+- a loop around such tiles is left as it is;
+- an innermost loop whose accesses all have stride 0 or 1, stores 1, and in which no value flows from one iteration to
+  another, is vectorized before it is unrolled;
+- a loop around others in which lanes would lie apart in memory makes no vectors.
+
+About any other loop LLVM decides. `vectorize.enable` allows it to reorder float sums, so a loop that carries one never
+gets it.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from loopwright import ir
+from loopwright.arith import Analyzer, linear_coefficients
+from loopwright.codegen.llvm.unrolling import holds_tile, is_worth_unrolling
+from loopwright.ir.visitor import Visitor
+
+_SHORT: Final = 8  # iterations: fewer are better unrolled
+
+_UNROLL: Final = ("llvm.loop.unroll.full",)
+_KEEP: Final = ("llvm.loop.unroll.disable",)
+# What LLVM makes of the loop, it may unroll.
+_VECTORIZE: Final = (
+    "llvm.loop.unroll.disable",
+    "llvm.loop.vectorize.enable, i1 true",
+    "llvm.loop.vectorize.followup_vectorized -> llvm.loop.isvectorized, i32 1",
+)
+_NO_VECTORS: Final = ("llvm.loop.vectorize.enable, i1 false",)
+
+
+class LoopHints:
+    """Answers for the loops of one function."""
+
+    def __init__(self) -> None:
+        self.facts = Analyzer()
+
+    def of(self, loop: ir.For) -> tuple[str, ...]:
+        """The properties of a loop that LLVM is told."""
+        if loop.kind is ir.ForKind.UNROLLED and is_worth_unrolling(loop):
+            return _UNROLL
+        if holds_tile(loop):
+            return _KEEP
+        look = _Read()
+        look.visit(loop.body)
+        if look.has_vectors or not look.accesses:
+            return ()
+        strides = [self._stride(access, loop.loop_var) for access in look.accesses]
+        if look.has_loops:
+            return _NO_VECTORS if any(stride not in (-1, 0, 1) for stride in strides) else ()
+        if look.is_plain and _is_long(loop) and self._is_independent(look.accesses, strides):
+            return _VECTORIZE
+        return ()
+
+    def _stride(self, access: ir.BufferLoad | ir.BufferStore, var: ir.Var) -> int | None:
+        (index,) = access.indices
+        found = linear_coefficients(index, [var], self.facts)
+        return found[0][0].value if found is not None and isinstance(found[0][0], ir.IntImm) else None
+
+    def _is_independent(self, accesses: list[ir.BufferLoad | ir.BufferStore], strides: list[int | None]) -> bool:
+        """Whether lanes are neighbours, and every cell that is written belongs to one iteration."""
+        written: dict[ir.Var, ir.Expr] = {}
+        for access, stride in zip(accesses, strides, strict=True):
+            if isinstance(access, ir.BufferStore):
+                if stride != 1:
+                    return False
+                written[access.buffer.data] = access.indices[0]
+            elif stride not in (0, 1):
+                return False
+        return all(
+            self.facts.can_prove_equal(access.indices[0], written[access.buffer.data])
+            for access in accesses
+            if access.buffer.data in written
+        )
+
+
+def _is_long(loop: ir.For) -> bool:
+    return not isinstance(loop.extent, ir.IntImm) or loop.extent.value >= _SHORT
+
+
+class _Read(Visitor):
+    """The accesses of a loop's body, and whether there is anything in it but stores."""
+
+    def __init__(self) -> None:
+        self.accesses: list[ir.BufferLoad | ir.BufferStore] = []
+        self.has_loops = False
+        self.has_vectors = False
+        self.is_plain = True
+
+    def visit_For(self, loop: ir.For) -> None:
+        self.has_loops = True
+        self.visit_children(loop)
+
+    def visit_While(self, loop: ir.While) -> None:
+        self.has_loops = True
+        self.visit_children(loop)
+
+    def visit_Stmt(self, statement: ir.Stmt) -> None:
+        self.is_plain = self.is_plain and isinstance(statement, (ir.SeqStmt, ir.DeclBuffer))
+        self.visit_children(statement)
+
+    def visit_BufferLoad(self, load: ir.BufferLoad) -> None:
+        self.accesses.append(load)
+        self.has_vectors = self.has_vectors or load.dtype.lanes != 1
+        self.visit_children(load)
+
+    def visit_BufferStore(self, store: ir.BufferStore) -> None:
+        self.accesses.append(store)
+        self.has_vectors = self.has_vectors or store.value.dtype.lanes != 1
+        self.visit_children(store)
+
+    def visit_Call(self, call: ir.Call) -> None:
+        if not getattr(call.op, "is_pure", False) or call.op.name == "tir.if_then_else":
+            self.is_plain = False
+        self.visit_children(call)
