@@ -43,6 +43,7 @@ from loopwright.transform.errors import (
     UnrollExtentUnknown,
     VectorExtentUnknown,
 )
+from loopwright.transform.explain_loops import LoopNote, explain_loops
 from loopwright.transform.extract_constants import extract_constants
 from loopwright.transform.flatten_buffers import flatten_buffers
 from loopwright.transform.force_narrow_index_to_int32 import force_narrow_index_to_int32
@@ -91,6 +92,7 @@ __all__ = [
     "BlockStateLeft",
     "Filter",
     "IndexTooWide",
+    "LoopNote",
     "LoweringError",
     "NotAPipeline",
     "NotForThisTarget",
@@ -122,6 +124,7 @@ __all__ = [
     "convert_for_loops_to_serial",
     "convert_ssa",
     "double_buffer",
+    "explain_loops",
     "extract_constants",
     "flatten_buffers",
     "force_narrow_index_to_int32",

@@ -36,6 +36,8 @@ from loopwright.ir import (
     For,
     ForKind,
     IntImm,
+    Max,
+    Min,
     Node,
     Not,
     Op,
@@ -62,6 +64,7 @@ from loopwright.transform.renew_definitions import renew_definitions
 from loopwright.transform.statements import StmtRewriter
 
 SHORT: Final = 8  # iterations: an innermost loop of fewer is unrolled, and makes no vectors worth having
+CHUNK: Final = "_chunk"  # ends the name of a loop over vectors
 _REGISTERS: Final = 4  # vectors side by side: enough sums to hide the latency of one
 _FEWEST_LANES: Final = 4
 _MOST_TILE: Final = 16  # accumulators in registers
@@ -171,8 +174,8 @@ class _VectorizeOuterLoops(StmtRewriter):
             stride = stride_of(access, loop.loop_var, self.facts)
             if stride not in (0, 1):
                 return True
-            if stride == 0 and isinstance(access, BufferStore) and access.value.dtype.is_float:
-                return True  # a sum in order
+            if stride == 0 and isinstance(access, BufferStore) and keeps_order(access):
+                return True
         return False
 
     def _has_unit_strides(self, nest: _Nest, var: Var) -> bool:
@@ -249,11 +252,16 @@ class _VectorizeOuterLoops(StmtRewriter):
         return seq(parts)
 
 
+def keeps_order(update: BufferStore) -> bool:
+    """Whether an update of one cell by all iterations of a loop depends on their order: float sums round."""
+    return update.value.dtype.is_float and not isinstance(update.value, (Max, Min))
+
+
 def _chunks(loop: For, start: Expr, count: Expr, width: int) -> Stmt:
     """`count` vectors of `width` iterations each, from iteration `start` on."""
     var = loop.loop_var
     zero = const(0, var.dtype)
-    lane, chunk = Var(var.name, var.dtype), Var(f"{var.name}_chunk", var.dtype)
+    lane, chunk = Var(var.name, var.dtype), Var(var.name + CHUNK, var.dtype)
     is_one = isinstance(count, IntImm) and count.value == 1
     first = start if is_one else start + chunk * width if not is_zero(start) else chunk * width
     index = lane if is_zero(first) else first + lane

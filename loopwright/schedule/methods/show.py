@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from loopwright.schedule.page.diff import Diff
     from loopwright.schedule.page.history import History
     from loopwright.schedule.trace import Trace
+    from loopwright.target import Target
 
 
 class ShowMethods(Doing):
@@ -41,6 +42,14 @@ class ShowMethods(Doing):
         from loopwright.schedule.page.history import History
 
         return History.of(self)  # type: ignore[arg-type]
+
+    def explain(self, target: Target | str | None = None) -> str:
+        """How each innermost loop will run on `target` (this machine by default), and what would make it faster."""
+        from loopwright.transform.explain_loops import explain_loops  # loaded when somebody asks
+
+        views = self.views()  # type: ignore[attr-defined]
+        notes = [note for view in views.values() for note in explain_loops(view.function, target)]
+        return "\n".join(str(note) for note in notes)
 
     def diff(self, first: int = -1, last: int | None = None) -> Diff:
         """What step `first` changed (1 is the first step, -1 the last), or all that changed between two versions.

@@ -26,6 +26,7 @@ from loopwright.schedule.page.versions import Version, version_lines, versions
 from loopwright.schedule.page.witness import witness_figure
 from loopwright.schedule.record import Refused
 from loopwright.schedule.trace import handles_in
+from loopwright.transform import LoweringError, explain_loops
 
 if TYPE_CHECKING:
     from loopwright.schedule.schedule import Schedule
@@ -58,7 +59,17 @@ def page_data(sch: Schedule, title: str, sizes: Mapping[str, int], seed: int) ->
     for entry in entries:
         entry["story"] = of_version[entry["version"]]
         entry["no_story"] = reasons[entry["version"]]
-    return {"title": title, "lines": html_lines(list(page.lines)), "entries": entries, "stories": stories}
+    lines = html_lines(list(page.lines))
+    return {"title": title, "lines": lines, "entries": entries, "stories": stories, "runs": _runs(sch)}
+
+
+def _runs(sch: Schedule) -> list[dict[str, Any]]:
+    """How each innermost loop will run on this machine; nothing where the program is not one for a CPU yet."""
+    try:
+        notes = [note for function in sch.mod.functions.values() for note in explain_loops(function)]
+    except LoweringError:
+        return []
+    return [{"loops": note.loops, "writes": note.writes, "text": note.text, "hint": note.hint} for note in notes]
 
 
 class _Page:
