@@ -25,7 +25,7 @@ from loopwright.evaluator import arithmetic as evaluator_arithmetic
 from loopwright.ir import structural
 from loopwright.ir.verifier import _Verifier
 from loopwright.relay.native.program import Part
-from loopwright.schedule import sight
+from loopwright.schedule import one_to_one, sight
 from loopwright.script import from_source
 from loopwright.script.parser import expressions as parser_expressions
 from loopwright.script.printer import expressions as printer_expressions
@@ -52,6 +52,7 @@ from tests.schedule import (
     test_reuse_buffer,
     test_split,
     test_theses,
+    test_transform_layout,
 )
 from tests.te import test_create_prim_func, test_values
 from tests.transform import (
@@ -289,6 +290,16 @@ def wrong_argument(kind: str) -> Callable[[], None]:
 # --- schedule ---
 
 
+def every_layout_that_meets() -> None:
+    for layout, elements in test_transform_layout.NOT_ONE_TO_ONE:
+        test_transform_layout.test_two_elements_in_one_cell_are_refused("B", "B", layout, elements, None)
+
+
+def inverse_on_whole_blocks(mapping: Any, sizes: Any, axes: Any, shape: Any) -> Any:
+    """The sizes are taken from the new layout, not from the buffer."""
+    return one_to_one.inverse_on(mapping, list(one_to_one._whole(mapping, shape)), axes, shape)
+
+
 def all_memory(before: ir.PrimFunc, after: ir.PrimFunc) -> set[ir.Var]:
     found: set[ir.Var] = set()
     ir.post_order_visit(before, lambda node: found.add(node.data) if isinstance(node, ir.Buffer) else None)
@@ -478,6 +489,16 @@ BUGS = [
         "the fill of decompose_padding comes where nothing is proved",
         lambda: patch("loopwright.schedule.proving.find_mismatch", lambda *args: None),
         test_decompose_padding.test_what_the_copy_reads_must_not_be_filled_first,
+    ),
+    Bug(
+        "a layout may put two elements into one cell",
+        lambda: patch("loopwright.schedule.primitives.transform_layout.find_collision", lambda *args: None),
+        every_layout_that_meets,
+    ),
+    Bug(
+        "an inverse on part of the shape is taken for one on all of it",
+        lambda: patch("loopwright.schedule.primitives.transform_layout.inverse_on", inverse_on_whole_blocks),
+        every_layout_that_meets,
     ),
     Bug(
         "the value proof believes every step",

@@ -22,6 +22,7 @@ from loopwright.arith.iter_nodes import IterMapLevel
 from loopwright.arith.linear import imm
 from loopwright.arith.loop_bounds import interval_of
 from loopwright.ir import (
+    NE,
     Add,
     BinaryExpr,
     Cast,
@@ -183,8 +184,12 @@ class IndexMap(Node):
         shape = [int(size) for size in self.map_shape(source.shape)]  # type: ignore[call-overload]
         grids = np.indices(source.shape, dtype=np.int64)
         values = dict(zip(self.initial_indices, grids, strict=True))
+        cells = tuple([np.broadcast_to(_computed(result, values), source.shape) for result in self.final_indices])
+        flat = np.ravel_multi_index(cells, shape)
+        if np.unique(flat).size < flat.size:
+            raise NotBijective(self, source.shape, ["two elements go to one cell"])
         target = np.zeros(shape, source.dtype)
-        target[tuple([_computed(result, values) for result in self.final_indices])] = source
+        target[cells] = source
         if arr_src is source:
             return target
         from loopwright.runtime.tensor import array  # loads tvm_ffi
@@ -206,9 +211,15 @@ class IndexMap(Node):
         for var, size in zip(back.initial_indices, self._padded_sizes(padded), strict=True):
             facts.bind(var, Range.from_min_extent(const(0, var.dtype), size.astype(var.dtype)))
         outside: Expr = const(False)
-        for result, (var, domain) in zip(back.final_indices, domains.items(), strict=True):
-            if padded[var] is not domain:
+        for result, domain in zip(back.final_indices, domains.values(), strict=True):
+            if not facts.can_prove(result < domain.min + domain.extent):
                 outside = logical_or(outside, result >= domain.min + domain.extent)
+            if not facts.can_prove(result >= domain.min):
+                outside = logical_or(outside, result < domain.min)
+        # An index with an offset, or a constant one, never takes some values: from those the way back ends elsewhere.
+        for cell, again in zip(back.initial_indices, self.map_indices(back.final_indices), strict=True):
+            if not facts.can_prove_equal(again, cell):
+                outside = logical_or(outside, NE(again.astype(cell.dtype), cell))
         return back, facts.simplify(outside)
 
     def is_equivalent_to(self, other_map: IndexMap) -> bool:

@@ -66,6 +66,30 @@ def test_padding_of_a_last_block(size):
         assert bool(outside(*point)) == (old >= size)
 
 
+@pytest.mark.parametrize(
+    ("function", "shape"),
+    [
+        (lambda a: (a + 3,), (5,)),  # cells 0 to 2 hold nothing
+        (lambda a: (1, a), (5,)),  # nor does the first row
+        (lambda a, b: (a // 4, b + 1, a % 4), (6, 2)),
+    ],
+)
+def test_cells_before_the_first_element_are_padding(function, shape):
+    forth = IndexMap.from_func(function)
+    back, padding = forth.non_surjective_inverse(shape)
+    outside = as_python(padding, list(back.initial_indices))
+    held = {tuple(numbers(forth.map_indices(point))) for point in itertools.product(*map(range, shape))}
+    for cell in itertools.product(*map(range, numbers(forth.map_shape(shape)))):
+        assert bool(outside(*cell)) == (cell not in held)
+
+
+def test_an_array_keeps_all_its_elements():
+    with pytest.raises(NotBijective, match="two elements go to one cell"):
+        IndexMap.from_func(lambda a: (a % 4,)).map_ndarray(np.arange(6))
+    with pytest.raises(BadIndexMap, match="goes down to -1"):
+        IndexMap.from_func(lambda a: (a - 1,)).map_ndarray(np.arange(6))
+
+
 def test_equivalence_separators_and_dtype():
     blocked = IndexMap.from_func(lambda a, b: (a // 4, b, a % 4))
     assert blocked.is_equivalent_to(IndexMap.from_func(lambda p, q: ((p * 2) // 8, q, p - p // 4 * 4)))

@@ -12,6 +12,7 @@ from loopwright.ir import PrimFunc
 from loopwright.ir.verifier import verify
 from loopwright.schedule.errors import NotSupported
 from loopwright.schedule.index_map import IndexMap
+from loopwright.schedule.one_to_one import ElementsMeet
 from loopwright.schedule.open_sizes import open_sizes
 from loopwright.schedule.primitives.pad_einsum import NotEinsum
 from loopwright.script import tir as T
@@ -131,6 +132,22 @@ def test_layouts_of_unknown_sizes_that_are_not_told() -> None:
     text = "sizes that are known only when the program runs, and .* does more with such a size than to pass it"
     for layout in (lambda i, j: (i // 4, i % 4, j), lambda i, j: (i + j, j), lambda i, j: (i * 8 + j,)):
         refused(sch, NotSupported, text, "transform_layout", "B", ("write", 0), layout)
+
+
+@pytest.mark.parametrize(
+    ("layout", "elements"),
+    [
+        (lambda i, j: (i,), r"B\[0, 0\] and B\[0, 1\] into one cell, \[0\] \(for n = 1\)"),
+        (lambda i, j: (i % 4, j), r"B\[0, 0\] and B\[4, 0\] into one cell, \[0, 0\] \(for n = 5\)"),
+        (lambda i, j: (0, j), r"B\[0, 0\] and B\[1, 0\] into one cell, \[0, 0\] \(for n = 2\)"),
+        (lambda i, j: (i, j % 4), r"B\[0, 0\] and B\[0, 4\] into one cell, \[0, 0\] \(for n = 1\)"),
+    ],
+)
+def test_two_elements_in_one_cell_for_some_size(layout: object, elements: str) -> None:
+    sch = tir.Schedule(between)
+    refused(sch, ElementsMeet, elements, "transform_layout", "B", ("write", 0), layout)
+    elements = elements.replace("B", "A")
+    refused(sch, ElementsMeet, elements, "transform_layout", "B", ("read", 0), layout)
 
 
 def test_the_parts_of_a_map() -> None:

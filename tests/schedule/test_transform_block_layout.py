@@ -80,7 +80,11 @@ def test_another_order_is_proved_or_refused():
 
 def test_what_is_refused():
     sch = tir.Schedule(copy)
-    refused(sch, NotOneToOne, "is not one to one", "transform_block_layout", "B", lambda i, j: (i + j,))
+    error = refused(sch, NotOneToOne, "is not one to one", "transform_block_layout", "B", lambda i, j: (i + j,))
+    assert error.why == "(0, 1) and (1, 0) both go to (1,)"
+    # Points that no old one goes to would run the block outside of its axes.
+    refused(sch, NotOneToOne, "makes 42 points of 24", "transform_block_layout", "B", lambda i, j: (i + 3, j))
+    refused(sch, NotOneToOne, "makes 48 points of 24", "transform_block_layout", "B", lambda i, j: (1, i, j))
     refused(sch, NotOneToOne, "is not one to one", "transform_block_layout", "B", lambda i, j: (i // 2, j))
     refused(sch, BadStepArgument, "the map takes 1 index", "transform_block_layout", "B", lambda i: (i,))
     sums = tir.Schedule(matmul(6, 5, 4))

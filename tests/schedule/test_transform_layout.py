@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
 from loopwright import tir
 from loopwright.evaluator import evaluate
-from loopwright.schedule.errors import BadStepArgument, NotSupported, WouldChangeValues
+from loopwright.schedule.errors import BadStepArgument, NotSupported, ScheduleError
+from loopwright.schedule.one_to_one import ElementsMeet
 from loopwright.schedule.primitives.transform_layout import BadPadValue, LayoutLeavesRoom
+from loopwright.script import from_source
 from loopwright.script import tir as T
+from tests.schedule.random_maps import random_map
 from tests.schedule.steps import chain, check, check_replay, matmul, refused, same_program
 
 
@@ -82,18 +87,82 @@ def test_reductions_and_guards():
     check(sch, before)
 
 
-def test_two_elements_in_one_cell_are_refused_with_the_witness():
+NOT_ONE_TO_ONE = [
+    ("lambda i, j: (i // 2, j)", r"[0, 0] and X[1, 0] into one cell, [0, 0]"),
+    ("lambda i, j: (i % 4, j)", r"[0, 0] and X[4, 0] into one cell, [0, 0]"),
+    ("lambda i, j: (i,)", r"[0, 0] and X[0, 1] into one cell, [0]"),
+    ("lambda i, j: (0, j)", r"[0, 0] and X[1, 0] into one cell, [0, 0]"),
+    ("lambda i, j: (i // 4, i % 4)", r"[0, 0] and X[0, 1] into one cell, [0, 0]"),
+    ("lambda i, j: (min(i, 3), j)", r"[3, 0] and X[4, 0] into one cell, [3, 0]"),
+    ("lambda i, j: (i * 7 + j,)", r"[0, 7] and X[1, 0] into one cell, [7]"),
+]
+
+
+@pytest.mark.parametrize(("layout", "elements"), NOT_ONE_TO_ONE)
+@pytest.mark.parametrize(("block", "buffer"), [("B", "B"), ("B", "A"), ("C", "C")])
+@pytest.mark.parametrize("pad", [None, 0])
+def test_two_elements_in_one_cell_are_refused(block, buffer, layout, elements, pad):
     sch = tir.Schedule(two_steps)
-    error = refused(
-        sch, WouldChangeValues, "transform_layout would change", "transform_layout", "B", "B", lambda i, j: (i // 2, j)
-    )
-    assert "reads B[0, 0]" in error.why
+    text = re.escape(f"puts {buffer}{elements.replace('X', buffer)}")
+    error = refused(sch, ElementsMeet, text, "transform_layout", block, buffer, layout, pad_value=pad)
+    assert error.fields["first"] != error.fields["second"]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_whatever_the_map_every_element_keeps_its_value(seed):
+    """Accepted only when one to one; then the same is computed, of arguments in the layout that is asked for."""
+    case = random_map(seed)
+    names = ", ".join([f"i{k}" for k in range(len(case.sizes))])
+    function = from_source(f"""
+@T.prim_func
+def main(A: T.Buffer({case.sizes}, "int32"), C: T.Buffer({case.sizes}, "int32")):
+    B = T.alloc_buffer({case.sizes}, "int32")
+    for {names} in T.grid{(*case.sizes,)}:
+        with T.block("B"):
+            {names} = T.axis.remap("{"S" * len(case.sizes)}", [{names}])
+            B[{names}] = A[{names}] * 3
+    for {names} in T.grid{(*case.sizes,)}:
+        with T.block("C"):
+            {names} = T.axis.remap("{"S" * len(case.sizes)}", [{names}])
+            C[{names}] = B[{names}] + 1
+""")
+    values = np.arange(1, 1 + int(np.prod(case.sizes)), dtype="int32").reshape(case.sizes)
+    for block, buffer in [("B", "B"), ("B", "A"), ("C", "C")]:
+        for pad in (None, -7):
+            sch = tir.Schedule(function)
+            try:
+                sch.transform_layout(block, buffer, case.text, pad_value=pad)
+            except ScheduleError:
+                continue
+            assert case.is_one_to_one
+            after = sch.mod["main"]
+            given = {}
+            for argument in after.argument_buffers():
+                fill = pad if argument.name == buffer == "A" and pad is not None else 0
+                given[argument.name] = np.full([int(size) for size in argument.shape], fill, "int32")
+            for point, value in np.ndenumerate(values):
+                given["A"][case.cells[point] if buffer == "A" else point] = value
+            evaluate(after, *given.values())
+            for point, value in np.ndenumerate(values):
+                assert given["C"][case.cells[point] if buffer == "C" else point] == value * 3 + 1
+            if buffer == "C" and pad is not None:
+                rest = set(np.ndindex(given["C"].shape)) - set(case.cells.values())
+                assert all([given["C"][cell] == pad for cell in rest])
+
+
+def test_a_reversed_or_joined_layout_of_an_argument():
+    sch = tir.Schedule(two_steps)
+    sch.transform_layout("B", "A", lambda i, j: (i, 7 - j))
+    sch.transform_layout("C", "C", lambda i, j: (i * 8 + j,))
+    A, C = np.arange(48, dtype="float32").reshape(6, 8), np.zeros(48, "float32")
+    evaluate(sch.mod["main"], np.ascontiguousarray(A[:, ::-1]), C)
+    np.testing.assert_array_equal(C, A.ravel() * 2)
 
 
 def test_wrong_arguments_are_refused():
     sch = tir.Schedule(two_steps)
-    refused(sch, NotSupported, r"so the caller's elements would not all have a cell", "transform_layout", "B", "A",
-            lambda i, j: (i // 2, j))  # fmt: skip
+    refused(sch, NotSupported, r"gives each of the caller's elements a cell of its own is not proved",
+            "transform_layout", "B", "A", lambda i, j: (i, (i * j + j) % 8))  # fmt: skip
     refused(sch, BadStepArgument, r"the map takes 1 index, B has 2", "transform_layout", "B", "B", lambda i: i)
     refused(sch, BadStepArgument, r"is no map of indices", "transform_layout", "B", "B", "i, j")
     refused(sch, BadStepArgument, r"is not made of i, j, numbers", "transform_layout", "B", "B", "lambda i, j: open(i)")

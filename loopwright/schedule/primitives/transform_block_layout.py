@@ -12,9 +12,9 @@ data and reduction. The iterations run in the order of the new axes. Proved: eve
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
-from loopwright.arith import Analyzer, detect_iter_map, inverse_affine_iter_map, linear_coefficients
-from loopwright.arith.iter_map import NotInvertible
+from loopwright.arith import Analyzer
 from loopwright.ir import (
     Block,
     BlockRealize,
@@ -41,6 +41,7 @@ from loopwright.schedule.executed import executed
 from loopwright.schedule.handles import block_key
 from loopwright.schedule.index_map import IndexMap
 from loopwright.schedule.nests import axes_over, axis_from_zero, counters_over, nest_over
+from loopwright.schedule.one_to_one import Collision, find_collision, inverse_on
 from loopwright.schedule.plain_loops import check_plain
 from loopwright.schedule.proof import InitOf, Origins
 from loopwright.schedule.step import Proof, Step
@@ -61,9 +62,10 @@ class NotOneToOne(ScheduleError):
 
     code = "LW0220"
 
-    def __init__(self, realize: BlockRealize, mapping: IndexMap, problem: str) -> None:
+    def __init__(self, realize: BlockRealize, mapping: IndexMap, problem: str, why: str | None = None) -> None:
         super().__init__(
             f"transform_block_layout: the map {mapping.text} {problem} for block {realize.block.name_hint!r}",
+            why=why,
             at=realize,
         )
 
@@ -183,39 +185,18 @@ def _size(realize: BlockRealize, axis: IterVar) -> int:
 def _inverse(
     realize: BlockRealize, mapping: IndexMap, sizes: Sequence[int], axes: Sequence[Var], shape: Sequence[Expr]
 ) -> dict[Var, Expr]:
-    """The old axes in terms of the new ones."""
-    domains = {
-        var: Range.from_min_extent(const(0), const(size)) for var, size in zip(mapping.inputs, sizes, strict=True)
-    }
-    # An index that falls as its axes rise is turned round: iteration maps count upwards.
-    facts = Analyzer()
-    turned = {
-        axis: extent - 1
-        for axis, extent, result in zip(axes, shape, mapping.results, strict=True)
-        if _falls(result, mapping.inputs, facts)
-    }
-    rising = [
-        facts.simplify(turned[axis] - result) if axis in turned else result
-        for axis, result in zip(axes, mapping.results, strict=True)
-    ]
-    found = detect_iter_map(rising, domains, TRUE, "bijective").indices
-    if not found:
-        raise NotOneToOne(realize, mapping, "is not one to one")
-    try:
-        inverse = inverse_affine_iter_map(found, list(axes))
-    except NotInvertible:
-        raise NotOneToOne(realize, mapping, "has no inverse that can be written down") from None
-    single = {var: const(0) for var, size in zip(mapping.inputs, sizes, strict=True) if size == 1}
-    back = {axis: top - axis for axis, top in turned.items()}
-    inverse = {var: substitute(value, back) for var, value in {**single, **inverse}.items()}
-    if not all(var in inverse for var in mapping.inputs):
+    """The old axes in terms of the new ones: each new point stands for one old point, and each old one has one."""
+    inverse = inverse_on(mapping, sizes, axes, shape)
+    if inverse is None:
+        found = find_collision(mapping, [const(size) for size in sizes])
+        if isinstance(found, Collision):
+            why = f"{found.first} and {found.second} both go to {found.cell}"
+            raise NotOneToOne(realize, mapping, "is not one to one", why)
         raise NotOneToOne(realize, mapping, "has no inverse that can be written down")
+    points = prod([extent.value for extent in shape if isinstance(extent, IntImm)])
+    if points > prod(sizes):
+        raise NotOneToOne(realize, mapping, f"makes {points} points of {prod(sizes)}")
     return inverse
-
-
-def _falls(result: Expr, inputs: Sequence[Var], facts: Analyzer) -> bool:
-    linear = linear_coefficients(result, list(inputs), facts)
-    return linear is not None and any([isinstance(factor, IntImm) and factor.value < 0 for factor in linear[0]])
 
 
 def _kind(realize: BlockRealize, mapping: IndexMap, result: Expr) -> IterType:

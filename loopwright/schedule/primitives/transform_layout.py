@@ -7,9 +7,10 @@ Here `transform_layout(block, "B", lambda i, j: (i // 8, j, i % 8))`. Loops keep
 over needs a `pad_value`: the cells that hold no element are filled with it, in a block of its own before the first use;
 of an argument that is only read, the caller fills them, and the program notes that it may assume so (`T.assume`).
 
-A map with an inverse gives every cell another name and keeps the order of everything, so every read sees what it saw;
-for any other map that is proved, and one that puts two elements into one cell is refused with a witness. The layout of
-an argument is part of the function's signature: the caller then has to hand the elements over in the new layout.
+A map that is one to one on the buffer's shape gives every element a cell of its own and keeps the order of everything,
+so every read sees what it saw. That is checked exactly (`one_to_one.py`); a map that puts two elements into one cell is
+refused with the two. The layout of an argument is part of the function's signature: the caller then has to hand the
+elements over in the new layout.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from loopwright.arith import Analyzer, detect_iter_map, inverse_affine_iter_map
+from loopwright.arith import Analyzer
 from loopwright.ir import (
     Block,
     BlockRealize,
@@ -36,7 +37,6 @@ from loopwright.ir import (
     deep,
     logical_not,
     logical_or,
-    uses_var,
 )
 from loopwright.ir.intrinsics import assume
 from loopwright.ir.operators import cast
@@ -48,6 +48,7 @@ from loopwright.schedule.fills import cell_nest, fill_nest, first_in_home
 from loopwright.schedule.index_map import IndexMap
 from loopwright.schedule.moved_accesses import MovedAccesses
 from loopwright.schedule.nests import axes_over
+from loopwright.schedule.one_to_one import Collision, ElementsMeet, find_collision, inverse_on, outside
 from loopwright.schedule.open_sizes import OpenSizes, open_sizes
 from loopwright.schedule.primitives.reindex import side_of
 from loopwright.schedule.step import Proof, Step
@@ -114,34 +115,41 @@ def transform_layout(
         raise NotSupported("transform_layout", f"{old.name} has strides of its own", block)
     parts = open_sizes(mapping, old.shape)
     if parts is None:
+        _check_collision(mapping, old, block)
         problem = f"{old.name} has sizes that are known only when the program runs, and {mapping.text} does more with "
         problem += "such a size than to pass it or to cut it into whole blocks"
         raise NotSupported("transform_layout", problem, block)
     shape = parts.shape("transform_layout")
+    axes = axes_over(shape)
+    inverse = _inverse(parts, axes, shape)
+    is_proved = inverse is not None or _check_collision(mapping, old, block)
     leaves_room = _cells([shape[place] for place in parts.places]) > _cells(parts.other_sizes)
     if leaves_room and pad_value is None:
         raise LayoutLeavesRoom(old, shape, block)
     new = fresh_buffer(old.name, shape, old, old.scope())
     if mapping.separators:
         new = new.with_(axis_separators=mapping.separators)
-    axes = axes_over(new.shape)
     padding = _padding(old, axes, pad_value, block) if leaves_room else None
-    inverse = _inverse(parts, shape, axes)
-    if is_argument and inverse is None:
-        problem = (
-            f"the map {mapping.text} has no inverse, so the caller's elements would not all have a cell of their own"
-        )
+    if leaves_room and inverse is None:
+        raise NotSupported("transform_layout", f"the map {mapping.text} has no inverse that tells padding apart", block)
+    if is_argument and not is_proved:
+        problem = f"whether the map {mapping.text} gives each of the caller's elements a cell of its own is not proved"
         raise NotSupported("transform_layout", problem, block)
 
     # Build
     after = relaid(view.function, old, new, mapping)
-    if padding is not None:
-        if inverse is None:
-            problem = f"the map {mapping.text} has no inverse that tells padding apart"
-            raise NotSupported("transform_layout", problem, block)
-        outside = [inverse[var] >= size for var, size in zip(mapping.inputs, old.shape, strict=True)]
-        after = _padded(View(after), new, axes, outside, padding, is_argument, block)
-    return Step(after, Proof.GIVEN if inverse is not None else Proof.VALUES, at=block, buffers=[old])
+    if padding is not None and inverse is not None:
+        cells = outside(mapping, inverse, old.shape, axes, new.shape)
+        after = _padded(View(after), new, axes, cells, padding, is_argument, block)
+    return Step(after, Proof.GIVEN if is_proved else Proof.VALUES, at=block, buffers=[old])
+
+
+def _check_collision(mapping: IndexMap, buffer: Buffer, at: BlockRealize) -> bool:
+    """Whether the map is one to one on the buffer's shape; refused where it is not. False leaves the question open."""
+    found = find_collision(mapping, buffer.shape)
+    if isinstance(found, Collision):
+        raise ElementsMeet("transform_layout", mapping, buffer, found, at)
+    return found is None
 
 
 def _cells(shape: Sequence[Expr]) -> int:
@@ -229,28 +237,10 @@ def _padded(
     return first_in_home("transform_layout", view, buffer, nest, at)
 
 
-def _inverse(parts: OpenSizes, shape: Sequence[Expr], axes: Sequence[Var]) -> dict[Var, Expr] | None:
+def _inverse(parts: OpenSizes, axes: Sequence[Var], shape: Sequence[Expr]) -> dict[Var, Expr] | None:
     """The old indices in terms of the new ones, over all cells of the new layout."""
-    # The map on whole blocks: with sizes rounded up it is one to one, and its inverse says which cells are outside.
-    mapping, extents = parts.others, [shape[place] for place in parts.places]
-    sizes = {var: _whole(mapping, extents, var) for var in mapping.inputs}
-    domains = {var: Range.from_min_extent(const(0), const(size)) for var, size in sizes.items()}
-    inverse = parts.inverse(axes)
-    if mapping.results:
-        found = detect_iter_map(list(mapping.results), domains, TRUE, "bijective").indices
-        if not found:
-            return None
-        inverse |= inverse_affine_iter_map(found, [axes[place] for place in parts.places])
-    # An index of one value has no part in the map.
-    single = {var: const(0) for var, size in sizes.items() if size == 1}
-    inverse = {**single, **inverse}
-    return inverse if all(var in inverse for var in mapping.inputs) else None
-
-
-def _whole(mapping: IndexMap, extents: Sequence[Expr], var: Var) -> int:
-    """How far an index may go before the layout has to grow: the product of the dimensions it alone decides."""
-    size = 1
-    for result, extent in zip(mapping.results, extents, strict=True):
-        if uses_var(result, {var}.__contains__) and isinstance(extent, IntImm):
-            size *= extent.value
-    return size
+    sizes = [size.value for size in parts.other_sizes if isinstance(size, IntImm)]
+    found = inverse_on(
+        parts.others, sizes, [axes[place] for place in parts.places], [shape[place] for place in parts.places]
+    )
+    return None if found is None else {**found, **parts.inverse(axes)}

@@ -46,6 +46,7 @@ def transform_layout(stage: Stage, mapping_function: Callable[..., Any]) -> list
             why=error.why,
             hint="use every index, so that each element gets a cell of its own and no cell is left over",
         ) from None
+    _check_start(stage, mapping)
     stage.layout_transforms.append(mapping)
     stage.axis_separators = list(separators)
     if not axes:
@@ -63,6 +64,17 @@ def transform_layout(stage: Stage, mapping_function: Callable[..., Any]) -> list
         stage.wishes.append(Wish(tuple(stage.leaf_iter_vars), caller()))
     stage._record("transform_layout")
     return made
+
+
+def _check_start(stage: Stage, mapping: IndexMap) -> None:
+    """The first element is in the first cell: a map with an inverse only moves digits, so no cell is left over."""
+    facts = Analyzer()
+    first = [facts.simplify(index) for index in mapping.map_indices([0] * len(mapping.initial_indices))]
+    if not all([facts.can_prove_equal(index, 0) for index in first]):
+        raise CannotTransformLayout(
+            f"transform_layout of {stage.name}: {mapping!r} leaves the cells before {first!r} without an element",
+            hint="let every index of the map begin at 0",
+        )
 
 
 def _name(index: Expr, position: int) -> str:

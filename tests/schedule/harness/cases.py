@@ -334,7 +334,22 @@ def _layouts(rank: int) -> list[Layout]:
     head = f"lambda {', '.join(names)}: "
     found = [Layout(f"{head}({', '.join([*reversed(names), ''])})")] if rank > 1 else []
     rest = ", ".join([*names[:-1], f"{names[-1]} // 2", f"{names[-1]} % 2"])
-    return [*found, Layout(f"{head}({rest})")]
+    return [*found, Layout(f"{head}({rest})"), *_odd_layouts(names)]
+
+
+def _odd_layouts(names: Sequence[str]) -> list[Layout]:
+    """Maps that drop an index or a digit of it, use one twice, meet in a sum, begin late or run backwards.
+
+    Most put two elements into one cell; which of them do depends on the sizes.
+    """
+    last, others = names[-1], list(names[:-1])
+    chosen = [[*others, f"{last} % 2"], [*others, f"{last} // 2"], [*others, f"{last} // 3", f"{last} % 2"]]
+    chosen += [[*others, f"min({last}, 1)"], [*others, f"{last} + 1"], [*others, last, last], [*others, "0"]]
+    chosen += [[*others, "1", last], [*others, f"7 - {last}"], [*others, f"({last} * 2) % 3"]]
+    if others:
+        chosen += [others, [last], [f"{others[0]} + {last}", *others[1:]], [f"{others[0]} * 2 + {last}", *others[1:]]]
+        chosen += [[f"{others[0]} + {last}", *names[1:]]]
+    return [Layout(f"lambda {', '.join(names)}: ({', '.join([*items, ''])})") for items in chosen]
 
 
 def _stages(places: Places) -> Iterator[Move]:
@@ -446,6 +461,8 @@ def _axis_layouts(realize: BlockRealize) -> list[Layout]:
     chosen = [names, list(reversed(names)), data, list(reversed(data)), *[[name] for name in names]]
     chosen += [[*names[:-1], f"{name} // 2", f"{name} % 2"] for name in names[-1:]]
     chosen += [[*names[:-1], f"{name} % 2"] for name in names[-1:]]
+    chosen += [[*names[:-1], f"{name} + 1"] for name in names[-1:]]  # begins late
+    chosen += [["1", *names], [*names[:-1], f"{names[0]} + {names[-1]}"]] if names else []
     return list(dict.fromkeys([Layout(f"{head}({', '.join([*items, ''])})") for items in chosen if items]))
 
 

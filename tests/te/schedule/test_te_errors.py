@@ -344,6 +344,8 @@ def test_layouts():
         s[B].transform_layout(lambda i, j: [i // 3, j, i % 3])
     with pytest.raises(errors.CannotTransformLayout, match="has no inverse"):
         s[B].transform_layout(lambda i, j: [i + j])
+    with pytest.raises(errors.CannotTransformLayout, match=r"leaves the cells before \[3, 0\] without an element"):
+        s[B].transform_layout(lambda i, j: [i + 3, j])
     with pytest.raises(errors.CannotTransformLayout):
         s[B].transform_layout(lambda i: [i])
     s[B].split(B.op.axis[0], factor=2)
