@@ -134,3 +134,61 @@ def test_mistakes_are_named(name):
     inputs, options, text = MISTAKES[name]
     with pytest.raises((InvalidShapeError, UnsupportedLayout), match=text):
         attention(*inputs, **options)
+
+
+# What is hidden, and no number.
+
+SPOILED = [("key", np.nan), ("key", np.inf), ("key", -np.inf), ("key", 3e38), ("value", np.nan), ("value", np.inf)]
+
+
+@pytest.mark.parametrize(("where", "number"), SPOILED)
+@pytest.mark.parametrize("causal_by", ["add", "select", "select_first"])
+def test_a_later_key_that_is_no_number_counts_as_it_does_op_by_op(monkeypatch, where, number, causal_by):
+    small_tiles(monkeypatch, 4, 1, 2, 4, 4, 2, 1)
+    q, k, v = np.abs(real_numbers((1, 2, 11, 6))), real_numbers((1, 2, 11, 6)), real_numbers((1, 2, 11, 5))
+    q *= 4
+    (k if where == "key" else v)[0, 1, 9, 3] = number
+    options = {"causal": True, "causal_by": causal_by}
+    with np.errstate(all="ignore"):
+        wanted = meaning(*(array.astype("float32") for array in (q, k, v)), **options)
+        found = built([q, k, v], **options)
+    np.testing.assert_array_equal(np.isnan(found), np.isnan(wanted))
+    assert np.isfinite(found[0, 0]).all()
+    fine = np.isfinite(wanted)
+    np.testing.assert_allclose(found[fine], wanted[fine], rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("causal_by", ["add", "select", "select_first"])
+@pytest.mark.parametrize("mask_layout", ["BHQK", "BHKQ"])
+def test_a_mask_that_is_no_number_counts_for_later_keys_too(monkeypatch, number, causal_by, mask_layout):
+    small_tiles(monkeypatch, 4, 1, 2, 4, 4, 2, 1)
+    q, k, v = (real_numbers((1, 2, 11, 4)) for _ in range(3))
+    mask = np.zeros((1, 2, 11, 11), "float32")
+    mask[0, 1, 2, 9] = number
+    if mask_layout == "BHKQ":
+        mask = np.ascontiguousarray(mask.transpose(0, 1, 3, 2))
+    options = {"causal": True, "causal_by": causal_by, "mask_layout": mask_layout}
+    with np.errstate(all="ignore"):
+        wanted = meaning(q, k, v, mask, **options)
+    found = built([q, k, v, mask], **options)
+    np.testing.assert_array_equal(np.isnan(found), np.isnan(wanted))
+    assert np.isnan(found[0, 1, 2]).all() == (causal_by != "select" and not number < 0)
+
+
+@pytest.mark.parametrize("mask_selects", [False, True])
+@pytest.mark.parametrize("hidden_is_zero", [False, True])
+@pytest.mark.parametrize("queries", [3, 9])
+def test_a_masked_key_that_is_no_number_counts_where_the_mask_is_added(mask_selects, hidden_is_zero, queries):
+    q, k, v = (real_numbers((1, 1, size, 4)) for size in (queries, 5, 5))
+    k[0, 0, 2, 1] = np.nan
+    mask = np.zeros((1, 1, queries, 5), "float32")
+    mask[..., 2] = -np.inf
+    mask[0, 0, 1] = -np.inf
+    options = {"mask_selects": mask_selects, "hidden_is_zero": hidden_is_zero}
+    with np.errstate(all="ignore"):
+        wanted = meaning(q, k, v, mask, **options)
+    found = built([q, k, v, mask], **options)
+    np.testing.assert_array_equal(np.isnan(found), np.isnan(wanted))
+    assert np.isnan(found[0, 0, 0]).all() != mask_selects
+    np.testing.assert_array_equal(found[0, 0, 1], 0 if hidden_is_zero else np.nan)

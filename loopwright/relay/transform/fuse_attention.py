@@ -10,6 +10,10 @@ them meets its inverse, which SimplifyExpr drops. Factors before and after the f
 is a constant triangle of very negative numbers becomes `causal`; others are added, turned once so that queries lie side
 by side. What is hidden by a finite number (-1e9) has a weight of exactly 0 for scores of ordinary size; a triangle is
 taken only from -1e8 down, so scores may be as large as that.
+
+A score that is no number stays none under a mask that is added, and is gone where a condition chooses -inf in its
+place; the operator is told which (`causal_by`, `mask_selects`). Masks of both kinds become one only where those that
+are added are constants without -inf.
 """
 
 from __future__ import annotations
@@ -48,13 +52,23 @@ class _Operand:
 
 
 @dataclass
+class _Mask:
+    """What is added to scores of that shape; with `selects`, what is -inf there is chosen in place of the score."""
+
+    mask: Any
+    added_to: Sequence[Any]
+    selects: bool
+
+
+@dataclass
 class _Scores:
     """What stands between the first product and the softmax."""
 
     product: Call
     factor: float
-    masks: list[tuple[Any, Sequence[Any]]] = field(default_factory=list)  # what is added, and to scores of which shape
+    masks: list[_Mask] = field(default_factory=list)
     diagonal: int | None = None
+    causal_by: str = "add"
 
 
 class _FuseAttention(TypedRewrite):
@@ -101,6 +115,8 @@ class _FuseAttention(TypedRewrite):
             layouts=" ".join([*orders, order]),
             mask_layout="BHKQ",
             hidden_is_zero=hidden_is_zero,
+            causal_by=scores.causal_by,
+            mask_selects=any(one.selects for one in scores.masks),
         )
         if order != "BHSD":
             made = make("transpose", made, axes=tuple(order.index(letter) for letter in "BHSD"))
@@ -153,7 +169,7 @@ class _FuseAttention(TypedRewrite):
 
     def _scores(self, expression: Any, dead: Any) -> _Scores | None:
         """Factors and masks down to the first product."""
-        factor, masks, diagonal = 1.0, list[Any](), None
+        factor, masks, diagonal, causal_by = 1.0, list[_Mask](), None, "add"
         explained = dead is None
         while self._only_use(expression) and isinstance(expression, Call):
             of = self._type(expression)
@@ -161,7 +177,9 @@ class _FuseAttention(TypedRewrite):
                 return None
             if is_call(expression, "nn.batch_matmul"):
                 is_plain = explained and not expression.attrs.transpose_a
-                return _Scores(expression, factor, masks, diagonal) if is_plain else None
+                # A row that is dead is so by its one mask.
+                is_plain = is_plain and (dead is None or (len(masks) == 1 and diagonal is None)) and _can_be_one(masks)
+                return _Scores(expression, factor, masks, diagonal, causal_by) if is_plain else None
             if is_call(expression, *_RESHAPES):
                 if not self._keeps_matrices(expression.args[0], expression):
                     return None
@@ -182,10 +200,10 @@ class _FuseAttention(TypedRewrite):
                     return None
                 found = triangle(cond, of.shape[-2:], self)
                 if found is not None and diagonal is None:
-                    diagonal = found
+                    diagonal, causal_by = found, "select_first" if masks else "select"
                 else:
                     explained = explained or tells_dead(dead, cond, self)
-                    masks.append((as_mask(cond, str(of.dtype)), of.shape))
+                    masks.append(_Mask(as_mask(cond, str(of.dtype)), of.shape, selects=True))
                 expression = one
             elif is_call(expression, "add"):
                 split = self._added(expression)
@@ -198,7 +216,7 @@ class _FuseAttention(TypedRewrite):
                 else:
                     explained = explained or tells_dead(dead, mask, self)
                     scaled = mask if factor == 1.0 else make("multiply", mask, const(factor, str(of.dtype)))
-                    masks.append((scaled, of.shape))
+                    masks.append(_Mask(scaled, of.shape, selects=False))
             else:
                 return None
         return None
@@ -332,7 +350,8 @@ class _FuseAttention(TypedRewrite):
         """All that is added, as one tensor of four dimensions, queries last; None where its shape is not as it must."""
         total: Any = None
         full = (batch, heads, queries, keys)
-        for mask, added_to in scores.masks:
+        for one in scores.masks:
+            mask, added_to = one.mask, one.added_to
             of = self._type(self.visit(mask))
             if of is None:
                 return None
@@ -350,6 +369,17 @@ class _FuseAttention(TypedRewrite):
             made = make("reshape", self.visit(mask), newshape=tuple(shape), allowzero=True)
             total = made if total is None else make("add", total, made)
         return None if total is None else make("transpose", total, axes=(0, 1, 3, 2))
+
+
+def _can_be_one(masks: Sequence[_Mask]) -> bool:
+    """Whether the sum of the masks says what is hidden as they do one by one."""
+    if len({one.selects for one in masks}) < 2:
+        return True
+    return all(one.selects or _is_finite(one.mask) for one in masks)
+
+
+def _is_finite(mask: Any) -> bool:
+    return isinstance(mask, Constant) and bool(np.isfinite(mask.data).all())
 
 
 def _is_one(size: Any) -> bool:

@@ -8,6 +8,10 @@
 number in a head, which comes last. Keys and values may have fewer heads, each for several of the query's. The mask is
 added to the scores; it has four dimensions, each of the full size or 1, in the order of `mask_layout` (of "BHKQ" it is
 read fastest). The loops are in `attention_kernel.py`, their sizes in `attention_tiles.py`.
+
+What is hidden still counts where it is no number: its weight is 0, and 0 times NaN or an infinite value is NaN. Its
+score counts where -inf is added to it (NaN stays NaN), and not where -inf is chosen in its place: `causal_by` and
+`mask_selects` say which of the two is meant.
 """
 
 from __future__ import annotations
@@ -35,6 +39,7 @@ from loopwright.topi.sizes import check_rank, check_same, known, simplify
 PLAIN = "BHSD BHSD BHSD BHSD"
 _OP = "attention"
 _MASKS = ("BHQK", "BHKQ")
+_WAYS = ("add", "select", "select_first")
 
 
 def _attention(
@@ -48,6 +53,8 @@ def _attention(
     layouts: str = PLAIN,
     mask_layout: str = "BHQK",
     hidden_is_zero: bool = False,
+    causal_by: str = "add",
+    mask_selects: bool = False,
 ) -> Any:
     """What it means. Written with operations that `Rounded` knows, so that samples have derived bounds."""
     orders = layouts.split()
@@ -59,17 +66,26 @@ def _attention(
     if empty:
         return np.zeros([(q.shape[:3] + v.shape[3:])["BHSD".index(one)] for one in orders[3]])
     scores = (q * scale) @ k.transpose([0, 1, 3, 2])
+    hidden = np.arange(k.shape[2])[None, :] > np.arange(q.shape[2])[:, None] + diagonal
+    if causal and causal_by == "select_first":
+        scores = np.where(hidden, -np.inf, scores)
+    dead: Any = False
     if mask is not None:
-        scores = scores + mask.transpose([mask_layout.index(one) for one in "BHQK"])
-    if causal:
-        hidden = np.arange(k.shape[2])[None, :] > np.arange(q.shape[2])[:, None] + diagonal
-        scores = scores + np.where(hidden, -np.inf, 0.0)
+        mask = mask.transpose([mask_layout.index(one) for one in "BHQK"])
+        scores = scores + mask
+        if mask_selects:
+            scores = np.where(np.isneginf(mask), -np.inf, scores)
+        dead = hidden_is_zero and np.isneginf(mask).all(axis=-1, keepdims=True)
+    if causal and causal_by != "select_first":
+        scores = np.where(hidden, scores - np.inf if causal_by == "add" else -np.inf, scores)
     with np.errstate(invalid="ignore"):
         largest = scores.max(axis=-1, keepdims=True)
         powers = np.exp(scores - largest)
-        mixed = (powers @ v) * (1 / powers.sum(axis=-1, keepdims=True))
-    if hidden_is_zero:
-        mixed = np.where(np.isnan(mixed) & np.isneginf(largest), 0.0, mixed)
+        if hidden_is_zero:
+            powers = np.where(dead | np.isneginf(largest), 0.0, powers)
+            mixed = (powers @ v) * (1 / np.where(dead | np.isneginf(largest), 1.0, powers.sum(axis=-1, keepdims=True)))
+        else:
+            mixed = (powers @ v) * (1 / powers.sum(axis=-1, keepdims=True))
     return mixed.transpose(["BHSD".index(one) for one in orders[3]])
 
 
@@ -96,11 +112,15 @@ def attention(
     layouts: str = PLAIN,
     mask_layout: str = "BHQK",
     hidden_is_zero: bool = False,
+    causal_by: str = "add",
+    mask_selects: bool = False,
 ) -> te.Tensor:
     """softmax(query · keyᵀ · scale + mask) · value; the scale is 1 / √depth unless given.
 
-    With `causal`, query q sees keys up to q + diagonal. A query that sees none has a result that is not a number, as a
-    softmax of nothing has, or 0 with `hidden_is_zero`. float16 and bfloat16 are computed in float32.
+    With `causal`, query q sees keys up to q + diagonal: -inf is added to the scores of later ones, or chosen in their
+    place after the mask is added (`causal_by` "select") or before ("select_first"). With `mask_selects`, -inf is chosen
+    wherever the mask is that. A query that sees no key has a result that is not a number, as a softmax of nothing has,
+    or 0 with `hidden_is_zero`. float16 and bfloat16 are computed in float32.
     """
     orders = _orders(layouts)
     sizes = []
@@ -118,6 +138,8 @@ def attention(
     if not _is_float(query) or str(key.dtype) != str(query.dtype) or str(value.dtype) != str(query.dtype):
         kinds = ", ".join(str(tensor.dtype) for tensor in (query, key, value))
         raise InvalidShapeError(_OP, f"query, key and value are of types {kinds}", "give one floating type for all")
+    if causal_by not in _WAYS:
+        raise UnsupportedLayout(_OP, f"causal_by is {causal_by!r}", f"it is one of {', '.join(_WAYS)}")
     group = _group(q["H"], k["H"])
     result = {"B": q["B"], "H": q["H"], "S": q["S"], "D": v["D"]}
     if mask is not None:
@@ -143,6 +165,8 @@ def attention(
         causal,
         diagonal,
         hidden_is_zero,
+        causal_by,
+        mask_selects,
         DataType(total),
     )
     machine = Machine.of(Target.current(allow_none=True) or Target("llvm"))

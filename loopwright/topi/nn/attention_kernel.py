@@ -11,6 +11,9 @@
 Queries are the lanes of vectors until the scores are weights, so maxima and sums need nothing across lanes; a row of
 the values fills the vectors of the second product. Keys and values are read in place, whatever the order of their
 dimensions. Blocks of keys that no query of the group may see are skipped, and a single block needs no shrinking.
+
+A hidden key has a weight of 0, and 0 · NaN is NaN. So nothing is skipped in a head where that could be: a pass over its
+keys and values comes first, which adds up 0 · x. (For keys, 0 · (x · large): they must not overflow a score either.)
 """
 
 from __future__ import annotations
@@ -48,6 +51,8 @@ class Attention:
     causal: bool
     diagonal: int  # with `causal`, query q sees keys up to q + diagonal
     hidden_is_zero: bool  # a query that sees no key has the result 0; else it is not a number
+    causal_by: str  # with `causal`, -inf is added to later scores ("add"), or chosen in their place
+    mask_selects: bool  # where the mask is -inf, that is chosen in place of the score
     dtype: DataType  # of sums
 
 
@@ -67,6 +72,10 @@ class _Kernel:
         number = known(what.keys)
         self.few = number is not None and number <= tiles.keys  # one block holds all keys
         self.full_groups = known(what.queries % tiles.queries) == 0
+        queries = known(what.queries)
+        alone = queries is not None and queries <= tiles.queries and number is not None
+        self.skips = what.causal and not (alone and (number or 0) <= tiles.queries + what.diagonal)
+        self.tracks_dead = what.hidden_is_zero and len(ins) > 3 and not what.mask_selects
 
     def made(self) -> Stmt:
         ib, what, tiles = self.ib, self.what, self.tiles
@@ -79,6 +88,8 @@ class _Kernel:
                 fused.append(groups)
         inner = [what.heads, groups][len(fused) - 1 :]
         kind = "parallel" if tiles.is_parallel else "serial"
+        if self.skips:
+            self._look_for_what_counts(kind)
         count = fused[0]
         for size in fused[1:]:
             count = count * size
@@ -96,6 +107,40 @@ class _Kernel:
                 self._task()
         return ib.get()
 
+    def _look_for_what_counts(self, kind: str) -> None:
+        """0 for each head of keys whose hidden keys have no effect, NaN for others."""
+        ib, what, lanes = self.ib, self.what, self.tiles.lanes
+        own_heads = what.heads // what.group
+        self.counts = ib.allocate(what.dtype, (what.batch, own_heads), "counts")
+        zero, huge = const(0, what.dtype), const(self._huge(), what.dtype)
+        operands = [(self.value, 2, what.width, const(1, what.dtype))]
+        if what.causal_by == "add":
+            operands.append((self.key, 1, what.depth, huge))
+        with ib.for_range(0, what.batch, "b", kind=kind) as b, ib.for_range(0, own_heads, "h") as h:
+            self.b = b
+            sums = ib.allocate(what.dtype, (lanes,), "sums")
+            with self._lanes(lanes) as lane:
+                sums[lane] = zero
+            for buffer, operand, size, factor in operands:
+                whole = size // lanes
+                with ib.for_range(0, what.keys, "k") as k:
+                    if whole:
+                        with ib.for_range(0, whole, "v") as v, self._lanes(lanes) as lane:
+                            number = cast(self._at(buffer, operand, h, k, v * lanes + lane), what.dtype)
+                            sums[lane] = sums[lane] + number * factor * zero
+                    if size % lanes:
+                        with ib.for_range(0, size % lanes, "one") as one:
+                            number = cast(self._at(buffer, operand, h, k, one + whole * lanes), what.dtype)
+                            sums[0] = sums[0] + number * factor * zero
+            with ib.for_range(1, lanes, "lane") as lane:
+                sums[0] = sums[0] + sums[lane]
+            self.counts[b, h] = sums[0]
+
+    def _huge(self) -> float:
+        """x · this is infinite for numbers x that could overflow a score of others that pass."""
+        kind = finfo(self.what.dtype.numpy())
+        return float(kind.max) / 2.0 ** ((kind.maxexp - max(self.what.depth, 1).bit_length()) // 2 - 1)
+
     @contextmanager
     def _nest(self, extents: Sequence[Expr]) -> Iterator[list[Expr]]:
         with ExitStack() as stack:
@@ -109,6 +154,10 @@ class _Kernel:
         self.largest, self.total, self.factor = (
             ib.allocate(what.dtype, (columns,), name) for name in ("largest", "total", "factor")
         )
+        if self.tracks_dead:  # the largest number that the mask adds
+            self.alive = ib.allocate(what.dtype, (columns,), "alive")
+            with self._lanes(columns) as lane:
+                self.alive[lane] = -infinity(what.dtype)
         self.tile_keys = ib.allocate(what.dtype, (tiles.score_rows, what.depth), "near") if self._converts() else None
         self.sums = None if self.few else ib.allocate(what.dtype, (columns, what.width), "sums")
         self._turn_queries()
@@ -120,7 +169,10 @@ class _Kernel:
         self.seen = what.keys
         if what.causal:
             last = maximum(self.q0 + (columns + what.diagonal), const(0, self.index))
-            self.seen = ib.let("seen", minimum(what.keys, last))
+            seen = minimum(what.keys, last)
+            if self.skips:
+                seen = select(self._nothing_counts(ib.let("may_see", seen)), seen, what.keys)
+            self.seen = ib.let("seen", seen)
         if self.few:
             self._scores(const(0, self.index), known(what.keys) or 0)
             self._weights()
@@ -135,6 +187,24 @@ class _Kernel:
         rows = columns if self.full_groups else minimum(const(columns, self.index), what.queries - self.q0)
         with ib.for_range(0, rows, "x") as x, self._vectors(what.width) as column:
             self._store(x, column, self.sums[x, column] * self.factor[x])
+
+    def _nothing_counts(self, seen: Expr) -> Expr:
+        """Whether keys from `seen` on, which no query of the group sees, may be skipped."""
+        ib, what, columns = self.ib, self.what, self.tiles.queries
+        zero, huge = const(0, what.dtype), const(self._huge(), what.dtype)
+        found = ib.allocate(what.dtype, (columns,), "found")
+        with self._lanes(columns) as lane:
+            found[lane] = self.counts[self.b, self.kh]
+        if what.causal_by == "add":
+            with ib.for_range(0, what.depth, "c") as c, self._lanes(columns) as lane:
+                found[lane] = found[lane] + self.turned[c, lane] * huge * zero
+        if self.mask is not None and what.causal_by != "select":  # NaN and +inf count; -inf hides, as causal does
+            with ib.for_range(seen, what.keys, "k") as k, self._lanes(columns) as lane:
+                added = self._mask_at(k, self._query_place(self.q0 + lane))
+                found[lane] = found[lane] + select(added < infinity(what.dtype), zero, added - added)
+        with ib.for_range(1, columns, "lane") as one:
+            found[0] = found[0] + found[one]
+        return found[0] == zero
 
     def _all_blocks(self) -> None:
         """Block after block of keys; the last may be shorter."""
@@ -250,21 +320,42 @@ class _Kernel:
             with self._rows(rows) as r, self._lanes(columns) as lane:
                 tile[r, lane] = new(tile[r, lane], self._key_place(first + at + r), self.q0 + lane)
 
-        if self.mask is not None and (self.full_groups or known(self._mask_size("Q")) == 1):
-            change(lambda score, key, q: score + self._mask_at(key, q))
-        elif self.mask is not None:
-            with ib.if_scope(self.q0 + columns <= what.queries):
-                change(lambda score, key, q: score + self._mask_at(key, q))
-            with ib.else_scope():
-                change(lambda score, key, q: score + self._mask_at(key, minimum(q, what.queries - 1)))
-        if what.causal:
+        def masked(place: Callable[[Expr], Expr]) -> None:
+            change(lambda score, key, q: self._masked(score, self._mask_at(key, place(q))))
+            if self.tracks_dead:
+                with self._rows(rows) as r, self._lanes(columns) as lane:
+                    added = self._mask_at(self._key_place(first + at + r), place(self.q0 + lane))
+                    self.alive[lane] = _larger(added, self.alive[lane])
+
+        def hide() -> None:
             hidden = -infinity(what.dtype)
             with ib.if_scope(first + at + (rows - 1) > self.q0 + what.diagonal):  # most tiles hold nothing later
-                change(lambda score, key, q: select(key <= q + what.diagonal, score, hidden))
+                if what.causal_by == "add":
+                    change(lambda score, key, q: select(key <= q + what.diagonal, score, score + hidden))
+                else:
+                    change(lambda score, key, q: select(key <= q + what.diagonal, score, hidden))
+
+        if what.causal and what.causal_by == "select_first":
+            hide()
+        if self.mask is not None and (self.full_groups or known(self._mask_size("Q")) == 1):
+            masked(lambda q: q)
+        elif self.mask is not None:
+            with ib.if_scope(self.q0 + columns <= what.queries):
+                masked(lambda q: q)
+            with ib.else_scope():
+                masked(lambda q: minimum(q, what.queries - 1))
+        if what.causal and what.causal_by != "select_first":
+            hide()
         with self._rows(rows) as r, self._lanes(columns) as lane:
             self.scores[at + r, lane] = tile[r, lane]
         with self._rows(rows) as r, self._lanes(columns) as lane:
             self.factor[lane] = _larger(tile[r, lane], self.factor[lane])
+
+    def _masked(self, score: Expr, added: Expr) -> Expr:
+        if not self.what.mask_selects:
+            return score + added
+        hidden = -infinity(self.what.dtype)
+        return select(added == hidden, hidden, score + added)
 
     def _mask_size(self, letter: str) -> Expr:
         assert self.mask is not None
@@ -327,6 +418,10 @@ class _Kernel:
             elif known(what.keys) is None:
                 found = select(what.keys == 0, zero, found)
             self.factor[lane] = found
+        if self.tracks_dead:  # and its scores are no numbers: it is 0 all the same
+            with self._lanes(self.tiles.queries) as lane:
+                is_number = self.total[lane] == self.total[lane]
+                self.alive[lane] = select(is_number, zero, self.alive[lane])
 
     # --- values -----------------------------------------------------------------------------------------------------
 
@@ -380,6 +475,8 @@ class _Kernel:
 
     def _store(self, x: Expr, column: Expr, value: Expr) -> None:
         index = self._place(3, self.h, self.q0 + x, column)
+        if self.tracks_dead:
+            value = select(self.alive[x] == -infinity(self.what.dtype), const(0, self.what.dtype), value)
         self.out[index] = cast(value, self.out.dtype)
 
     # --- pieces -----------------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from loopwright import relay
+from loopwright.ir.function import IRModule
 from loopwright.relay.interpreter import evaluate
 from loopwright.relay.transform import FoldConstant, FuseAttention, SimplifyExpr
 from loopwright.relay.visitor import post_order
@@ -182,3 +183,59 @@ UNLIKE = {
 def test_other_graphs_stay(name):
     after = fused(UNLIKE[name]())
     assert not calls(after, "nn.attention") and len(calls(after, "nn.batch_matmul")) == 2
+
+
+LOW = relay.const(-np.inf, "float32")
+LATER = relay.const(TRIANGLE)
+EARLIER = relay.const(TRIANGLE == 0)
+WAYS = {
+    "a triangle that is added": (lambda scores: relay.add(scores, LATER), {"causal_by": "add"}),
+    "a triangle that is chosen": (lambda scores: relay.where(EARLIER, scores, LOW), {"causal_by": "select"}),
+    "chosen after a mask": (
+        lambda scores: relay.where(EARLIER, relay.add(scores, relay.var("mask", shape=(B, 1, S, S))), LOW),
+        {"causal_by": "select", "mask_selects": False},
+    ),
+    "chosen before a mask": (
+        lambda scores: relay.add(relay.where(EARLIER, scores, LOW), relay.var("mask", shape=(B, 1, S, S))),
+        {"causal_by": "select_first", "mask_selects": False},
+    ),
+    "a mask that is chosen": (
+        lambda scores: relay.where(relay.var("seen", shape=(S, S), dtype="bool"), scores, LOW),
+        {"mask_selects": True},
+    ),
+    "chosen after a constant": (
+        lambda scores: relay.where(
+            relay.var("seen", shape=(S, S), dtype="bool"), relay.add(scores, relay.const(np.eye(S, dtype="f"))), LOW
+        ),
+        {"mask_selects": True},
+    ),
+}
+
+
+@pytest.mark.parametrize("spoiled", ["k", "v", "mask"])
+@pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("way", WAYS)
+def test_what_is_hidden_and_no_number_counts_as_it_did(way, number, spoiled):
+    change, attributes = WAYS[way]
+    body = attended(change, keys=S)
+    found, _ = require_fused(body, **attributes)
+    before, after = function(body), fused(body)
+    random = np.random.default_rng(1)
+    arrays = [random.standard_normal(of.shape).astype("float32") for of in (p.checked_type for p in before.params)]
+    for place, param in enumerate(before.params):
+        if param.name_hint == spoiled:
+            arrays[place][(0, 0, 0, S - 1) if spoiled == "mask" else (0, S - 1, 2)] = number
+        if param.name_hint == "seen":
+            arrays[place] = np.tri(S, dtype=bool)
+    with np.errstate(all="ignore"):
+        wanted = np.asarray(evaluate(before, arrays))
+        meant = np.asarray(evaluate(after, arrays))
+        native = relay.build(IRModule.from_expr(function(body)), "llvm")(*arrays)
+    np.testing.assert_array_equal(np.isnan(meant), np.isnan(wanted))
+    np.testing.assert_array_equal(np.isnan(native), np.isnan(wanted))
+
+
+def test_masks_that_are_added_and_chosen_stay_apart():
+    mask, seen = relay.var("mask", shape=(S, K)), relay.var("seen", shape=(S, K), dtype="bool")
+    after = fused(attended(lambda scores: relay.where(seen, relay.add(scores, mask), LOW)))
+    assert not calls(after, "nn.attention")

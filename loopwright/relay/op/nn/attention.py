@@ -22,7 +22,8 @@ class Attention(FromTopi):
     """softmax(query · keyᵀ · scale + mask) · value; the scale is 1 / √depth unless given.
 
     `layouts` are the orders of the dimensions of query, key, value and result: B the batch, H the head, S the place in
-    the sequence, D the number in a head. With `causal`, query q sees keys up to q + diagonal.
+    the sequence, D the number in a head. With `causal`, query q sees keys up to q + diagonal. `causal_by` and
+    `mask_selects` say whether a score that is no number counts though it is hidden (topi/nn/attention.py).
     """
 
     scale: float | None = None
@@ -31,6 +32,8 @@ class Attention(FromTopi):
     layouts: str = PLAIN
     mask_layout: str = "BHQK"
     hidden_is_zero: bool = False
+    causal_by: str = "add"
+    mask_selects: bool = False
 
     def infer(self, *inputs: TensorType) -> Type:
         if len(inputs) not in (3, 4):
@@ -55,6 +58,8 @@ def attention(
     layouts: str = PLAIN,
     mask_layout: str = "BHQK",
     hidden_is_zero: bool = False,
+    causal_by: str = "add",
+    mask_selects: bool = False,
 ) -> Expr:
     """softmax(query · keyᵀ · scale + mask) · value, of (batch, heads, sequence, size) unless `layouts` says."""
     made: Expr = make(
@@ -66,5 +71,7 @@ def attention(
         layouts=layouts,
         mask_layout=mask_layout,
         hidden_is_zero=hidden_is_zero,
+        causal_by=causal_by,
+        mask_selects=mask_selects,
     )
     return made
