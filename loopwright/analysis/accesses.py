@@ -13,6 +13,7 @@ from typing import Any, Final, TypeGuard
 from loopwright.analysis.affine import Affine, Condition, Form, Ge, constant
 from loopwright.analysis.instances import Barrier, Instance, InstanceWalk, Loop, Realized
 from loopwright.analysis.polyhedral import Polyhedra
+from loopwright.analysis.products import Symbols, symbols_in
 from loopwright.analysis.ranges import Ranges
 from loopwright.analysis.reduction_init import write_named_inits
 from loopwright.analysis.thread_axes import is_per, is_virtual_tag, scope_of
@@ -40,11 +41,12 @@ _HARMLESS: Final = frozenset({"tir.assume", "tir.likely", "tir.prefetch", "tir.r
 class Access:
     """One load or store: `buffer[indices]`, where an index that is not affine is None.
 
-    `loops` are those around the statement and then one for each vector index, whose lanes all happen at once. `cell` is
-    the buffer and indices that a sub-buffer stands for; otherwise the same as `buffer` and `indices`.
+    `loops` are those around the statement, then one for each vector index, whose lanes all happen at once, then the
+    products (`products.py`), which are none. `cell` is the buffer and indices that a sub-buffer stands for; otherwise
+    the same as `buffer` and `indices`. `loose` are the indices of the cell where some have loose products.
     """
 
-    __slots__ = ("buffer", "cell", "exact", "guards", "indices", "instance", "loops", "node", "writes")
+    __slots__ = ("buffer", "cell", "exact", "guards", "indices", "instance", "loops", "loose", "node", "writes")
 
     def __init__(
         self,
@@ -64,12 +66,18 @@ class Access:
         self.loops = loops
         self.guards = guards
         self.exact = exact  # the loops and guards say exactly when it happens
+        self.loose: tuple[Form | None, ...] = cell[1]
         self.writes = isinstance(node, BufferStore)
 
     @property
     def is_must(self) -> bool:
         """Whether it is known exactly which cells are touched, and when."""
         return self.exact and None not in self.cell[1]
+
+    @property
+    def running(self) -> tuple[Loop, ...]:
+        """The loops, without products."""
+        return tuple([loop for loop in self.loops if loop.product is None])
 
     @property
     def depth(self) -> int:
@@ -102,18 +110,20 @@ class Program:
         self.affine: Affine = walk.affine
         self.accesses: Sequence[Access] = walk.accesses
         self.realized: Sequence[Realized] = walk.realized
+        self.barriers: Sequence[Barrier] = walk.barriers
+        if self.affine.products:
+            self._name_products()
         self.homes = walk.homes
         self.constants = walk.constants
         self.unknown: set[Var] = walk.unknown
         self.effects: Sequence[Call] = walk.effects  # calls that do something besides returning a value
         self.has_threads = walk.has_threads
-        self.barriers: Sequence[Barrier] = walk.barriers
         self.crossings: dict[bool, Any] = {}  # filled by thread_races.py
         self._owners: dict[Buffer, tuple[str | Var, ...]] = {}
         if walk.may_leave:
             for access in walk.accesses:
                 access.exact = False
-            self.realized = [realized._replace(exact=False) for realized in walk.realized]
+            self.realized = [realized._replace(exact=False) for realized in self.realized]
         # Sizes of arguments are not negative, whatever the caller gives.
         self.sizes: set[Var] = set()
         self.context: list[Ge] = []
@@ -127,6 +137,25 @@ class Program:
         self.ranges = Ranges(plain)
         self.polyhedra = Polyhedra(self)
         self.dataflow: Any = None  # made by dataflow.py when first asked for
+
+    def _name_products(self) -> None:
+        """Where a product may be named, its symbol is a variable like a loop's, and the cases are a condition."""
+        known: dict[tuple[Loop, ...], Symbols] = {}
+
+        def symbols(loops: tuple[Loop, ...]) -> Symbols:
+            if loops not in known:
+                known[loops] = symbols_in(loops, self.affine)
+            return known[loops]
+
+        for access in self.accesses:
+            found = symbols(access.instance.loops)
+            access.loops, access.guards = (*access.loops, *found.loops), (*access.guards, *found.guards)
+        self.realized = [
+            item._replace(loops=(*item.loops, *found.loops), guards=(*item.guards, *found.guards))
+            for item in self.realized
+            for found in [symbols(item.loops)]
+        ]
+        self.barriers = [item._replace(exact=item.exact and not symbols(item.loops).loops) for item in self.barriers]
 
     def owners(self, buffer: Buffer) -> tuple[str | Var, ...]:
         """The thread axes whose every index has the memory of its own, though it is allocated outside their loops.
@@ -222,7 +251,11 @@ class _AccessWalk(InstanceWalk):
         cell = self._resolve(node.buffer, given)
         if self._names.setdefault(cell[0].data, cell[0]) is not cell[0]:
             self.unknown.add(cell[0].data)
-        self.accesses.append(Access(self.instance, node, given, cell, loops, self.guards, self.exact))
+        access = Access(self.instance, node, given, cell, loops, self.guards, self.exact)
+        if None in cell[1] and cell[0] is node.buffer:
+            loose = [form or self.affine.loose_form(index) for form, index in zip(given, node.indices, strict=True)]
+            access.loose = tuple(loose)
+        self.accesses.append(access)
 
     def _resolve(self, buffer: Buffer, indices: tuple[Form | None, ...]) -> tuple[Buffer, tuple[Form | None, ...]]:
         """The element of the allocated buffer that an element of a sub-buffer is."""

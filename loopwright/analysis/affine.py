@@ -5,6 +5,8 @@
 
 Variables that stand for others (block axes, lets) are replaced on the way, without rebuilding any expression. What has
 no such form (a load, a product of variables, arithmetic in narrow types, which wrap) is *not affine*: callers widen it.
+A loop variable times a parameter is a part with a symbol of its own (`products.py`): exact where the loop has a few
+iterations, known in number; else only `loose_form` shows it.
 As everywhere in index arithmetic, int32 and int64 count as mathematical integers.
 """
 
@@ -50,20 +52,24 @@ class NotAffine(Exception):
     """The expression has no affine form. Never leaves the analysis."""
 
 
-class Part:
-    """A term that is not a variable: `floor(x / d)`, `trunc(x / d)`, `x mod d`, `min(x, y)` or `max(x, y)`.
+# The last three are only in loose forms: a product of parameters, and floor division by a form of parameters.
+Op = Literal["floor", "trunc", "mod", "min", "max", "times", "product", "quotient", "remainder"]
 
-    Equal parts of one program are one object.
+
+class Part:
+    """A term that is not a variable: `floor(x / d)`, `trunc(x / d)`, `x mod d`, `min(x, y)`, `max(x, y)` or `x * y`.
+
+    Equal parts of one program are one object. Of a product, x is a loop variable, y a form of parameters, and `symbol`
+    stands for it in isl text.
     """
 
-    __slots__ = ("args", "divisor", "op", "variables")
+    __slots__ = ("args", "divisor", "op", "symbol", "variables")
 
-    def __init__(
-        self, op: Literal["floor", "trunc", "mod", "min", "max"], args: tuple[Form, ...], divisor: int
-    ) -> None:
+    def __init__(self, op: Op, args: tuple[Form, ...], divisor: int, symbol: Var | None = None) -> None:
         self.op = op
         self.args = args
         self.divisor = divisor
+        self.symbol = symbol
         self.variables: frozenset[Var] = frozenset().union(*[arg.variables() for arg in args])
 
     def at(self, values: Mapping[Var, int]) -> int:
@@ -76,6 +82,10 @@ class Part:
             return x % d
         if self.op == "trunc":
             return x // d if x >= 0 else -(-x // d)
+        if self.op in ("times", "product"):
+            return x * numbers[1]
+        if self.op in ("quotient", "remainder"):
+            return x // numbers[1] if self.op == "quotient" else x % numbers[1]
         return min(numbers) if self.op == "min" else max(numbers)
 
 
@@ -169,6 +179,7 @@ class AnyOf(NamedTuple):
 
 
 Condition = Ge | Eq | AllOf | AnyOf
+CASES: Final = 16  # iterations of a loop whose product with a parameter is told case by case
 ALWAYS: Final = AllOf(())
 NEVER: Final = AnyOf(())
 
@@ -182,14 +193,23 @@ class Affine:
         self.digits: dict[Var, Digits] = {}  # of fused loops over open sizes
         self._parts: dict[Hashable, Part] = {}
         self._bounds: dict[Var, tuple[int, int]] = {}  # of loops with literal bounds, both ends included
+        self._own: set[Var] = set()  # variables that stand for themselves: loops
+        self.products: dict[Var, Part] = {}  # by their symbols
+        self._loose = False  # whether products count that are not exact
+        self._loose_values: dict[Var, Form] = {}  # of variables whose value is not affine but for such products
         # Conjunctions met before, by identity (and kept alive): a long one is asked for at each of its parts.
         self._known: dict[tuple[int, bool], tuple[Expr, tuple[Condition, bool]]] = {}
 
     def own(self, var: Var, low: Form | None = None, high: Form | None = None) -> None:
         """Let `var` stand for itself; it runs from `low` to `high`."""
         self.values[var] = Form({var: 1}, 0)
-        if low is not None and high is not None and not low.terms and not high.terms:
-            self._bounds[var] = low.const, high.const
+        is_known = low is not None and high is not None and not low.terms and not high.terms
+        bounds = (low.const, high.const) if is_known and low is not None and high is not None else None
+        if var in self._own and self._bounds.get(var) != bounds:
+            self._bounds.pop(var, None)  # one variable, several loops
+        elif bounds is not None:
+            self._bounds[var] = bounds
+        self._own.add(var)
 
     @deep
     def form(self, expr: Expr) -> Form | None:
@@ -200,6 +220,27 @@ class Affine:
         except NotAffine:
             return None
         return Form(terms, const)
+
+    def loose_form(self, expr: Expr) -> Form | None:
+        """`expr` as a form that may hold products that are not exact."""
+        self._loose = True
+        try:
+            return self.form(expr)
+        finally:
+            self._loose = False
+
+    def stand_for(self, var: Var, value: Expr) -> None:
+        """Let `var` stand for `value`."""
+        form = self.form(value) if var.dtype.is_int else None
+        old = self.values.get(var)
+        if old is not None and (form is None or form.key != old.key):
+            self._known.clear()  # it stood for something else in another place
+        self.values[var] = form
+        self._loose_values.pop(var, None)
+        if form is None and var.dtype.is_int:
+            loose = self.loose_form(value)
+            if loose is not None:
+                self._loose_values[var] = loose
 
     def digit(self, x: Form, step: int, radix: int | None) -> Form:
         """floor(x / step) mod radix; without a radix, the quotient alone."""
@@ -219,6 +260,8 @@ class Affine:
         """Add k * e to `terms`; the constant part comes back."""
         if isinstance(e, Var):
             value = self.values.get(e, e)
+            if value is None and self._loose:
+                value = self._loose_values.get(e)
             if value is None or not e.dtype.is_int or e.dtype.lanes != 1:
                 raise NotAffine
             add_into(terms, {value: 1} if isinstance(value, Var) else value.terms, k)
@@ -249,7 +292,7 @@ class Affine:
             if factor.terms:
                 a, factor = b, self._form(a)
             if factor.terms:
-                raise NotAffine
+                return self._times(factor, self._form(a), k, terms)
             return self._add(a, k * factor.const, terms) if factor.const else 0
         if isinstance(e, (FloorDiv, FloorMod, Div, Mod)):
             return self._divided(e, k, terms)
@@ -262,12 +305,65 @@ class Affine:
         const = self._add(e, 1, terms)
         return Form(terms, const)
 
+    def _times(self, x: Form, y: Form, k: int, terms: dict[Var | Part, int]) -> int:
+        """Add k * x * y, one of them a form of loop variables, the other of parameters."""
+        if not all([term in self._own for term in x.terms]):
+            x, y = y, x
+        is_loop = all([term in self._own for term in x.terms])
+        if not y.variables().isdisjoint(self._own) or not (is_loop or self._loose):
+            raise NotAffine
+        if not is_loop and not x.variables().isdisjoint(self._own):
+            raise NotAffine
+        # Each with each, so that equal products look alike.
+        add_into(terms, y.terms, k * x.const)
+        add_into(terms, x.terms, k * y.const)
+        for one, a in x.terms.items():
+            for other, b in y.terms.items():
+                add_into(terms, {self._product(one, other, is_loop): 1}, k * a * b)
+        return k * x.const * y.const
+
+    def _product(self, one: Var | Part, other: Var | Part, is_loop: bool) -> Part:
+        bounds = self._bounds.get(one) if isinstance(one, Var) else None
+        if not self._loose and (bounds is None or bounds[1] - bounds[0] >= CASES):
+            raise NotAffine
+        if not is_loop and id(other) < id(one):
+            one, other = other, one
+        key: Hashable = ("times" if is_loop else "product", one, other)
+        part = self._parts.get(key)
+        if part is None:
+            args = Form({one: 1}, 0), Form({other: 1}, 0)
+            if not is_loop:
+                part = Part("product", args, 1)
+            else:
+                assert isinstance(one, Var)
+                symbol = Var(f"{one.name} * …", one.dtype)
+                part = Part("times", args, 1, symbol)
+                self.products[symbol] = part
+            self._parts[key] = part
+        return part
+
+    def cases(self, product: Part) -> Condition | None:
+        """What the symbol of a product is, case by case: all that isl need know. None where there are too many."""
+        assert product.symbol is not None
+        (var,) = product.args[0].terms
+        bounds = self._bounds.get(var) if isinstance(var, Var) else None
+        if bounds is None or bounds[1] - bounds[0] >= CASES:
+            return None
+        symbol = Form({product.symbol: 1}, 0)
+        found = [
+            AllOf((Eq(product.args[0].shifted(-value)), Eq(symbol.plus(product.args[1], -value))))
+            for value in range(bounds[0], bounds[1] + 1)
+        ]
+        return AnyOf(tuple(found))
+
     def _divided(self, e: FloorDiv | FloorMod | Div | Mod, k: int, terms: dict[Var | Part, int]) -> int:
         if self.digits and isinstance(e, (FloorDiv, FloorMod)) and isinstance(found := digit(e, self.digits), Var):
             add_into(terms, {found: 1}, k)
             return 0
         divisor = self._form(e.b)
         d = divisor.const
+        if self._loose and divisor.terms and isinstance(e, (FloorDiv, FloorMod)):
+            return self._divided_by_size(e, divisor, k, terms)
         if divisor.terms or d <= 0:
             raise NotAffine
         x = self._form(e.a)
@@ -280,9 +376,21 @@ class Affine:
         add_into(terms, x.terms, k)  # x - d * trunc(x / d)
         return k * x.const + self._part("trunc", (x,), d, -k * d, terms)
 
+    def _divided_by_size(self, e: FloorDiv | FloorMod, divisor: Form, k: int, terms: dict[Var | Part, int]) -> int:
+        if not divisor.variables().isdisjoint(self._own):
+            raise NotAffine
+        x = self._form(e.a)
+        op: Op = "quotient" if isinstance(e, FloorDiv) else "remainder"
+        key: Hashable = (op, x.key, divisor.key)
+        part = self._parts.get(key)
+        if part is None:
+            part = self._parts[key] = Part(op, (x, divisor), 1)
+        add_into(terms, {part: 1}, k)
+        return 0
+
     def _part(
         self,
-        op: Literal["floor", "trunc", "mod", "min", "max"],
+        op: Op,
         args: tuple[Form, ...],
         divisor: int,
         k: int,
@@ -307,7 +415,7 @@ class Affine:
         if op == "trunc" and x.const % divisor == 0 and all([c % divisor == 0 for c in x.terms.values()]):
             add_into(terms, {term: c // divisor for term, c in x.terms.items()}, k)
             return k * (x.const // divisor)
-        key = (op, tuple([arg.key for arg in args]), divisor)
+        key: Hashable = (op, tuple([arg.key for arg in args]), divisor)
         part = self._parts.get(key)
         if part is None:
             part = self._parts[key] = Part(op, args, divisor)

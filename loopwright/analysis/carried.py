@@ -13,7 +13,9 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from loopwright.analysis.affine import Affine, Form, Part, inequalities
 from loopwright.analysis.digits import fixed_by
+from loopwright.analysis.products import coefficient_of
 from loopwright.ir import (
     EQ,
     GE,
@@ -69,6 +71,8 @@ def carries(loops: Sequence[Loop | None], depth: int, values: Sequence[Expr], co
         return True
     if any(_tells_apart(value, loops, depth) for value in values) or fixed_by(loop.var, loop.extent, values):
         return False
+    if _told_apart_by_a_size(values, loops, depth, conditions):
+        return False
     named = [item for item in loops if item is not None]
     query = _Query(named, named.index(loop), values, conditions)
     size = query.size()
@@ -119,6 +123,40 @@ def _linear(value: Expr, moving: set[Var]) -> dict[Var, int] | None:
     if isinstance(value, Cast) and value.value.dtype.is_int and value.dtype.bits >= value.value.dtype.bits:
         return _linear(value.value, moving)
     return None if uses_var(value, moving.__contains__) else {}
+
+
+def _told_apart_by_a_size(
+    values: Sequence[Expr], loops: Sequence[Loop | None], depth: int, conditions: Sequence[Expr]
+) -> bool:
+    """Whether some value is q · loop + (loops within, from 0 to q - 1 at most), where q is known at run time only."""
+    affine = Affine()
+    ends: dict[Var, Form | None] = {}
+    for item in loops:
+        if item is not None:
+            low, extent = affine.form(item.min), affine.loose_form(item.extent)
+            is_plain = low is not None and not low.terms and not low.const and extent is not None
+            ends[item.var] = extent.shifted(-1) if is_plain and extent is not None else None
+            affine.own(item.var)
+    loop, inner = loops[depth], {item.var for item in loops[depth + 1 :] if item is not None}
+    assert loop is not None
+    known = inequalities([affine.condition(condition)[0] for condition in conditions])
+    for value in values:
+        form = affine.loose_form(value)
+        split = None if form is None else coefficient_of(form, loop.var)
+        if split is None or not split[0].terms:
+            continue
+        step, rest = split
+        inside = Form({term: k for term, k in rest.terms.items() if term in inner}, 0)
+        if any([isinstance(term, Part) and not term.variables.isdisjoint(inner) for term in rest.terms]):
+            continue
+        if any([k < 0 or ends.get(term) is None for term, k in inside.terms.items() if isinstance(term, Var)]):
+            continue  # it may be below 0
+        room = step.plus(inside, -1).shifted(-1)  # not negative, if it stays below one step
+        only = next(iter(inside.terms.items())) if len(inside.terms) == 1 else None
+        end = ends.get(only[0]) if only is not None and only[1] == 1 and isinstance(only[0], Var) else None
+        if (end is not None and end.key == step.shifted(-1).key) or room.key in [fact.key for fact in known]:
+            return True
+    return False
 
 
 class _NotAffine(Exception):

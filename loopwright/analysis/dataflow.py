@@ -122,7 +122,12 @@ class _Text(Polyhedra):
     """isl text whose parameters keep their names from program to program."""
 
     def parameter(self, var: Var) -> str:
+        self.check_parameter(var)
         return self.parameters.setdefault(var, f"v{id(var)}")
+
+    def check_parameter(self, var: Var) -> None:
+        if var in self.program.affine.products:
+            raise NotProvable("an index multiplies a loop variable and a size in a new way")
 
 
 class Dataflow:
@@ -439,7 +444,7 @@ def _updated(place: Place, accesses: Sequence[Access]) -> tuple[Buffer, ...]:
         buffer = access.cell[0]
         if buffer not in stores:
             continue
-        if not access.is_must or len(access.loops) > place.depth:
+        if not access.is_must or len(access.running) > place.depth:
             return ()
         cells.add(tuple([index.key for index in access.cell[1] if index is not None]))
         if not access.writes:

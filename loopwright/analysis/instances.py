@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple, Protocol
 
-from loopwright.analysis.affine import ALWAYS, Affine, Condition, Form, constant
+from loopwright.analysis.affine import ALWAYS, Affine, Condition, Form, Part, constant
 from loopwright.analysis.digits import Digit, digits_of
 from loopwright.analysis.thread_axes import LAUNCHES, is_barrier, tag_of
 from loopwright.ir import (
@@ -48,16 +48,27 @@ from loopwright.ir import (
 class Loop:
     """A variable that runs from `low` to `high`, both included; None where a bound is not affine.
 
-    `of` is the variable that the program counts with: another one where this is a digit of it (`digits.py`).
+    `of` is the variable that the program counts with: another one where this is a digit of it (`digits.py`). A
+    `product` is no loop: its variable has one value in each iteration of a loop around (`products.py`).
     """
 
-    __slots__ = ("high", "low", "node", "of", "var")
+    __slots__ = ("high", "loose_high", "low", "node", "of", "product", "var")
 
-    def __init__(self, var: Var, low: Form | None, high: Form | None, node: Stmt | Expr, of: Var | None = None) -> None:
+    def __init__(
+        self,
+        var: Var,
+        low: Form | None,
+        high: Form | None,
+        node: Stmt | Expr,
+        of: Var | None = None,
+        product: Part | None = None,
+    ) -> None:
         self.var = var
+        self.product = product
         self.of = of if of is not None else var
         self.low = low
         self.high = high
+        self.loose_high = high  # also where the bound is known only as a loose form
         self.node = node
 
     @property
@@ -224,7 +235,10 @@ class InstanceWalk(Visitor):
         high = None if low is None or extent is None else low.plus(extent).shifted(-1)
         if loop.kind is ForKind.THREAD_BINDING:
             self.has_threads = True
-        self._loop(Loop(loop.loop_var, low, high, loop), loop.body)
+        found_loop = Loop(loop.loop_var, low, high, loop)
+        if low is not None and extent is None and (loose := self.affine.loose_form(loop.extent)) is not None:
+            found_loop.loose_high = low.plus(loose).shifted(-1)
+        self._loop(found_loop, loop.body)
 
     def _digit_loop(self, digit: Digit, loop: For) -> Loop:
         extent = self.affine.form(digit.extent)
@@ -267,7 +281,7 @@ class InstanceWalk(Visitor):
         """`var` stands for `value`, which is computed here."""
         self.visit(value)
         self.binders[var] = self.place
-        self.affine.values[var] = self.affine.form(value) if var.dtype.is_int else None
+        self.affine.stand_for(var, value)
 
     def visit_AttrStmt(self, attr: AttrStmt) -> None:
         self.begin(attr)

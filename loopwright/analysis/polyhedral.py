@@ -55,9 +55,17 @@ class Polyhedra:
 
     def parameter(self, var: Var) -> str:
         """The name of a parameter."""
+        self.check_parameter(var)
         return self.parameters.setdefault(var, f"p{len(self.parameters)}")
 
+    def check_parameter(self, var: Var) -> None:
+        """A product is no parameter: it would be free to be anything, and the same everywhere. Raises Undecided."""
+        if var in self.program.affine.products:
+            raise Undecided
+
     def _part(self, part: Part, names: Mapping[Var, str]) -> str:
+        if part.symbol is not None:
+            return names.get(part.symbol) or self.parameter(part.symbol)
         args = [self.form(arg, names) for arg in part.args]
         x, d = args[0], part.divisor
         if part.op == "floor":
@@ -66,6 +74,8 @@ class Polyhedra:
             return f"(({x}) mod {d})"
         if part.op == "trunc":
             return f"max(floor(({x})/{d}), min(ceil(({x})/{d}), 0))"
+        if part.op not in ("min", "max"):
+            raise Undecided  # only loose forms have such parts, and they are not for isl
         return f"{part.op}({', '.join(args)})"
 
     def condition(self, condition: Condition, names: Mapping[Var, str]) -> str:

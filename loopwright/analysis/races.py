@@ -15,12 +15,14 @@ between them, `thread_races.py` speaks.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Final
+from itertools import permutations
+from typing import Final, NamedTuple
 
 from loopwright.analysis.accesses import Access, Program, accesses_of
-from loopwright.analysis.affine import Form, Part
+from loopwright.analysis.affine import Form, Part, inequalities
 from loopwright.analysis.instances import Loop
 from loopwright.analysis.polyhedral import Undecided
+from loopwright.analysis.products import coefficient_of
 from loopwright.analysis.same_cell import same_indices, same_owner
 from loopwright.analysis.thread_axes import takes_turns
 from loopwright.analysis.time_order import not_before
@@ -149,8 +151,7 @@ def prove_no_race(program: Program, var: Var) -> ParallelRace | str | None:
             continue
         if buffer.data in program.unknown:
             return f"{buffer.name} is touched by calls, or goes by several names"
-        known = not any([None in access.cell[1] for access in accesses])
-        if known and found.low is not None and found.high is not None and _disjoint(program, found, accesses):
+        if _disjoint(program, found, accesses):
             continue
         race = _first_race(program, found, accesses)
         if race is not None:
@@ -185,42 +186,133 @@ def _indices(access: Access, values: Mapping[Var, int]) -> list[int]:
 
 def _disjoint(program: Program, loop: Loop, accesses: Sequence[Access]) -> bool:
     """Whether the dimensions tell any two iterations of `loop` apart, whatever runs within it."""
-    found = [_told_apart(program, loop, accesses, axis) for axis in range(len(accesses[0].cell[1]))]
+    cells = _rejoined([access.loose for access in accesses])
+    found = [_told_apart(program, loop, accesses, indices) for indices in zip(*cells, strict=True)]
     return _determine([term for term in found if term is not None], loop, 1)
 
 
-def _told_apart(program: Program, loop: Loop, accesses: Sequence[Access], axis: int) -> Var | Part | None:
-    """The term of the loop variable (itself, or a digit of it) that must be equal where indices on `axis` are equal."""
-    chosen: tuple[Var | Part, int] | None = None
-    around: Hashable = None
+Cell = tuple[Form | None, ...]
+
+
+def _rejoined(cells: Sequence[Cell]) -> Sequence[Cell]:
+    """The cells with `x // m` and `x % m`, where they are two dimensions of all, put together to x.
+
+    Such cells are equal exactly where the others are: of loops fused over sizes that are not known, and split again.
+    """
+    for quotient, remainder in permutations(range(len(cells[0])), 2):
+        pairs = [_divided(cell[quotient], cell[remainder]) for cell in cells]
+        divided = [pair[0] for pair in pairs if pair is not None]
+        if len(divided) == len(cells) and len({pair[1].key for pair in pairs if pair is not None}) == 1:
+            kept = [k for k in range(len(cells[0])) if k not in (quotient, remainder)]
+            return _rejoined([(x, *[cell[k] for k in kept]) for x, cell in zip(divided, cells, strict=True)])
+    return cells
+
+
+def _divided(quotient: Form | None, remainder: Form | None) -> tuple[Form, Form] | None:
+    """x and m, where the forms are `x // m` and `x % m`."""
+    one, other = _only_part(quotient), _only_part(remainder)
+    if one is None or other is None or (one.op, other.op) != ("quotient", "remainder"):
+        return None
+    same = [arg.key for arg in one.args] == [arg.key for arg in other.args]
+    return (one.args[0], one.args[1]) if same else None
+
+
+def _only_part(form: Form | None) -> Part | None:
+    """The part that a form is."""
+    if form is None or form.const or len(form.terms) != 1:
+        return None
+    ((term, k),) = form.terms.items()
+    return term if isinstance(term, Part) and k == 1 else None
+
+
+class _Index(NamedTuple):
+    """An index as `step * term + inside + around`, where `term` is the loop variable or a digit of it."""
+
+    term: Var | Part
+    step: Form
+    inside: Form  # of the loops within
+    around: Hashable  # of what stands still
+
+
+def _told_apart(program: Program, loop: Loop, accesses: Sequence[Access], indices: Cell) -> Var | Part | None:
+    """The term of the loop variable (itself, or a digit of it) that must be equal where the `indices` are equal."""
+    chosen: _Index | None = None
     low = high = 0
-    for k, access in enumerate(accesses):
-        index = access.cell[1][axis]
-        assert index is not None
-        inner = {item.var for item in access.loops[access.loops.index(loop) + 1 :]}
-        mine: list[tuple[Var | Part, int]] = []
-        inside: dict[Var | Part, int] = {}
-        outside: list[tuple[Var | Part, int]] = []
-        for term, c in index.terms.items():
-            variables = term.variables if isinstance(term, Part) else {term}
-            if loop.var in variables:
-                mine.append((term, c))
-            elif variables & inner:
-                inside[term] = c
-            else:
-                outside.append((term, c))
-        if len(mine) != 1 or (isinstance(mine[0][0], Part) and len(mine[0][0].variables) > 1):
+    spans: list[tuple[Form, Access]] = []
+    for access, index in zip(accesses, indices, strict=True):
+        found = None if index is None else _index_of(index, loop, access)
+        if found is None:
             return None
-        span = Form(inside, index.const)
+        if chosen is None:
+            chosen = found
+        elif chosen.term is not found.term or chosen.step.key != found.step.key or chosen.around != found.around:
+            return None
+        spans.append((found.inside, access))
+    assert chosen is not None
+    if chosen.step.terms:
+        return chosen.term if _spans_less(program, loop, spans, chosen.step) else None
+    for k, (span, access) in enumerate(spans):
         top, bottom = program.ranges.greatest(span, access.loops), program.ranges.greatest(span.negated(), access.loops)
         if top is None or bottom is None:
             return None
-        if k == 0:
-            chosen, around, low, high = mine[0], frozenset(outside), -bottom, top
-        elif chosen is None or chosen[0] is not mine[0][0] or chosen[1] != mine[0][1] or around != frozenset(outside):
+        low, high = (-bottom, top) if k == 0 else (min(low, -bottom), max(high, top))
+    return chosen.term if high - low < abs(chosen.step.const) else None
+
+
+def _index_of(index: Form, loop: Loop, access: Access) -> _Index | None:
+    inner = {item.var for item in access.loops[access.loops.index(loop) + 1 :]}
+    inside: dict[Var | Part, int] = {}
+    outside: list[tuple[Var | Part, int]] = []
+    parts = [(term, c) for term, c in index.terms.items() if isinstance(term, Part) and loop.var in term.variables]
+    term: Var | Part = loop.var
+    split = coefficient_of(index, loop.var)
+    if split is None:
+        # A digit of the loop variable, and nothing else of it.
+        if len(parts) != 1 or loop.var in index.terms or len(parts[0][0].variables) > 1:
             return None
-        low, high = min(low, -bottom), max(high, top)
-    return chosen[0] if chosen is not None and high - low < abs(chosen[1]) else None
+        term = parts[0][0]
+        split = Form({}, parts[0][1]), Form({t: c for t, c in index.terms.items() if t is not term}, index.const)
+    step, rest = split
+    if not step.terms and not step.const:
+        return None
+    for other, c in rest.terms.items():
+        if (other.variables if isinstance(other, Part) else {other}) & inner:
+            inside[other] = c
+        else:
+            outside.append((other, c))
+    return _Index(term, step, Form(inside, rest.const), frozenset(outside))
+
+
+def _spans_less(program: Program, loop: Loop, spans: Sequence[tuple[Form, Access]], step: Form) -> bool:
+    """Whether what is added within an iteration stays below one step, a size that is not known."""
+    ranges = program.ranges
+    at_least = ranges.greatest(step.negated(), ())
+    if at_least is None or at_least > 0:
+        return False
+    tops = [_ends(program, loop, span, access) for span, access in spans]
+    bottoms = [_ends(program, loop, span.negated(), access) for span, access in spans]
+
+    def is_less(top: Form, bottom: Form) -> bool:
+        found = ranges.greatest(top.plus(bottom).plus(step, -1), ())
+        return found is not None and found < 0
+
+    return all(any(is_less(top, bottom) for top in some for bottom in others) for some in tops for others in bottoms)
+
+
+def _loosely(loop: Loop) -> Loop:
+    return loop if loop.high is loop.loose_high else Loop(loop.var, loop.low, loop.loose_high, loop.node)
+
+
+def _ends(program: Program, loop: Loop, span: Form, access: Access) -> list[Form]:
+    """Forms of sizes that a span never passes: by the bounds of loops, or by one condition as well."""
+    within = [_loosely(item) for item in access.loops[access.loops.index(loop) + 1 :]]
+    found = []
+    for fact in [Form({}, 0), *inequalities(access.guards)]:
+        # fact ≥ 0, so span ≤ span + fact.
+        end = program.ranges.top(span.plus(fact), within)
+        if end is not None and end.variables().isdisjoint(program.affine.values):
+            found.append(end)
+    return found
 
 
 def _determine(terms: Sequence[Var | Part], loop: Loop, divisor: int) -> bool:

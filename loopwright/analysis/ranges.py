@@ -42,6 +42,20 @@ class Ranges:
 
     def greatest(self, form: Form, loops: Sequence[Loop], depth: int = DEPTH) -> int | None:
         """An upper bound of `form` over all iterations, or None when none was found."""
+        found = self.top(form, loops, depth)
+        if found is None:
+            return None
+        const = found.const
+        for term, k in found.terms.items():
+            low, high = self._limits(term, loops, depth)
+            end_value = high if k > 0 else low
+            if end_value is None:
+                return None
+            const += k * end_value
+        return const
+
+    def top(self, form: Form, loops: Sequence[Loop], depth: int = DEPTH) -> Form | None:
+        """An upper bound of `form` over all iterations, in terms that these do not change; None when none was found."""
         terms, const = dict(form.terms), form.const
         own = {loop.var for loop in loops}
         for loop in reversed(loops):
@@ -53,13 +67,7 @@ class Ranges:
                     return None
                 add_into(terms, end.terms, k)
                 const += k * end.const
-        for term, k in terms.items():
-            low, high = self._limits(term, loops, depth)
-            end_value = high if k > 0 else low
-            if end_value is None:
-                return None
-            const += k * end_value
-        return const
+        return Form(terms, const)
 
     def _without_parts(
         self, terms: dict[Var | Part, int], const: int, loops: Sequence[Loop], own: set[Var], depth: int
@@ -67,12 +75,29 @@ class Ranges:
         """Replace parts that vary with the loops by their extreme values; those of parameters alone may cancel."""
         for term in [term for term in terms if isinstance(term, Part) and term.variables & own]:
             k = terms[term]
+            if term.op == "times" and depth and (rest := self._end_of_product(term, k, loops, depth)) is not None:
+                del terms[term]
+                add_into(terms, rest.terms, k)
+                const += k * rest.const
+                continue
             low, high = self._limits(term, loops, depth)
             end = high if k > 0 else low
             if end is not None:
                 del terms[term]
                 const += k * end
         return const
+
+    def _end_of_product(self, term: Part, k: int, loops: Sequence[Loop], depth: int) -> Form | None:
+        """A form of parameters that a loop variable times one that is not negative never passes."""
+        low = self._ends(term.args[1], loops, depth)[0]
+        if low is None or low < 0:
+            return None
+        (var,) = term.args[0].terms
+        loop = next((loop for loop in loops if loop.var is var), None)
+        end = None if loop is None else loop.high if k > 0 else loop.low
+        if end is None or end.terms:
+            return None
+        return Form({item: c * end.const for item, c in term.args[1].terms.items() if end.const}, 0)
 
     def _limits(self, term: Var | Part, loops: Sequence[Loop], depth: int) -> tuple[int | None, int | None]:
         if isinstance(term, Var):
@@ -85,7 +110,14 @@ class Ranges:
             if inner[0] is not None and inner[0] >= 0 and inner[1] is not None and inner[1] <= last:
                 return inner
             return 0, last
+        if term.op in ("quotient", "remainder"):
+            return None, None
         ends = [self._ends(arg, loops, depth) for arg in term.args]
+        if term.op in ("times", "product"):
+            (a, b), (c, d) = ends
+            if a is None or c is None or a < 0 or c < 0:
+                return None, None
+            return a * c, None if b is None or d is None else b * d
         if term.op in ("floor", "trunc"):
             low, high = ends[0]
             # Rounding to zero and rounding down agree where nothing is negative; below, rounding down is lower.

@@ -250,7 +250,8 @@ def _ask(
     polyhedra = program.polyhedra.begin()
 
     def named(loops: Sequence[Loop], letter: str) -> dict[Var, str]:
-        return {loop.var: f"{letter}{k}" if loop.var in inside else f"o{k}" for k, loop in enumerate(loops)}
+        own = [loop.var in inside or loop.product is not None for loop in loops]
+        return {loop.var: f"{letter if own[k] else 'o'}{k}" for k, loop in enumerate(loops)}
 
     first, second = named(one.loops, "i"), named(other.loops, "j")
     constraints = polyhedra.domain(one.loops, one.guards, first) + polyhedra.domain(other.loops, other.guards, second)

@@ -45,7 +45,8 @@ def assignment(values: Mapping[Var, int], loops: Sequence[Loop]) -> str:
     """`n = 1, i = 0`: the parameters, then the loops, outermost first."""
     own = {loop.var for loop in loops}
     parameters = sorted([(var.name, value) for var, value in values.items() if var not in own])
-    chosen = parameters + [(loop.var.name, values[loop.var]) for loop in loops if loop.var in values]
+    running = [loop for loop in loops if loop.product is None]
+    chosen = parameters + [(loop.var.name, values[loop.var]) for loop in running if loop.var in values]
     return ", ".join([f"{name} = {value}" for name, value in chosen])
 
 
@@ -59,4 +60,5 @@ def named_values(values: Mapping[Var, int], loops: Sequence[Loop]) -> dict[str, 
     """The same for programs; of loops with one name the innermost counts."""
     own = {loop.var for loop in loops}
     found = {var.name: value for var, value in values.items() if var not in own}
-    return found | {loop.var.name: values[loop.var] for loop in loops if loop.var in values}
+    running = [loop for loop in loops if loop.product is None]
+    return found | {loop.var.name: values[loop.var] for loop in running if loop.var in values}

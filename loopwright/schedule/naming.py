@@ -99,7 +99,7 @@ class Naming:
             raise NotProvable(f"several blocks without axes are called {key!r}")
         # Loops inside the block, lanes and unknown indices tell its accesses apart, and so does whatever the block
         # uses from outside beside its axes.
-        inner = [(loop.var.name, item.names[loop.var]) for loop in access.loops[place.depth :]]
+        inner = [(loop.var.name, item.names[loop.var]) for loop in access.running[place.depth :]]
         inner += [(dim, dim) for dim in item.dims[len(access.loops) :]]
         outer = list(place.outer)
         texts = []

@@ -30,6 +30,7 @@ from loopwright.ir import (
     seq,
     stmt_list,
     substitute,
+    uses_var,
 )
 from loopwright.ir.operators import cast
 from loopwright.schedule.errors import BadStepArgument, NotSupported, ScheduleError
@@ -231,7 +232,7 @@ class Relocation:
             low = domain.low
         if facts.can_prove(high >= domain.high):
             high = domain.high
-        extent = _loop_extent(facts.simplify(high - low + 1), facts)
+        extent = _loop_extent(facts.simplify(high - low + 1), facts, {loop.loop_var for loop in self.around})
         if extent is None or (isinstance(extent, IntImm) and facts.can_prove(size <= extent)):
             return whole
         last = facts.simplify(low + extent - 1)
@@ -264,23 +265,22 @@ class Relocation:
         return list({**self.touched.reads, **self.touched.writes}.values())
 
 
-def _loop_extent(extent: Expr, facts: Facts) -> Expr | None:
+def _loop_extent(extent: Expr, facts: Facts, running: set[Var]) -> Expr | None:
     """An extent for a loop: constant where a constant is not much larger; None for the whole axis."""
-    if isinstance(extent, IntImm):
+    if isinstance(extent, IntImm) or not _has_parts(extent, (FloorDiv, FloorMod, Min, Max)):
         return extent
+    if not uses_var(extent, running.__contains__) and not _has_parts(extent, (Min, Max)):
+        return extent  # `(n + 3) // 4` is the same in every iteration, and no constant is near it
     limit = _constant_limit(extent, facts)
-    plain = not _has_parts(extent)
-    if plain or limit is None:
-        return extent
-    return const(limit, extent.dtype)
+    return extent if limit is None else const(limit, extent.dtype)
 
 
-def _has_parts(extent: Expr) -> bool:
+def _has_parts(extent: Expr, kinds: tuple[type[Expr], ...]) -> bool:
     found = False
 
     def look(node: Node) -> None:
         nonlocal found
-        found = found or isinstance(node, (FloorDiv, FloorMod, Min, Max))
+        found = found or isinstance(node, kinds)
 
     pre_order_visit(extent, look)
     return found
