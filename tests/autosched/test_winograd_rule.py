@@ -206,6 +206,7 @@ def test_in_words() -> None:
     assert "tiles of 2 × 2 results: 16 products stand for 36" in told or "36 products stand for 144" in told
     assert "rounding differs: equal over the real numbers; the bound on the error is" in told
     assert "× max|data| × max|weight|" in told
+    assert "range differs: where max|data| is above" in told
     assert "X, Relu turned in registers: channels are the lanes, and lie apart there" in told
     assert "weights transformed into panels" in told and "once a call" in told
 

@@ -16,6 +16,7 @@ from loopwright.schedule.winograd import (
     direct_factor,
     error_bound,
     error_factor,
+    safe_range,
     transforms,
 )
 from loopwright.schedule.winograd.linear_forms import rows_of
@@ -166,3 +167,36 @@ def test_larger_tiles_round_more() -> None:
     factors = [amplification(tile, (3, 3)) for tile in (2, 4, 6)]
     assert factors == sorted(factors) and factors[0] == 64
     assert error_factor(2, (3, 3), 512) < direct_factor((3, 3), 512)  # fewer numbers are added up one after the other
+
+
+# --- overflow -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("tile", "taps"), [(2, 3), (4, 3), (4, 5)])
+def test_no_step_overflows_within_the_safe_range(tile: int, taps: int) -> None:
+    run = natively(tile, taps, tile, "float32")
+    size = tile + taps - 1
+    for channels in (1, 3):
+        limits = safe_range(tile, (taps, taps), channels)
+        for seed in range(20):
+            rng = np.random.default_rng(seed)
+            signs = rng.choice([-1.0, 1.0], (1, channels, size, size))
+            # The signs of a row of the data's matrix, in both dimensions: one transformed number is the largest.
+            row = np.sign([float(number) for number in transforms(tile, taps).data[seed % size]])
+            signs = np.where(np.outer(row, row) == 0, signs, np.outer(row, row))
+            x = (signs * limits.data).astype("float32")
+            weight = limits.product / limits.data
+            w = (rng.choice([-1.0, 1.0], (2, channels, taps, taps)) * weight).astype("float32")
+            got = np.zeros((1, 2, tile, tile), "float32")
+            run(x, w, got)
+            assert np.isfinite(got).all()
+
+
+def test_beyond_it_winograd_overflows_where_the_direct_form_is_finite() -> None:
+    limits = safe_range(4, (3, 3), 1)
+    row = np.sign([float(number) for number in transforms(4, 3).data[0]])
+    x = (np.outer(row, row) * limits.data * 4).astype("float32")[None, None]
+    w = np.full((2, 1, 3, 3), 1e-3, "float32")
+    got = np.zeros((1, 2, 4, 4), "float32")
+    natively(4, 3, 4, "float32")(x, w, got)
+    assert np.abs(exactly(x, w)).max() < 1e36 and not np.isfinite(got).all()

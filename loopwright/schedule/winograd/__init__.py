@@ -4,7 +4,16 @@ Start with `matrices.py` (what is computed, and its proof), then `convolution.py
 `tiles.py` (the blocks that take their place). `bound.py` says how far rounding can go.
 """
 
-from loopwright.schedule.winograd.bound import amplification, direct_factor, error_bound, error_factor
+from loopwright.schedule.winograd.bound import amplification, direct_factor, error_bound, error_factor, safe_range
 from loopwright.schedule.winograd.matrices import Transforms, check, transforms
 
-__all__ = ["Transforms", "amplification", "check", "direct_factor", "error_bound", "error_factor", "transforms"]
+__all__ = [
+    "Transforms",
+    "amplification",
+    "check",
+    "direct_factor",
+    "error_bound",
+    "error_factor",
+    "safe_range",
+    "transforms",
+]

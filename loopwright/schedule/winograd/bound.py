@@ -11,15 +11,15 @@ magnitudes:
 
 A term of a row of t goes through at most t - 1 additions; it is multiplied by a constant within its group of terms, and
 with the group by another, both of which may be rounded themselves: t + 3. A multiply-add rounds less. The sum over
-channels has one rounding for a product and one for each addition, in any order. No number may overflow or become
-subnormal on the way.
+channels has one rounding for a product and one for each addition, in any order. No number may overflow (`safe_range`)
+or become subnormal on the way.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -62,6 +62,36 @@ def amplification(tile: int, taps: Sequence[int]) -> float:
         rows = absolute(made.result)
         found.append(max(sum(a * g * d for a, g, d in zip(row, weight, data, strict=True)) for row in rows))
     return float(prod(found))
+
+
+class Range(NamedTuple):
+    """Numbers up to which no step of winograd overflows."""
+
+    data: float  # max|data|, for the transformed data
+    product: float  # max|data| · max|weight|, for products, their sums and the results
+
+
+def safe_range(tile: int, taps: Sequence[int], channels: int, dtype: str = "float32") -> Range:
+    """How large numbers may be: transformed, they are several times as large, and cancel only at the end.
+
+    Half of the greatest number is left for sums that are multiplied later than written here.
+
+    >>> "%.1e %.1e" % safe_range(4, (3, 3), 64)
+    '5.3e+36 3.5e+33'
+    """
+    greatest = float(np.finfo(dtype).max) / 2
+    grown, summed = [], []
+    for window in taps:
+        made = transforms(tile, window)
+        weight = [sum(row) for row in absolute(made.weight)]
+        data = [sum(row) for row in absolute(made.data)]
+        rows = absolute(made.result)
+        grown.append(max(data))
+        largest = max(g * d for g, d in zip(weight, data, strict=True))
+        summed.append(
+            max(largest, *(sum(a * g * d for a, g, d in zip(row, weight, data, strict=True)) for row in rows))
+        )
+    return Range(greatest / float(prod(grown)), greatest / (channels * float(prod(summed))))
 
 
 def error_factor(tile: int, taps: Sequence[int], channels: int, dtype: str = "float32") -> float:

@@ -10,7 +10,7 @@ from loopwright.autosched.decision import Decision, Roofline
 from loopwright.autosched.machine import Machine, bytes_of, used_up
 from loopwright.autosched.rules.winograd.layer import Layer
 from loopwright.autosched.rules.winograd.sizes import Sizes
-from loopwright.schedule.winograd import direct_factor, error_factor
+from loopwright.schedule.winograd import direct_factor, error_factor, safe_range
 
 
 def explain(layer: Layer, sizes: Sizes, turned: Sequence[str], machine: Machine, decision: Decision) -> None:
@@ -25,6 +25,12 @@ def explain(layer: Layer, sizes: Sizes, turned: Sequence[str], machine: Machine,
         "rounding differs",
         f"equal over the real numbers; the bound on the error is {factor:.1e} × max|data| × max|weight|, "
         f"{factor / direct:.1f} times that of the direct form",
+    )
+    limits = safe_range(tile, layer.taps, layer.inputs, layer.dtype)
+    decision.chose(
+        "range differs",
+        f"where max|data| is above {limits.data:.1e}, or max|data| × max|weight| above {limits.product:.1e}, a step "
+        "may overflow though the direct form is finite",
     )
     how = "they are constants: calls find them transformed" if layer.is_constant else "once a call"
     decision.chose(f"weights transformed into panels of {sizes.nr} channels", how)
