@@ -45,6 +45,7 @@ from tests.schedule import (
     test_decompose_padding,
     test_decompose_reduction,
     test_deferred,
+    test_effects,
     test_fuse,
     test_merge,
     test_pad_einsum,
@@ -509,6 +510,13 @@ BUGS = [
         "no loop ever races",
         lambda: patch("loopwright.schedule.proving.find_race", lambda *args: None),
         test_theses.test_parallelising_a_reduction_is_refused,
+    ),
+    Bug(
+        "calls with effects may be made at once",
+        lambda: patch("loopwright.analysis.accesses.reaches_outside", lambda call: False),
+        lambda: test_effects.test_iterations_that_call_do_not_run_at_once(
+            test_effects.counted, "C", "test.next", "parallel"
+        ),
     ),
     Bug(
         "every nest counts as freely permutable",

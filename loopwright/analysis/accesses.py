@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeGuard
 
 from loopwright.analysis.affine import Affine, Condition, Form, Ge, constant
+from loopwright.analysis.effects import reaches_outside
 from loopwright.analysis.instances import Barrier, Instance, InstanceWalk, Loop, Realized
 from loopwright.analysis.polyhedral import Polyhedra
 from loopwright.analysis.products import Symbols, symbols_in
@@ -117,6 +118,7 @@ class Program:
         self.constants = walk.constants
         self.unknown: set[Var] = walk.unknown
         self.effects: Sequence[Call] = walk.effects  # calls that do something besides returning a value
+        self.outside: Sequence[tuple[Call, tuple[Loop, ...]]] = walk.outside  # those that may do anything, and where
         self.has_threads = walk.has_threads
         self.crossings: dict[bool, Any] = {}  # filled by thread_races.py
         self._owners: dict[Buffer, tuple[str | Var, ...]] = {}
@@ -213,6 +215,7 @@ class _AccessWalk(InstanceWalk):
         self.accesses: list[Access] = []
         self.unknown: set[Var] = set()  # memory that calls may touch, or that goes by several names
         self.effects: list[Call] = []
+        self.outside: list[tuple[Call, tuple[Loop, ...]]] = []
         self._names: dict[Var, Buffer] = {}
         self._indexing = 0  # inside how many indices we are
 
@@ -287,6 +290,8 @@ class _AccessWalk(InstanceWalk):
         else:
             if not getattr(call.op, "is_pure", False) and name not in _HARMLESS:
                 self.effects.append(call)
+                if reaches_outside(call):
+                    self.outside.append((call, self.loops))
             for argument in call.args:
                 self.visit(argument)
 

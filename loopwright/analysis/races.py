@@ -20,6 +20,7 @@ from typing import Final, NamedTuple
 
 from loopwright.analysis.accesses import Access, Program, accesses_of
 from loopwright.analysis.affine import Form, Part, inequalities
+from loopwright.analysis.effects import called_name
 from loopwright.analysis.instances import Loop
 from loopwright.analysis.polyhedral import Undecided
 from loopwright.analysis.products import coefficient_of
@@ -140,6 +141,9 @@ def prove_no_race(program: Program, var: Var) -> ParallelRace | str | None:
     if any([data not in program.homes for data in program.unknown]):
         return "a call may touch any memory"
     var = program.regions.aliases.get(var, var)
+    for call, loops in program.outside:
+        if any([loop.of is var and not _runs_once(loop) for loop in loops]):
+            return f"its iterations call {called_name(call)}, which may have effects: their order would not be kept"
     # The loop of a thread is there once for each stretch between barriers.
     shared: dict[tuple[Loop, Buffer], list[Access]] = {}
     for access in program.accesses:
@@ -157,6 +161,14 @@ def prove_no_race(program: Program, var: Var) -> ParallelRace | str | None:
         if race is not None:
             return race
     return None
+
+
+def _runs_once(loop: Loop) -> bool:
+    """Whether the loop has at most one iteration, whatever the sizes."""
+    if loop.low is None or loop.high is None:
+        return False
+    span = loop.high.plus(loop.low, -1)
+    return not span.terms and span.const <= 0
 
 
 def _first_race(program: Program, loop: Loop, accesses: Sequence[Access]) -> ParallelRace | str | None:

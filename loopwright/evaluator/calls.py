@@ -36,6 +36,10 @@ class CallCompiler(ExpressionCompiler):
     # Compiles the call of a function of the module; set by whoever holds the module.
     call_function: Callable[[GlobalVar, list[Run]], Run] | None = None
 
+    def foreign_term(self, call: Call, name: str) -> Run:
+        """A call out of the program, where values are terms."""
+        raise NotBuilt(f"evaluation on terms of a call of {name!r}", "evaluate on numbers")
+
     def visit_Call(self, call: Call) -> Run:
         if isinstance(call.op, GlobalVar):
             if self.call_function is None:

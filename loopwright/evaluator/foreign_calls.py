@@ -75,7 +75,7 @@ def packed_call(compiler: CallCompiler, call: Call) -> Run:
     """A call of a registered function."""
     name = _name(call)
     if not compiler.numeric:
-        raise NotBuilt(f"evaluation on terms of a call of {name!r}", "evaluate on numbers")
+        return compiler.foreign_term(call, name)
     arguments = [_packed_argument(compiler, argument) for argument in call.args[1:]]
     dtype = call.dtype
 
@@ -92,7 +92,7 @@ def extern_call(compiler: CallCompiler, call: Call) -> Run:
     """A call of a C function."""
     name = _name(call)
     if not compiler.numeric:
-        raise NotBuilt(f"evaluation on terms of a call of {name!r}", "evaluate on numbers")
+        return compiler.foreign_term(call, name)
     arguments = call.args[1:]
     values = [compiler.visit(argument) for argument in arguments]
     types = [_c_type(argument) for argument in arguments]

@@ -5,6 +5,9 @@ a term. Two programs compute the same when every cell the caller can see holds t
 
     difference(evaluate_terms(before), evaluate_terms(after)) is None
 
+Calls of functions outside the program are terms as well: each one with effects is a function of its arguments and of
+the calls before it, and changes what the caller sees as `(calls)`.
+
 The updates that a reduction block makes to a cell between two other writes form a multiset: summation order does not
 matter, but how often each update happens does.
 """
@@ -32,6 +35,7 @@ from loopwright.ir import (
     BlockRealize,
     Buffer,
     BufferStore,
+    Call,
     Expr,
     For,
     ForKind,
@@ -39,14 +43,16 @@ from loopwright.ir import (
     IRModule,
     IterType,
     Node,
+    Op,
     PrimFunc,
     Stmt,
+    StringImm,
     Var,
     deep,
     pre_order_visit,
 )
 from loopwright.runtime.call_errors import ArgumentKindMismatch, RankMismatch
-from loopwright.runtime.dtype import DataType
+from loopwright.runtime.dtype import INT32, DataType
 
 Terms = dict[str, np.ndarray]
 
@@ -69,7 +75,8 @@ def evaluate_terms(
     """
     module, func = choose_function(program, function)
     races = Races() if check_races else None
-    compiled = Program(module, lambda: _TermCompiler(on_step, races, all_reductions)).function(func)
+    outside = outside_memory()
+    compiled = Program(module, lambda: _TermCompiler(on_step, races, all_reductions, outside)).function(func)
     given = arguments or (None,) * len(func.params)
     check_count(func, given)
     values = [_argument(func, param, argument) for param, argument in zip(func.params, given, strict=True)]
@@ -78,7 +85,14 @@ def evaluate_terms(
     for param, value in zip(func.params, values, strict=True):
         if isinstance(value, Array):
             found[func.buffer_map[param].name] = _cells(value)
+    if outside.cells:
+        found[outside.name] = np.array([outside.get(0)], dtype=object)
     return found
+
+
+def outside_memory() -> TermMemory:
+    """What calls with effects may depend on and change: one cell, which each of them reads and writes."""
+    return TermMemory("(calls)", INT32, {0: (0,)})
 
 
 def difference(first: Mapping[str, np.ndarray], second: Mapping[str, np.ndarray]) -> str | None:
@@ -153,9 +167,12 @@ class _TermCompiler(ThreadCompiler):
 
     numeric = False
 
-    def __init__(self, on_step: OnStep | None, races: Races | None, all_reductions: bool) -> None:
+    def __init__(
+        self, on_step: OnStep | None, races: Races | None, all_reductions: bool, outside: TermMemory | None = None
+    ) -> None:
         super().__init__(check=True, on_step=on_step)
         self.races, self.all_reductions = races, all_reductions
+        self.called = outside or outside_memory()
         self.updates: list[Update] = []  # the run of a reduction block, or of a store taken as one
         self.reduces: set[Var] = set()  # at compile time: the pointers whose cells it updates
 
@@ -171,6 +188,29 @@ class _TermCompiler(ThreadCompiler):
             return make(name, result, [as_term(value, dtype) for value, dtype in zip(values, dtypes, strict=True)])
 
         return apply
+
+    def foreign_term(self, call: Call, name: str) -> Run:
+        arguments = [argument for argument in call.args[1:] if not isinstance(argument, StringImm)]
+        if any([argument.dtype.kind == "handle" or argument.dtype.lanes > 1 for argument in arguments]):
+            return super().foreign_term(call, name)  # what it does to memory is not known
+        texts = tuple([argument.value for argument in call.args[1:] if isinstance(argument, StringImm)])
+        values, dtypes = [self.visit(argument) for argument in arguments], [argument.dtype for argument in arguments]
+        is_pure = isinstance(call.op, Op) and call.op.is_pure
+        called, races, watch = self.called, self.races, self.watched_touch(True, call)
+        dtype = call.dtype if call.dtype.kind not in ("void", "handle") else INT32
+
+        def run() -> Term:
+            given = [as_term(value(), dtype) for value, dtype in zip(values, dtypes, strict=True)]
+            if not is_pure:
+                if races is not None:
+                    races.touch(called, 0, True)
+                if watch is not None:
+                    watch((called, 0), lambda: "the outside of the program")
+                given.append(called.get(0))
+                called.cells[0] = make("after", INT32, given, (name, texts))
+            return make("call", dtype, given, (name, texts))
+
+        return run
 
     def concrete(self, expr: Expr, run: Run) -> Run:
         if isinstance(expr, IntImm):

@@ -203,27 +203,35 @@ class ThreadMemoryCompiler(LockstepCompiler):
         return write
 
     def _watch(self, buffer: Buffer, place: Place, writes: bool, at: Node) -> Callable[[int], None] | None:
-        in_threads = bool(self.axes)
-        if not self.check or not (in_threads or self.block_depth):
+        touch = self.watched_touch(writes, at)
+        if touch is None:
             return None
         frame, slot = self.frame, self.slots[buffer.data]
         size = buffer.dtype.element.nbytes if self.numeric else 1
 
         def watch(k: int) -> None:
             pointer = frame[slot]
-            cell = pointer.memory, pointer.offset + k * size
+            touch((pointer.memory, pointer.offset + k * size), lambda: element(buffer, place.indices_of(k)))
+
+        return watch
+
+    def watched_touch(self, writes: bool, at: Node) -> Callable[[Any, Callable[[], str]], None] | None:
+        """A look at who else touches a cell, which has a name for the message; None where there is one thread."""
+        in_threads = bool(self.axes)
+        if not self.check or not (in_threads or self.block_depth):
+            return None
+
+        def touch(cell: Any, name: Callable[[], str]) -> None:
             if in_threads:
                 found = self.interval.touch(cell, writes)
                 if found is not None:
-                    name = element(buffer, place.indices_of(k))
-                    raise ThreadRace(found.other, self.interval.now, found.what, name, False, at)
+                    raise ThreadRace(found.other, self.interval.now, found.what, name(), False, at)
             for blocks in self.blocks:
                 found = blocks.touch(cell, writes)
                 if found is not None:
-                    name = element(buffer, place.indices_of(k))
-                    raise ThreadRace(f"({found.other})", f"({blocks.now})", found.what, name, True, at)
+                    raise ThreadRace(f"({found.other})", f"({blocks.now})", found.what, name(), True, at)
 
-        return watch
+        return touch
 
     # --- threads --------------------------------------------------------------------------------------------------
 

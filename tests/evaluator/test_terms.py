@@ -380,3 +380,22 @@ def test_deep_terms_print():
         value = intrinsics.exp(value)
     text = str(evaluate_terms(PrimFunc([A], BufferStore(A, value, [0])))["A"][0])
     assert text.startswith("exp(exp(") and text.endswith("…")
+
+
+def test_calls_with_effects_have_a_number_and_an_order():
+    A, i = decl_buffer((3,), "int32", name="A"), Var("i")
+
+    def told(*values):
+        return SeqStmt(tuple([Evaluate(intrinsics.call_packed("tell", value)) for value in values]))
+
+    both = evaluate_terms(PrimFunc([A], told(A[0], A[1])))
+    assert str(both["(calls)"][0]) == "after(A[1], after(A[0], (calls)[0]))"
+    assert difference(both, evaluate_terms(PrimFunc([A], told(A[0], A[1])))) is None
+    for other in (told(A[1], A[0]), told(A[0], A[1], A[1]), told(A[0], A[2])):
+        assert "(calls)[0] holds" in difference(both, evaluate_terms(PrimFunc([A], other)))
+    assert "the buffers differ" in difference(both, evaluate_terms(PrimFunc([A], Evaluate(const(0)))))
+    at_once = serial(i, 3, Evaluate(intrinsics.call_packed("tell", i)), ForKind.PARALLEL)
+    with pytest.raises(Race, match=r"iterations i=0 and i=1 both touch \(calls\)\[0\]"):
+        evaluate_terms(PrimFunc([A], at_once), check_races=True)
+    pure = serial(i, 3, BufferStore(A, intrinsics.call_pure_extern("int32", "f", i), [i]), ForKind.PARALLEL)
+    assert list(evaluate_terms(PrimFunc([A], pure), check_races=True)) == ["A"]

@@ -119,7 +119,10 @@ class Site:
             if sch.view().function is not before or steps:
                 return Answer(BROKEN, "the refused step changed the schedule", said)
             forced = self.unchecked.copy()
-            move.apply(forced)
+            try:
+                move.apply(forced)
+            except ScheduleError:  # the primitive itself refuses: there is no program to look at
+                return Answer(DOES_NOT_APPLY, said)
             after = forced.view().function
         else:
             after = sch.view().function

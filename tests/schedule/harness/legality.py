@@ -38,7 +38,7 @@ from loopwright.evaluator.folds import TermMemory, TermPointer
 from loopwright.evaluator.places import Run
 from loopwright.evaluator.races import Races
 from loopwright.evaluator.term import Term
-from loopwright.evaluator.terms import _argument, _cells, _TermCompiler
+from loopwright.evaluator.terms import _argument, _cells, _TermCompiler, outside_memory
 from loopwright.ir import (
     EQ,
     GE,
@@ -173,11 +173,15 @@ class _UndefinedMemory(_TermCompiler):
 
 def _terms_with_undefined(function: PrimFunc) -> Terms:
     """`evaluate_terms` in memory that starts with terms of its own."""
-    compiled = EvaluatedProgram(None, lambda: _UndefinedMemory(None, Races(), False)).function(function)
+    outside = outside_memory()
+    compiled = EvaluatedProgram(None, lambda: _UndefinedMemory(None, Races(), False, outside)).function(function)
     values = [_argument(function, param, None) for param in function.params]
     compiled.run(values)
     buffers = [function.buffer_map[param].name for param in function.params]
-    return {name: _cells(value) for name, value in zip(buffers, values, strict=True)}
+    found = {name: _cells(value) for name, value in zip(buffers, values, strict=True)}
+    if outside.cells:
+        found[outside.name] = np.array([outside.get(0)], dtype=object)
+    return found
 
 
 # --- memory that threads have for themselves -------------------------------------------------------------------------

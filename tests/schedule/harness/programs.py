@@ -738,11 +738,120 @@ for f, i in T.grid(2, {n}):
 """
 )
 
+# Calls with effects: whoever is called may see how often, with what, and in which order.
+EFFECTS = _read(
+    """
+== counted | n | A: n; C: n
+for i in range({n}):
+    with T.block("C"):
+        vi = T.axis.spatial({n}, i)
+        C[vi] = A[vi] + T.call_packed("harness.next", vi)
+
+== counted_in_two_loops | n m | A: n, m; C: n, m
+for i, j in T.grid({n}, {m}):
+    with T.block("C"):
+        vi, vj = T.axis.remap("SS", [i, j])
+        C[vi, vj] = T.call_packed("harness.next", A[vi, vj])
+
+== counted_for_two_readers | n | A: n+1; C: n
+B = T.alloc_buffer(({n+1},), "int32")
+for i in range({n+1}):
+    with T.block("B"):
+        vi = T.axis.spatial({n+1}, i)
+        B[vi] = T.call_packed("harness.next", A[vi])
+for i in range({n}):
+    with T.block("C"):
+        vi = T.axis.spatial({n}, i)
+        C[vi] = B[vi] + B[vi + 1]
+
+== announced | n | A: n; C: n
+B = T.alloc_buffer(({n},), "int32")
+for i in range({n}):
+    with T.block("B"):
+        vi = T.axis.spatial({n}, i)
+        B[vi] = A[vi] + 1
+for i in range({n}):
+    with T.block("told"):
+        vi = T.axis.spatial({n}, i)
+        T.evaluate(T.call_packed("harness.tell", vi, B[vi]))
+for i in range({n}):
+    with T.block("C"):
+        vi = T.axis.spatial({n}, i)
+        C[vi] = B[vi] * 2
+
+== announced_beside | n m | A: n, m; C: n, m
+for i in range({n}):
+    for j in range({m}):
+        with T.block("C"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = A[vi, vj] + 1
+    with T.block("told"):
+        vi = T.axis.spatial({n}, i)
+        T.evaluate(T.call_packed("harness.tell", vi))
+
+== announced_twice | n | A: n; C: n
+for i in range({n}):
+    with T.block("first"):
+        vi = T.axis.spatial({n}, i)
+        T.evaluate(T.call_extern("int32", "harness_tell", vi))
+        C[vi] = A[vi]
+for i in range({n}):
+    with T.block("second"):
+        vi = T.axis.spatial({n}, i)
+        T.evaluate(T.call_extern("int32", "harness_tell", C[vi]))
+
+== announced_sum | n m | A: n, m; C: n
+for i, l in T.grid({n}, {m}):
+    with T.block("C"):
+        vi, vl = T.axis.remap("SR", [i, l])
+        with T.init():
+            C[vi] = 0
+        C[vi] = C[vi] + T.call_packed("harness.next", A[vi, vl])
+
+== counted_start | n m | A: n, m; C: n
+for i, l in T.grid({n}, {m}):
+    with T.block("C"):
+        vi, vl = T.axis.remap("SR", [i, l])
+        with T.init():
+            C[vi] = T.call_packed("harness.next", vi)
+        C[vi] = C[vi] + A[vi, vl]
+
+== announced_under_a_condition | n | A: n; C: n
+for i in range({n}):
+    with T.block("C"):
+        vi = T.axis.spatial({n}, i)
+        T.where(i < {max(n-1, 1)})
+        C[vi] = T.if_then_else(vi > 0, T.call_packed("harness.next", vi), A[vi])
+
+== never_read | n | A: n; C: n
+B = T.alloc_buffer(({n},), "int32")
+for i in range({n}):
+    with T.block("B"):
+        vi = T.axis.spatial({n}, i)
+        B[vi] = T.call_packed("harness.next", A[vi])
+for i in range({n}):
+    with T.block("C"):
+        vi = T.axis.spatial({n}, i)
+        C[vi] = A[vi] * 2
+
+== pure_call | n | A: n+1; C: n
+B = T.alloc_buffer(({n+1},), "int32")
+for i in range({n+1}):
+    with T.block("B"):
+        vi = T.axis.spatial({n+1}, i)
+        B[vi] = T.call_pure_extern("int32", "harness_value", A[vi])
+for i in range({n}):
+    with T.block("C"):
+        vi = T.axis.spatial({n}, i)
+        C[vi] = B[vi] + B[vi + 1]
+"""
+)
+
 
 def template_programs(choices: Sequence[int], limit: int = 64) -> list[Program]:
     """Every template at every combination of sizes; the largest cubes left out."""
     found = []
-    for template in (*TEMPLATES, *CONVOLUTIONS):
+    for template in (*TEMPLATES, *CONVOLUTIONS, *EFFECTS):
         for program in template.programs(choices):
             cells = 1
             for size in program.sizes:

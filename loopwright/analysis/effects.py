@@ -1,0 +1,45 @@
+"""Effects: calls that may do anything, outside the program too, so that their number and order are part of its meaning.
+
+    T.call_packed("count", i)        T.call_extern("int32", "log_line", i)        a call of another function
+
+Such calls are never duplicated, dropped or reordered, nor made by two iterations at once. Operators of the machine that
+only touch the memory they point to (`mma_sync`, `ptx_cp_async`, …) are not among them: that memory is looked at.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from loopwright.ir import Call, Op, StringImm
+
+_ANYTHING: Final = frozenset(
+    f"tir.{name}"
+    for name in (
+        "call_cpacked",
+        "call_cpacked_lowered",
+        "call_extern",
+        "call_llvm_intrin",
+        "call_packed",
+        "call_packed_lowered",
+        "call_tir",
+        "end_profile_intrinsic",
+        "start_profile_intrinsic",
+        "tvm_call_cpacked",
+        "tvm_call_packed",
+        "tvm_call_trace_packed",
+    )
+)
+
+
+def reaches_outside(call: Call) -> bool:
+    """Whether the call may depend on, or change, something that is no memory of the program."""
+    op = call.op
+    if not isinstance(op, Op):  # another function
+        return True
+    return op.name in _ANYTHING or (op.name in Op.of_users and not op.is_pure)
+
+
+def called_name(call: Call) -> str:
+    """What is called, for messages."""
+    names = [argument.value for argument in call.args if isinstance(argument, StringImm)]
+    return repr(names[0]) if names and call.op.name in _ANYTHING else call.op.name
