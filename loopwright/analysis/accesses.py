@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeGuard
 
-from loopwright.analysis.affine import Affine, Condition, Form, Ge, constant
+from loopwright.analysis.affine import Affine, Condition, Form, Ge, constant, inequalities
 from loopwright.analysis.effects import reaches_outside
 from loopwright.analysis.instances import Barrier, Instance, InstanceWalk, Loop, Realized
 from loopwright.analysis.polyhedral import Polyhedra
@@ -33,6 +33,7 @@ from loopwright.ir import (
     Var,
     deep,
 )
+from loopwright.ir.annotations import ASSUMED_SIZES
 from loopwright.runtime.dtype import HANDLE
 
 # Calls that are neither pure nor do anything: promises, hints, and returns, which the walk itself looks at.
@@ -136,6 +137,10 @@ class Program:
                     self.context.append(Ge(form))
                     self.sizes |= form.variables()
         plain = {v for c in self.context if not c.form.const for v in _just_variable(c.form)}
+        assumed: Any = function.attrs.get(ASSUMED_SIZES, ())
+        for condition in assumed:
+            known, _ = self.affine.condition(condition)
+            self.context += [Ge(form) for form in inequalities([known]) if form.variables() <= self.sizes]
         self.ranges = Ranges(plain)
         self.polyhedra = Polyhedra(self)
         self.dataflow: Any = None  # made by dataflow.py when first asked for

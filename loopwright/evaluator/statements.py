@@ -40,6 +40,7 @@ from loopwright.ir import (
     While,
     const,
 )
+from loopwright.ir.assertion_errors import error_of, shown
 from loopwright.runtime.dtype import DataType
 from loopwright.runtime.errors import NotBuilt
 
@@ -154,11 +155,14 @@ class StatementCompiler(CallCompiler):
 
     def assertion(self, stmt: AssertStmt) -> Run:
         condition, scope = self.concrete(stmt.condition, self.visit(stmt.condition)), self.scope
-        message = stmt.message.value if isinstance(stmt.message, StringImm) else "an assertion of the program failed"
+        _, text, parts = error_of(stmt)
+        message = stmt.message.value if isinstance(stmt.message, StringImm) else text
+        values = [self.concrete(part, self.visit(part)) for part in parts]
 
         def check() -> None:
             if not condition():
-                raise FailedCheck(message, self.loops(scope), stmt)
+                said = shown(message, [value() for value in values]) if values else message
+                raise FailedCheck(said, self.loops(scope), stmt)
 
         return check
 

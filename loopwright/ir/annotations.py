@@ -1,8 +1,9 @@
-"""Annotations: notes on blocks and loops that mean something to more than one layer."""
+"""Annotations: notes on functions, blocks and loops that mean something to more than one layer."""
 
 from __future__ import annotations
 
 from typing import Final
 
+ASSUMED_SIZES: Final = "loopwright.assumed_sizes"  # of a function: conditions on sizes that every caller has checked
 TENSORIZED: Final = "tensor_intrin"  # names the tensor intrinsic that computes the block
 VECTOR_LANES: Final = "vector_lanes"  # a vectorized loop that is longer than this runs in vectors of so many lanes

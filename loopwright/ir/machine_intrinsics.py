@@ -55,6 +55,7 @@ _FIXED: Final[dict[str, tuple[DataType, int | None]]] = {
     "create_barriers": (VOID, 1),
     "call_packed_lowered": (INT32, 4),
     "call_cpacked_lowered": (INT32, 4),
+    "call_error": (HANDLE, None),
 }
 # Calls with a function of their own below.
 _OTHERS: Final = (
@@ -62,7 +63,8 @@ _OTHERS: Final = (
     "q_multiply_shift_per_axis call_cpacked"
 ).split()
 _PURE: Final = frozenset(
-    "vectorlow vectorhigh vectorcombine type_annotation undef q_multiply_shift q_multiply_shift_per_axis".split()
+    "vectorlow vectorhigh vectorcombine type_annotation undef call_error q_multiply_shift "
+    "q_multiply_shift_per_axis".split()
 )
 _READS: Final = frozenset("tvm_access_ptr lookup_param isnullptr tvm_struct_get".split())
 
@@ -118,6 +120,8 @@ ptx_arrive_barrier, ptx_wait_barrier = _fixed("ptx_arrive_barrier"), _fixed("ptx
 ptx_arrive_barrier_expect_tx = _fixed("ptx_arrive_barrier_expect_tx")
 create_barriers = _fixed("create_barriers")
 call_packed_lowered, call_cpacked_lowered = _fixed("call_packed_lowered"), _fixed("call_cpacked_lowered")
+# The message of an assertion: the class of the error, a format, and the integers for each %lld in it.
+call_error = _fixed("call_error")
 
 vectorlow, vectorhigh = _dtype_first("vectorlow"), _dtype_first("vectorhigh")
 vectorcombine = _dtype_first("vectorcombine")

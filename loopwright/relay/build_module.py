@@ -29,6 +29,7 @@ from loopwright.relay.errors import CannotCompile, NotAGraph
 from loopwright.relay.expr import Constant, Function, Var
 from loopwright.relay.native import compile_program
 from loopwright.relay.program_of import name_outputs, program_of
+from loopwright.relay.size_checks import graph_checks
 from loopwright.relay.transform.infer_type import InferType
 from loopwright.relay.transform.pipeline import optimize as run_passes
 from loopwright.relay.types import TensorType, is_any
@@ -67,9 +68,11 @@ def build(
     chosen, how = _one_target(target), as_executor(executor)
     as_runtime(runtime)
     with chosen:
-        fused, left = optimize(ir_mod, chosen, params)
+        typed, left = _typed(ir_mod, params)
+        checks = graph_checks(typed["main"])  # type: ignore[arg-type]
+        fused = run_passes(typed)
         main: Any = fused["main"]
-        program = program_of(main, mod_name, fused)
+        program = program_of(main, mod_name, fused, checks)
         name_outputs(program, output_names)
         compiled = compile_program(program, chosen, winograd=winograd)
     names = [param.name_hint for param in main.params]
@@ -80,6 +83,12 @@ def optimize(
     mod: IRModule, target: Any = None, params: Mapping[str, Any] | None = None
 ) -> tuple[IRModule, dict[str, Any]]:
     """The module after the passes of `build`, and those of `params` that no parameter has the name of."""
+    typed, left = _typed(mod, params)
+    return run_passes(typed), left
+
+
+def _typed(mod: IRModule, params: Mapping[str, Any] | None) -> tuple[IRModule, dict[str, Any]]:
+    """The module with `params` bound, its open sizes named and its types inferred, and what is left of `params`."""
     require_graph(mod)
     if mod.type_definitions:
         require_tensors(mod)
@@ -89,7 +98,7 @@ def optimize(
     main = bind_params_by_name(bound["main"], params or {})
     named, open_sizes = _named_sizes(main)
     bound["main"] = named  # type: ignore[assignment]
-    return run_passes(InferType()(with_equal_sizes(bound, open_sizes))), left
+    return InferType()(with_equal_sizes(bound, open_sizes)), left
 
 
 def require_tensors(mod: IRModule) -> None:

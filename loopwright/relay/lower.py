@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from loopwright import te
+from loopwright.ir.annotations import ASSUMED_SIZES
 from loopwright.ir.expr import SizeVar
 from loopwright.ir.function import PrimFunc
 from loopwright.ir.types import TupleType, Type
@@ -23,8 +24,10 @@ from loopwright.relay.errors import CannotCompile
 from loopwright.relay.expr import Call, Constant, Function, Tuple, TupleGetItem, Var
 from loopwright.relay.op.registry import Op
 from loopwright.relay.own_sizes import OwnSizes
+from loopwright.relay.size_checks import equal_sizes
 from loopwright.relay.types import TensorType, is_any, type_text
 from loopwright.relay.visitor import ExprFunctor
+from loopwright.te.assumed_sizes import collected
 
 
 @dataclass(frozen=True)
@@ -108,16 +111,20 @@ def lower_function(function: Function, name: str | None = None) -> Lowered:
     """The loops of a function whose types are inferred and whose body is operators alone."""
     given = [tensor for param in function.params for tensor in flat_types(param.checked_type)]
     decided = decided_sizes(function.body)
-    sizes = OwnSizes(given if decided else [*given, *flat_types(function.body.checked_type)], function.body)
+    types = given if decided else [*given, *flat_types(function.body.checked_type)]
+    sizes = OwnSizes(types, function.body, equal_sizes(function))
     compute = _Compute(sizes)
     inputs: list[te.Tensor] = []
     for place, param in enumerate(function.params):
         value = _placeholders(param.checked_type, f"p{place}", inputs, sizes)
         compute.memo_map[id(param)] = value
-    results = flat(compute.visit(function.body))
+    with collected() as assumed:
+        results = flat(compute.visit(function.body))
     outputs = _own_results(results, inputs)
     called = name or "fused_" + "_".join(kernel_words(compute.operators))
     func = te.create_prim_func([*inputs, *outputs, *sizes.needed]).with_attr("global_symbol", called)
+    if assumed:
+        func = func.with_attr(ASSUMED_SIZES, tuple(one.condition for one in assumed))
     if sizes.needed:
         func = func.with_(params=func.params[: -len(sizes.needed)])  # shapes hold them, and the caller knows them
     return Lowered(

@@ -9,13 +9,14 @@ the whole size. Where they do occur, in the shape of something inside the kernel
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from loopwright.analysis.queries import undefined_vars
-from loopwright.ir import Expr, SizeVar, Var
+from loopwright.ir import Expr, IntImm, SizeVar, Var
 from loopwright.ir.types import TupleType, Type
 from loopwright.relay.expr import Call
+from loopwright.relay.size_checks import EqualSizes
 from loopwright.relay.types import TensorType, same_dim
 from loopwright.relay.visitor import post_order
 
@@ -23,18 +24,22 @@ from loopwright.relay.visitor import post_order
 class OwnSizes:
     """The sizes of one kernel that are variables of its own, by the expressions they stand for.
 
-    types: of the tensors that the kernel is called with. body: what it computes.
+    types: of the tensors that the kernel is called with. body: what it computes. equal: pairs of sizes that every call
+    is checked to have equal; one stands for both.
     """
 
-    def __init__(self, types: Sequence[TensorType], body: Any) -> None:
-        outside = [size for of in types for size in of.shape if isinstance(size, Expr)]
+    def __init__(self, types: Sequence[TensorType], body: Any, equal: Iterable[tuple[Expr, Expr]] = ()) -> None:
+        self._equal = EqualSizes(equal)
+        sizes = [self._equal.replaced(size) for of in types for size in of.shape if isinstance(size, Expr)]
+        outside = [size for size in sizes if not isinstance(size, IntImm)]
         given = {size for size in outside if isinstance(size, Var)}
         hidden = [size for size in outside if not all(var in given for var in undefined_vars(size))]
         self._own: list[tuple[Expr, SizeVar]] = []
         self.needed: list[Var] = []
         if not hidden:
             return
-        inside = [size for size in _sizes_inside(body) if not any(same_dim(size, one) for one in hidden)]
+        inside = [self._equal.replaced(size) for size in _sizes_inside(body)]
+        inside = [size for size in inside if not any(same_dim(size, one) for one in hidden)]
         self.needed = list(dict.fromkeys(var for size in inside for var in undefined_vars(size) if var not in given))
         for size in hidden:
             if self._find(size) is None and not any(var in self.needed for var in undefined_vars(size)):
@@ -51,12 +56,15 @@ class OwnSizes:
         """A size, or a tuple of attributes with sizes in it."""
         if isinstance(value, tuple):
             return tuple(self.replaced(item) for item in value)
-        found = self._find(value) if isinstance(value, Expr) else None
-        return value if found is None else found
+        if not isinstance(value, Expr):
+            return value
+        size = self._equal.replaced(value)
+        found = self._find(size)
+        return size if found is None else found
 
     def attrs(self, attrs: Any) -> Any:
         """The attributes of an operator, with sizes replaced."""
-        if not self._own or next(_expressions(tuple(attrs.values())), None) is None:
+        if not (self._own or self._equal) or next(_expressions(tuple(attrs.values())), None) is None:
             return attrs
         return attrs.with_(**{name: self.replaced(value) for name, value in attrs.items()})
 

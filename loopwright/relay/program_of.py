@@ -37,6 +37,7 @@ from loopwright.relay.native.program import (
     View,
 )
 from loopwright.relay.program_parts import Shared, known_sizes
+from loopwright.relay.size_checks import SizeCheck, function_checks
 from loopwright.relay.types import TensorType, is_any, type_text
 
 
@@ -156,6 +157,7 @@ class _Writer:
     def _launch(self, call: Call, function: Function, args: list[Value]) -> Any:
         result = self.shared.values_of(call.checked_type, "t")
         outputs = flat(result)
+        self.steps += self.shared.required(function_checks(function, call.args))
         if "relay.reshape_only" in function.attrs and len(args) == 1 and len(outputs) == 1:
             self.steps.append(View(outputs[0], args[0]))
             return result
@@ -203,7 +205,7 @@ class _Writer:
         inner = _Writer(self.shared, self)
         found = flat(inner.of(expression))
         own = [inner.own(value) for value in found]
-        return Body(tuple(inner.steps), tuple(own))
+        return Body(tuple(self.shared.checked_early(inner.steps)), tuple(own))
 
     def own(self, value: Value) -> Value:
         """A value that a body hands out is made in it."""
@@ -259,7 +261,7 @@ class _Writer:
         inside_condition = Value("again", (), "bool")
         self.steps.append(
             Repeat(
-                Body(tuple(turn.steps), ()),
+                Body(tuple(self.shared.checked_early(turn.steps)), ()),
                 condition=condition,
                 next_condition=next_condition,
                 inside_condition=inside_condition,
@@ -293,9 +295,14 @@ def _stable(param: Var, value: Any) -> Type:
     return filled(of, value)
 
 
-def program_of(function: Function, name: str = "main", module: IRModule | None = None) -> Program:
-    """The program of a typed and fused function. Tuples among its parameters and results are taken apart."""
-    shared = Shared(module)
+def program_of(
+    function: Function, name: str = "main", module: IRModule | None = None, checks: Sequence[SizeCheck] = ()
+) -> Program:
+    """The program of a typed and fused function. Tuples among its parameters and results are taken apart.
+
+    It begins with `checks`, those of the graph before it was fused (`size_checks.graph_checks`).
+    """
+    shared = Shared(module, checks)
     writer = _Writer(shared)
     inputs: list[Value] = []
     for param in function.params:
@@ -314,7 +321,8 @@ def program_of(function: Function, name: str = "main", module: IRModule | None =
         taken.add(id(value))
         outputs.append(value)
     attrs = {"functions": shared.functions, **_outputs_of_any_length(writer, outputs)}
-    return join_parts(Program(name, inputs, outputs, shared.constants, writer.steps, attrs))
+    steps = [*shared.required(checks), *shared.checked_early(writer.steps)]
+    return join_parts(Program(name, inputs, outputs, shared.constants, steps, attrs))
 
 
 def name_outputs(program: Program, names: Sequence[str]) -> None:

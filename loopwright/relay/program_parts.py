@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,10 +12,12 @@ from loopwright.ir import Expr as PrimExpr
 from loopwright.ir.function import IRModule
 from loopwright.ir.structural_hash import structural_digest
 from loopwright.ir.types import TupleType, Type
+from loopwright.ir.visitor import variables_in
 from loopwright.relay.errors import CannotCompile
 from loopwright.relay.expr import Function
 from loopwright.relay.lower import Lowered, lower_function
-from loopwright.relay.native.program import Launch, Value
+from loopwright.relay.native.program import Bind, Launch, Require, Step, Value
+from loopwright.relay.size_checks import SizeCheck, distinct
 from loopwright.relay.types import Any as Any_
 from loopwright.relay.types import TensorType, is_any, type_text
 
@@ -47,8 +50,10 @@ class Kernels:
 class Shared:
     """What all bodies of a program have in common."""
 
-    def __init__(self, module: IRModule | None) -> None:
+    def __init__(self, module: IRModule | None, checks: Sequence[SizeCheck] = ()) -> None:
         self.module = module
+        self.checks = list(checks)  # those that the program begins with
+        self.checked: dict[Require, SizeCheck] = {}
         self.kernels = Kernels()
         self.constants: dict[Value, np.ndarray] = {}
         self.functions: dict[Launch, Function] = {}  # what each launch computes, as a graph
@@ -62,6 +67,30 @@ class Shared:
             found = Value(f"constant_{len(self.constants)}", array.shape, array.dtype.name)
             self.constants[found] = array
             self.by_array[id(array)] = found
+        return found
+
+    def required(self, checks: Iterable[SizeCheck]) -> list[Require]:
+        """The checks as steps."""
+        made = {Require(check.condition, check.message, check.values): check for check in checks}
+        self.checked.update(made)
+        return list(made)
+
+    def checked_early(self, steps: Sequence[Step]) -> list[Step]:
+        """The steps of a body with each check once, and as early as its sizes are known."""
+        bound = {step.var: place for place, step in enumerate(steps) if isinstance(step, Bind)}
+        waiting: dict[int, list[SizeCheck]] = {}
+        for step in steps:
+            if isinstance(step, Require):
+                behind = max((bound.get(var, -1) for var in variables_in(step.condition)), default=-1)
+                waiting.setdefault(behind, []).append(self.checked[step])
+        known = list(self.checks)
+        found: list[Step] = []
+        for place in range(-1, len(steps)):
+            if place >= 0 and not isinstance(steps[place], Require):
+                found.append(steps[place])
+            now = distinct(waiting.get(place, ()), known)
+            known += now
+            found += self.required(now)
         return found
 
     def values_of(self, of: Type, name: str) -> Any:

@@ -267,6 +267,27 @@ class AssertionFailed(CallError, AssertionError):
     code = "LW0120"
 
 
+class SizesDoNotFit(CallError, ValueError):
+    """The sizes of the inputs of a model are open, and those of this call do not fit together.
+
+    A model with open sizes is compiled once for all of them. What its operators need of sizes (two of them equal, one a
+    multiple of another) is checked when it is called, before anything runs; of sizes that values decide, as soon as
+    they are known. The message names the inputs, or the node whose result it is, and the node that needs it.
+
+    For example:
+
+        import numpy as np
+        from loopwright import relay, te
+
+        a = relay.var("a", shape=(te.size_var("n"), 4))
+        b = relay.var("b", shape=(te.size_var("m"), 4))
+        model = relay.build(relay.IRModule.from_expr(relay.Function([a, b], a + b)))
+        model(np.zeros((2, 4), "float32"), np.zeros((3, 4), "float32"))
+    """
+
+    code = "LW0615"
+
+
 class WorkspaceExhausted(CallError, MemoryError):
     """There was no memory for a temporary buffer of the function.
 
@@ -385,6 +406,7 @@ KINDS: Final[dict[str, type[CallError]]] = {
         MisalignedArgument,
         NullArgument,
         AssertionFailed,
+        SizesDoNotFit,
         WorkspaceExhausted,
         ReadOnlyArgument,
         ResultOutOfRange,

@@ -14,8 +14,9 @@ from typing import Any, Final
 
 from loopwright.arith import Analyzer
 from loopwright.ir import Expr, IntImm, Var, as_expr, is_one
-from loopwright.ir.intrinsics import if_then_else, maximum
+from loopwright.ir.intrinsics import if_then_else
 from loopwright.runtime.errors import LoopwrightError
+from loopwright.te.assumed_sizes import assume_broadcast, broadcast_size
 from loopwright.te.compute import compute
 from loopwright.te.tags import default_tag
 from loopwright.te.tensor import Tensor, shape_text, use_for_whole_tensors
@@ -119,9 +120,10 @@ def common_size(one: Expr, other: Expr) -> Expr | None:
         return one
     if isinstance(one, IntImm) and isinstance(other, IntImm):
         return None
+    assume_broadcast(one, other)
     if isinstance(one, IntImm) or isinstance(other, IntImm):
         return one if isinstance(one, IntImm) else other
-    return maximum(one, other)
+    return broadcast_size(one, other)
 
 
 def repeated(index: Expr, size: Expr, wanted: Expr) -> Expr:

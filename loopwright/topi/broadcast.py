@@ -16,9 +16,10 @@ import numpy as np
 
 from loopwright import te
 from loopwright.ir import Expr, IntImm, as_expr, const, intrinsics, operators
+from loopwright.te.assumed_sizes import assume_repeated
 from loopwright.te.tags import default_tag
 from loopwright.te.tensor import dim_text, shape_text
-from loopwright.te.whole_tensors import broadcast, common_size, repeated
+from loopwright.te.whole_tensors import broadcast, repeated
 from loopwright.topi import tag
 from loopwright.topi.choices import UnsuitableType
 from loopwright.topi.errors import InvalidShapeError
@@ -165,12 +166,12 @@ def broadcast_to(data: te.Tensor, shape: Sequence[Any]) -> te.Tensor:
         raise InvalidShapeError("broadcast_to", problem, "give at least as many dimensions as the tensor has")
     skipped = len(wanted) - data.ndim
     for own, size in zip(data.shape, wanted[skipped:], strict=True):
-        common = common_size(own, size)
-        if common is None or differ(common, size):
+        if differ(own, size) and differ(own, 1):
             problem = (
                 f"{data.name} has shape {shape_text(data.shape)}: {dim_text(own)} is not repeated to {dim_text(size)}"
             )
             raise InvalidShapeError("broadcast_to", problem, "only a dimension of 1 is repeated")
+        assume_repeated(own, size)
 
     def cell(*indices: Expr) -> Expr:
         read: Expr = data(*map(repeated, indices[skipped:], data.shape, wanted[skipped:]))

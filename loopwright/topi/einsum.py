@@ -21,7 +21,7 @@ from loopwright.runtime.errors import LoopwrightError
 from loopwright.te.tags import default_tag
 from loopwright.te.tensor import shape_text
 from loopwright.topi.registry import operator
-from loopwright.topi.sizes import differ, known
+from loopwright.topi.sizes import known, one_size
 from loopwright.topi.testing import contraction as meaning
 
 
@@ -148,7 +148,7 @@ def _sizes(subscripts: str, terms: Sequence[_Term]) -> dict[str, Expr]:
             other = sizes.get(label)
             if other is None or is_one(other):
                 sizes[label] = size
-            elif not is_one(size) and differ(size, other):
+            elif not is_one(size) and not one_size(other, size):
                 raise BadSubscripts(
                     subscripts, f"{label!r} has size {known(other)}, and {known(size)} in {term.tensor.name}"
                 )

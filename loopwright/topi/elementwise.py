@@ -30,7 +30,7 @@ from loopwright.topi.axes import axes_of
 from loopwright.topi.choices import UnsuitableType
 from loopwright.topi.errors import InvalidShapeError
 from loopwright.topi.registry import Sample, operator
-from loopwright.topi.sizes import differ
+from loopwright.topi.sizes import one_size
 from loopwright.topi.testing.elementwise import (
     cast_python,
     cast_samples,
@@ -234,7 +234,9 @@ def elemwise_sum(xs: Sequence[te.Tensor]) -> te.Tensor:
         raise InvalidShapeError("elemwise_sum", "there is nothing to add", "give at least one tensor")
     first = tensors[0]
     for other in tensors[1:]:
-        if other.ndim != first.ndim or any([differ(a, b) for a, b in zip(other.shape, first.shape, strict=True)]):
+        if other.ndim != first.ndim or not all(
+            [one_size(b, a) for a, b in zip(other.shape, first.shape, strict=True)]
+        ):
             shapes = f"{first.name} has shape {shape_text(first.shape)}, {other.name} {shape_text(other.shape)}"
             raise InvalidShapeError("elemwise_sum", shapes, "the tensors have one shape; topi.add repeats them")
 

@@ -16,13 +16,14 @@ from loopwright import te
 from loopwright.ir import Expr, as_expr
 from loopwright.ir.intrinsics import if_then_else
 from loopwright.runtime.errors import LoopwrightError
+from loopwright.te.assumed_sizes import assume
 from loopwright.te.tensor import shape_text
 from loopwright.topi.axes import axis_of
 from loopwright.topi.errors import InvalidShapeError
 from loopwright.topi.moving import moved
 from loopwright.topi.registry import Sample, operator
 from loopwright.topi.samples import TYPES, numbers, of_each_type
-from loopwright.topi.sizes import differ, known, simplify
+from loopwright.topi.sizes import known, one_size, simplify
 
 
 class CannotSplit(LoopwrightError, ValueError):
@@ -59,7 +60,7 @@ def concatenate(a_tuple: Sequence[te.Tensor], axis: int = 0) -> te.Tensor:
     along = axis_of("concatenate", axis, first.ndim)
     for other in tensors[1:]:
         for k in range(first.ndim):
-            if k != along and differ(first.shape[k], other.shape[k]):
+            if k != along and not one_size(first.shape[k], other.shape[k]):
                 raise InvalidShapeError(
                     "concatenate",
                     f"{first.name} has shape {shape_text(first.shape)} and {other.name} {shape_text(other.shape)}: "
@@ -101,7 +102,7 @@ def stack(a_tuple: Sequence[te.Tensor], axis: int = 0) -> te.Tensor:
     first = tensors[0]
     along = axis_of("stack", axis, first.ndim + 1)
     for other in tensors[1:]:
-        if any(differ(one, size) for one, size in zip(first.shape, other.shape, strict=True)):
+        if not all([one_size(one, size) for one, size in zip(first.shape, other.shape, strict=True)]):
             raise InvalidShapeError(
                 "stack",
                 f"{first.name} has shape {shape_text(first.shape)} and {other.name} {shape_text(other.shape)}",
@@ -171,6 +172,8 @@ def _cuts(ary: te.Tensor, total: Expr, given: Any, along: int) -> tuple[list[Any
                 size=size,
                 sections=sections,
             )
+        if size is None:
+            assume((total % sections).equal(0), [total], f"it a multiple of {sections}")
         each = simplify(total // sections)
         edges = [simplify(each * k) for k in range(sections + 1)]
     else:
@@ -182,4 +185,6 @@ def _cuts(ary: te.Tensor, total: Expr, given: Any, along: int) -> tuple[list[Any
                 f"cut points {tuple(given)} of axis {along}, of size {known(total)}, do not go up",
                 "sort them, and keep them between 0 and the size",
             )
+        if gap is None:
+            assume(low <= high, [total], f"it at least {low}, where a part begins")
     return edges[:-1], edges[1:]

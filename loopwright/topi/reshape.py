@@ -18,6 +18,7 @@ import numpy as np
 from loopwright import te
 from loopwright.arith import Analyzer
 from loopwright.ir import Expr, Range, as_expr
+from loopwright.te.assumed_sizes import assume_equal
 from loopwright.te.tensor import shape_text
 from loopwright.topi import tag
 from loopwright.topi.axes import BadAxis, axes_of, axis_of
@@ -26,7 +27,7 @@ from loopwright.topi.moving import moved
 from loopwright.topi.registry import Sample, operator
 from loopwright.topi.row_major import product, ravel, unravel
 from loopwright.topi.samples import numbers, of_each_type
-from loopwright.topi.sizes import differ, is_zero, known, simplify
+from loopwright.topi.sizes import is_zero, known, one_size, simplify
 
 
 def _reshape_samples() -> Iterator[Sample]:
@@ -44,7 +45,7 @@ def _reshape_samples() -> Iterator[Sample]:
 def reshape(a: te.Tensor, newshape: Sequence[Any]) -> te.Tensor:
     """The elements of `a` in their order, under `newshape`: sizes only, nothing to infer."""
     shape = [simplify(size) for size in _sizes(newshape)]
-    if differ(product(shape), product(a.shape)):
+    if not one_size(product(a.shape), product(shape)):
         raise InvalidShapeError(
             "reshape",
             f"{a.name} of shape {shape_text(a.shape)} has {known(product(a.shape))} elements, "
@@ -157,6 +158,7 @@ def squeeze(a: te.Tensor, axis: Any = None) -> te.Tensor:
                     f"axis {k} of {a.name}, of shape {shape_text(a.shape)}, is {known(a.shape[k])}, not 1",
                     "name axes of size 1 only",
                 )
+            assume_equal(a.shape[k], 1)
     kept = [k for k in range(a.ndim) if k not in gone]
 
     def cell(*indices: Expr) -> Expr:

@@ -22,7 +22,7 @@ from loopwright.topi.indexing import place, places_of
 from loopwright.topi.moving import moved
 from loopwright.topi.registry import Sample, operator
 from loopwright.topi.samples import TYPES, numbers
-from loopwright.topi.sizes import check_same, differ
+from loopwright.topi.sizes import check_same, one_size
 
 
 def _mask_reference(data: np.ndarray, valid_length: np.ndarray, mask_value: Any = 0, axis: int = 0) -> np.ndarray:
@@ -104,7 +104,7 @@ def reverse_sequence(
     time = axis_of(op, seq_axis, a.ndim, "seq_axis")
     places_of(op, seq_lengths)
     if batch_axis is None or batch_axis == -1:
-        if seq_lengths.ndim > 1 or (seq_lengths.ndim == 1 and differ(seq_lengths.shape[0], 1)):
+        if seq_lengths.ndim > 1 or (seq_lengths.ndim == 1 and not one_size(seq_lengths.shape[0], 1)):
             raise InvalidShapeError(
                 op,
                 f"without a batch axis there is one length, and {seq_lengths.name} has "
@@ -116,7 +116,7 @@ def reverse_sequence(
         batch = axis_of(op, batch_axis, a.ndim, "batch_axis")
         if batch == time:
             raise BadAxis(op, f"seq_axis and batch_axis are both {time}", "give two axes")
-        if seq_lengths.ndim != 1 or differ(seq_lengths.shape[0], a.shape[batch]):
+        if seq_lengths.ndim != 1 or not one_size(seq_lengths.shape[0], a.shape[batch]):
             raise InvalidShapeError(
                 op,
                 f"dimension {batch} of {a.name}, the batch, has size {dim_text(a.shape[batch])}, and the lengths "

@@ -8,6 +8,7 @@ from typing import Any
 from loopwright.arith import Analyzer
 from loopwright.ir import Expr, IntImm, IterVar, as_expr
 from loopwright.te import Tensor
+from loopwright.te.assumed_sizes import assume, assume_equal
 from loopwright.te.tensor import dim_text, shape_text
 from loopwright.topi.errors import BadWindow, InvalidShapeError
 
@@ -32,6 +33,14 @@ def differ(one: Any, other: Any) -> bool:
     """Whether two sizes are known, and not the same."""
     difference = known(as_expr(one) - as_expr(other))
     return difference is not None and difference != 0
+
+
+def one_size(one: Any, other: Any) -> bool:
+    """Whether two sizes can be one: False where they are known to differ; what is not known yet is assumed."""
+    if differ(one, other):
+        return False
+    assume_equal(one, other)
+    return True
 
 
 def each(op: str, what: str, given: Any, count: int, least: int = 1) -> list[int]:
@@ -62,6 +71,8 @@ def places(op: str, size: Expr, kernel: Any, stride: int, dilation: int, pads: A
     """How many places a window has along a dimension of `size` with `pads` more cells around it."""
     free = simplify(size + pads - (kernel - 1) * dilation - 1)
     number = known(free)
+    if number is None:
+        assume(free >= 0, [size], f"it at least {simplify((kernel - 1) * dilation + 1 - pads)}, for its window to fit")
     if number is not None and number < 0:
         window = known((kernel - 1) * dilation + 1)
         raise BadWindow(
@@ -87,8 +98,8 @@ def check_rank(op: str, what: str, tensor: Tensor, layout: str, rank: int) -> No
 
 
 def check_same(op: str, what: str, one: tuple[str, Any], other: tuple[str, Any], hint: str | None = None) -> None:
-    """Refuse two sizes that must be one and are known to differ."""
-    if differ(one[1], other[1]):
+    """Refuse two sizes that must be one and are known to differ; what is not known yet is assumed."""
+    if not one_size(one[1], other[1]):
         sizes = [dim_text(simplify(size)) for _, size in (one, other)]
         raise InvalidShapeError(op, f"{what}: {sizes[0]} in {one[0]}, {sizes[1]} in {other[0]}", hint)
 

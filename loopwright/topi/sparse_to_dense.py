@@ -19,7 +19,7 @@ from loopwright.topi.errors import InvalidShapeError
 from loopwright.topi.indexing import place, places_of
 from loopwright.topi.registry import Sample, operator
 from loopwright.topi.samples import TYPES, numbers
-from loopwright.topi.sizes import differ, simplify
+from loopwright.topi.sizes import one_size, simplify
 
 
 def _reference(
@@ -59,8 +59,8 @@ def sparse_to_dense(
     rank = sparse_indices.ndim
     columns = sparse_indices.shape[1] if rank == 2 else as_expr(1)
     alone = sparse_values.ndim == 0
-    unequal = rank > 0 and not alone and differ(sparse_indices.shape[0], sparse_values.shape[0])
-    if rank > 2 or sparse_values.ndim > min(rank, 1) or differ(columns, len(shape)) or unequal:
+    unequal = rank > 0 and not alone and not one_size(sparse_indices.shape[0], sparse_values.shape[0])
+    if rank > 2 or sparse_values.ndim > min(rank, 1) or not one_size(columns, len(shape)) or unequal:
         raise InvalidShapeError(
             op,
             f"indices {shape_text(sparse_indices.shape)} and values {shape_text(sparse_values.shape)} do not make "

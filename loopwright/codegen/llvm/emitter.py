@@ -20,10 +20,11 @@ from loopwright.codegen.llvm.loop_hints import LoopHints
 from loopwright.codegen.llvm.module_text import ModuleText
 from loopwright.codegen.llvm.packed_calls import emit_packed_call, is_packed_call
 from loopwright.codegen.llvm.parallel import emit_parallel
-from loopwright.codegen.llvm.raising import emit_raise
+from loopwright.codegen.llvm.raising import emit_raise, emit_raise_with
 from loopwright.codegen.llvm.strided_lanes import has_strided_taps
 from loopwright.codegen.llvm.types import register_type, storage_type
 from loopwright.codegen.llvm.unrolling import is_worth_unrolling
+from loopwright.ir.assertion_errors import error_of
 from loopwright.runtime.dtype import INT64
 
 # Larger allocations come from the workspace: threads have small stacks, and a stack overflow kills the process.
@@ -164,17 +165,21 @@ class FunctionEmitter(ExpressionEmitter):
         self.b.start(end)
 
     def visit_AssertStmt(self, statement: ir.AssertStmt) -> None:
-        message = statement.message.value if isinstance(statement.message, ir.StringImm) else "an assertion failed"
+        kind, text, values = error_of(statement)
         holds = self.value(statement.condition)
-        self.fail_unless(holds, "AssertionFailed", f"assertion failed: {message}")
+        self.fail_unless(holds, kind, text, values)
         self.run(statement.body)
 
-    def fail_unless(self, condition: str, kind: str, message: str) -> None:
-        """Leave the function with an error unless `condition` holds."""
+    def fail_unless(self, condition: str, kind: str, message: str, values: Sequence[ir.Expr] = ()) -> None:
+        """Leave the function with an error unless `condition` holds. With `values`, `message` is a format for them."""
         bad, good = self.b.label("bad"), self.b.label("good")
         self.b.branch(condition, good, bad)
         self.b.start(bad)
-        emit_raise(self.module, self.b, kind, self.module.string(message))
+        if values:
+            shown = [self.cast(self.value(value), value.dtype, INT64) for value in values]
+            emit_raise_with(self.module, self.b, kind, message, shown)
+        else:
+            emit_raise(self.module, self.b, kind, self.module.string(message))
         self.leave("-1")
         self.b.start(good)
 

@@ -10,7 +10,20 @@ from collections.abc import Sequence
 from loopwright.ir import Expr, IntImm, Var
 from loopwright.relay.native.errors import BadProgram, KernelMismatch
 from loopwright.relay.native.liveness import size_key, variables
-from loopwright.relay.native.program import Bind, Body, Branch, Copy, Launch, Program, Repeat, Step, Value, View, walk
+from loopwright.relay.native.program import (
+    Bind,
+    Body,
+    Branch,
+    Copy,
+    Launch,
+    Program,
+    Repeat,
+    Require,
+    Step,
+    Value,
+    View,
+    walk,
+)
 
 
 def check_program(program: Program) -> None:
@@ -82,6 +95,8 @@ class _Check:
                     self._make(step.value, "a copy", seen)
                 case Bind():
                     self._read(step.value, f"the size {step.var.name}", seen)
+                case Require():
+                    pass
                 case Branch():
                     self._branch(step, seen)
                 case Repeat():

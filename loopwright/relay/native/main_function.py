@@ -18,6 +18,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 from math import prod
 from typing import Final
 
@@ -53,6 +54,7 @@ from loopwright.ir import (
 )
 from loopwright.ir.argument_sizes import solved_sizes
 from loopwright.ir.intrinsics import address_of, call_extern, call_intrin
+from loopwright.ir.machine_intrinsics import call_error
 from loopwright.relay.native.errors import SizeNotKnown
 from loopwright.relay.native.kernel import Kernel
 from loopwright.relay.native.liveness import Home, size_key, variables
@@ -67,11 +69,13 @@ from loopwright.relay.native.program import (
     Part,
     Program,
     Repeat,
+    Require,
     Slice,
     Step,
     Value,
     View,
 )
+from loopwright.relay.native.sizes import widened
 from loopwright.runtime.dtype import DataType
 
 _WIDE: Final = "int64"
@@ -154,7 +158,9 @@ class _Main:
         return MainFunction(func, written, self.launches)
 
     def _body(self) -> list[Item]:
-        items: list[Item] = []
+        # Before anything is allocated: sizes that do not fit may ask for any amount of memory.
+        first = list(takewhile(lambda step: isinstance(step, Require), self.program.body))
+        items = self._steps(first)
         if self.for_c:
             items += [self._written_out(value, var) for value, var in self.constants.items()]
         elif self.plan.constant_bytes:
@@ -166,7 +172,7 @@ class _Main:
         items += self._arena(None, self.arena, self.plan.peak)
         if self.timed:
             items.append(lambda rest: Allocate(self.clock.data, DataType(_WIDE), (_wide(4),), const(True), rest))
-        items += self._steps(self.program.body)
+        items += self._steps(self.program.body[len(first) :])
         for position, value in self.plan.liveness.output_copies:
             buffer = self.outputs[position]
             items += self._copy_to((buffer.data, _wide(0)), value)
@@ -272,7 +278,9 @@ class _Main:
 
     def _steps(self, steps: Sequence[Step]) -> list[Item]:
         items: list[Item] = []
-        for step in steps:
+        waiting = list(steps)[::-1]
+        while waiting:
+            step = waiting.pop()
             match step:
                 case Launch():
                     items += self._launch(step)
@@ -283,6 +291,12 @@ class _Main:
                     items += self._copy(step.value, step.of)
                 case Bind():
                     items += self._bind(step)
+                    while waiting and isinstance(behind := waiting[-1], Require):  # before memory of that size
+                        items.append(self._require(behind))
+                        waiting.pop()
+                    items += self._arena(step, pointer(f"arena_{step.var.name}", "uint8"), 0)
+                case Require():
+                    items.append(self._require(step))
                 case Branch():
                     items.append(self._branch(step))
                 case Repeat():
@@ -363,7 +377,13 @@ class _Main:
             told += f" or above {step.at_most}"
         self.known.add(step.var)
         check: Item = lambda rest: AssertStmt(fine, StringImm(told), rest)  # noqa: E731
-        return [_let(step.var, number), check, *self._arena(step, pointer(f"arena_{step.var.name}", "uint8"), 0)]
+        return [_let(step.var, number), check]
+
+    def _require(self, step: Require) -> Item:
+        for size in (step.condition, *step.values):
+            self._require_known(size, "a check of sizes")
+        message = call_error("SizesDoNotFit", step.message, *[widened(value) for value in step.values])
+        return lambda rest: AssertStmt(widened(step.condition), message, rest)
 
     def _branch(self, step: Branch) -> Stmt:
         def side(body: Body) -> Stmt:

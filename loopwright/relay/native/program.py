@@ -157,6 +157,18 @@ class Bind:
 
 
 @dataclass(frozen=True, eq=False)
+class Require:
+    """Go on only where `condition` holds of the sizes; else the call ends with the error SizesDoNotFit.
+
+    `message` is a format: each `%lld` in it is one of `values`, `%%` a percent sign.
+    """
+
+    condition: Expr
+    message: str
+    values: tuple[Expr, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
 class Body:
     """Steps under a condition or in a loop, and the values that they leave behind."""
 
@@ -217,7 +229,7 @@ class Repeat:
     collected: tuple[Slice, ...] = ()
 
 
-Step = Launch | View | Copy | Bind | Branch | Repeat
+Step = Launch | View | Copy | Bind | Require | Branch | Repeat
 
 
 @dataclass(eq=False)

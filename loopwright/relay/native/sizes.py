@@ -8,9 +8,27 @@ from typing import Any
 import numpy as np
 
 from loopwright.arith import Analyzer
-from loopwright.ir import Expr, IntImm, Var, const, substitute
+from loopwright.ir import Cast, Expr, IntImm, Rewriter, Var, const, substitute
 from loopwright.relay.native.errors import SizeNotKnown
 from loopwright.relay.native.program import Program, Value
+
+
+class _Widened(Rewriter):
+    def visit_Var(self, var: Var) -> Expr:
+        return var.astype("int64")
+
+    def visit_IntImm(self, number: IntImm) -> Expr:
+        return number if number.dtype.is_bool else const(number.value, "int64")
+
+    def visit_Cast(self, cast: Cast) -> Expr:
+        made: Expr = self.visit(cast.value).astype("int64")
+        return made
+
+
+def widened(size: Expr) -> Expr:
+    """A size, or a condition of sizes, computed in 64 bits: products of sizes may not fit the type of one."""
+    made: Expr = _Widened().visit(size)
+    return made
 
 
 def as_arrays(program: Program, given: Sequence[Any]) -> list[Any]:

@@ -14,8 +14,16 @@ from loopwright.relay.expr import Expr, Tuple, TupleWrapper
 from loopwright.relay.op.from_topi import FromTopi, numbers_of, only_interpreted
 from loopwright.relay.op.registry import Kind, Operator, calls, make, register
 from loopwright.relay.op.reshaping import vector_length
-from loopwright.relay.op.sizes import divide_down, minus, normal_axis, plus
-from loopwright.relay.types import Any, Dim, TensorType, as_dim, dims_differ, is_any
+from loopwright.relay.op.sizes import (
+    at_most,
+    divide_exactly,
+    equal_dim,
+    minus,
+    normal_axis,
+    plus,
+    repeats_to,
+)
+from loopwright.relay.types import Any, Dim, TensorType, as_dim, is_any
 
 
 @register("transpose", Kind.INJECTIVE)
@@ -86,11 +94,7 @@ class BroadcastToLike(Operator):
 
     def infer(self, data: TensorType, broadcast_type: TensorType) -> Type:
         ranks = len(broadcast_type.shape) - len(data.shape)
-        clash = ranks < 0 or any(
-            dims_differ(size, 1) and dims_differ(size, wanted)
-            for size, wanted in zip(data.shape, broadcast_type.shape[ranks:], strict=True)
-        )
-        if clash:
+        if ranks < 0 or not all(map(repeats_to, data.shape, broadcast_type.shape[ranks:])):
             raise TypeMismatch(
                 f"broadcast_to_like is unable to show the following types match: {data} and {broadcast_type}"
             )
@@ -135,7 +139,7 @@ class Concatenate(FromTopi):
             for axis, (one, size) in enumerate(zip(shape, other.shape, strict=True)):
                 if axis == along:
                     shape[axis] = plus(one, size)
-                elif dims_differ(one, size):
+                elif not equal_dim(one, size):
                     raise TypeMismatch(
                         f"concatenate is unable to show the following types match: {first} and {other}",
                         why=f"they differ in axis {axis}, and are joined along axis {along}",
@@ -192,7 +196,7 @@ class Stack(FromTopi):
     def infer(self, data: TupleType) -> Type:
         tensors = _tensors("stack", data)
         for other in tensors[1:]:
-            if any(map(dims_differ, tensors[0].shape, other.shape)):
+            if not all([equal_dim(one, size) for one, size in zip(tensors[0].shape, other.shape, strict=True)]):
                 raise TypeMismatch(f"stack is unable to show the following types match: {tensors[0]} and {other}")
         shape = list(tensors[0].shape)
         at = normal_axis("stack", self.axis, len(shape), extra=1)
@@ -229,11 +233,11 @@ class Split(FromTopi):
         if isinstance(given, int):
             if given < 1 or (isinstance(total, int) and total % given):
                 raise TypeMismatch(f"split: {given} sections do not divide axis {along} of {data}")
-            sizes: list[Dim] = [divide_down(total, given)] * given
+            sizes: list[Dim] = [divide_exactly(total, given)] * given
         else:
             edges = [0, *map(as_dim, given), total]
             sizes = [minus(high, low) for low, high in pairwise(edges)]
-            if any(isinstance(size, int) and size < 0 for size in sizes):
+            if not all([at_most(low, high) for low, high in pairwise(edges)]):
                 raise TypeMismatch(f"split: cut points {given} of axis {along} of {data} do not go up")
         shape = data.shape
         parts = [TensorType([*shape[:along], size, *shape[along + 1 :]], str(data.dtype)) for size in sizes]

@@ -18,8 +18,8 @@ from loopwright.relay.errors import TypeMismatch
 from loopwright.relay.expr import Expr
 from loopwright.relay.op.from_topi import numbers_of, only_interpreted
 from loopwright.relay.op.registry import Kind, Operator, calls, make, register
-from loopwright.relay.op.sizes import divide_down, normal_axis, text, times
-from loopwright.relay.types import Any, Dim, TensorType, as_dim, dims_differ, is_any, same_dim
+from loopwright.relay.op.sizes import divide_exactly, equal_dim, normal_axis, text, times
+from loopwright.relay.types import Any, Dim, TensorType, as_dim, is_any, same_dim
 
 
 def resolve(op: str, shape: Sequence[Dim], newshape: Sequence[Anything], allowzero: bool = False) -> list[Dim]:
@@ -87,7 +87,7 @@ def _resolved(
     left, right = times(*own), times(*new)
     if infer:
         found[infer[0]] = [_quotient(op, shape, told, left, right, own, new)]
-    elif dims_differ(left, right):
+    elif not equal_dim(left, right):
         raise TypeMismatch(
             f"{op} is unable to show the following types match: shape {text(shape)} and new shape {tuple(told)}",
             why=f"they have {left} and {right} elements besides those taken over",
@@ -112,7 +112,7 @@ def _quotient(
         if twin is not None:
             own.remove(size)
             new.remove(twin)
-    return divide_down(times(*own), times(*new))
+    return divide_exactly(times(*own), times(*new))
 
 
 def _split(op: str, size: Dim, parts: Sequence[Anything]) -> list[Dim]:
@@ -120,10 +120,10 @@ def _split(op: str, size: Dim, parts: Sequence[Anything]) -> list[Dim]:
     if _is(one, -1) and _is(other, -1):
         raise TypeMismatch(f"{op}: -4 splits {size} into -1 and -1", hint="one of the two can be inferred")
     if _is(one, -1):
-        one = divide_down(size, as_dim(other))
+        one = divide_exactly(size, as_dim(other))
     elif _is(other, -1):
-        other = divide_down(size, as_dim(one))
-    if dims_differ(times(as_dim(one), as_dim(other)), size):
+        other = divide_exactly(size, as_dim(one))
+    if not equal_dim(size, times(as_dim(one), as_dim(other))):
         raise TypeMismatch(f"{op}: -4 splits {size} into {one} and {other}")
     return [as_dim(one), as_dim(other)]
 
@@ -208,7 +208,7 @@ class ReshapeLike(_Reshaping):
 
     def infer(self, data: TensorType, shape_like: TensorType) -> Type:
         new = self.sizes(data.shape, shape_like.shape)
-        if dims_differ(times(*data.shape), times(*new)):
+        if not equal_dim(times(*data.shape), times(*new)):
             raise TypeMismatch(
                 f"reshape_like is unable to show the following types match: {data} and {shape_like}",
                 why=f"the new shape {text(new)} has another number of elements",
@@ -274,7 +274,7 @@ class Squeeze(_Reshaping):
         shape = list(shapes[0])
         gone = list(self._gone(shape))
         for axis in gone:
-            if dims_differ(shape[axis], 1):
+            if not equal_dim(shape[axis], 1):
                 raise TypeMismatch(f"squeeze: axis {axis} of shape {text(shape)} has size {shape[axis]}, not 1")
         return [size for axis, size in enumerate(shape) if axis not in gone]
 

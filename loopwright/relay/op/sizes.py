@@ -10,10 +10,12 @@ from collections.abc import Callable, Sequence
 from typing import Any as Anything
 
 from loopwright.ir import Expr as PrimExpr
+from loopwright.ir import as_expr
 from loopwright.ir.intrinsics import maximum
 from loopwright.ir.operators import floordiv
 from loopwright.relay.errors import TypeMismatch
 from loopwright.relay.types import Any, Dim, TensorType, as_dim, dims_differ, is_any, same_dim
+from loopwright.te.assumed_sizes import assume, assume_broadcast, assume_equal, assume_repeated, broadcast_size
 
 
 def apply(function: Callable[..., Anything], *sizes: Dim) -> Dim:
@@ -47,11 +49,26 @@ def divide_down(one: Dim, other: Dim) -> Dim:
     return apply(_floor, one, other)
 
 
+def divide_exactly(one: Dim, other: Dim) -> Dim:
+    """The quotient of sizes that one divides the other; where that is not known it is assumed, and checked in calls."""
+    if is_any(one) or is_any(other) or (isinstance(one, int) and isinstance(other, int)):
+        return divide_down(one, other)
+    quotient = divide_down(one, other)
+    if not isinstance(other, int):
+        assume(as_expr(other) >= 1, [other], "it at least 1, for it divides another size")
+    whole = as_expr(quotient) * as_expr(other)
+    assume(as_expr(one).equal(whole), [one, other], "the first to be a multiple of the second")
+    return quotient
+
+
 def divide_up(one: Dim, other: Dim) -> Dim:
     return apply(lambda a, b: _floor(a + b - 1, b), one, other)
 
 
 def _floor(one: Anything, other: Anything) -> Anything:
+    if isinstance(other, PrimExpr):
+        # What is a size may be 0, and its quotient is computed before anybody can object.
+        other = maximum(other, 1)
     if isinstance(one, PrimExpr) or isinstance(other, PrimExpr):
         return floordiv(one, other)
     return one // other
@@ -73,7 +90,10 @@ def normal_axes(op: str, axes: Anything, rank: int) -> list[int]:
 
 
 def broadcast_dim(op: str, one: Dim, other: Dim) -> Dim:
-    """The size two sizes are broadcast to: one of them is 1, or they are the same."""
+    """The size two sizes are broadcast to: one of them is 1, or they are the same.
+
+    Of sizes that are known only in the call that is assumed, and checked there (`relay/size_checks.py`).
+    """
     if not is_any(one) and isinstance(one, int) and one == 1:
         return other
     if not is_any(other) and isinstance(other, int) and other == 1:
@@ -87,11 +107,12 @@ def broadcast_dim(op: str, one: Dim, other: Dim) -> Dim:
             f"{op} is unable to show the following types match: sizes {one} and {other} cannot be broadcast",
             hint="two sizes fit when they are the same, or one of them is 1",
         )
+    assume_broadcast(one, other)
     if isinstance(one, int):
         return one
     if isinstance(other, int):
         return other
-    return as_dim(maximum(one, other))
+    return as_dim(broadcast_size(as_expr(one), as_expr(other)))
 
 
 def broadcast(op: str, one: Sequence[Dim], other: Sequence[Dim]) -> tuple[Dim, ...]:
@@ -107,6 +128,37 @@ def broadcast(op: str, one: Sequence[Dim], other: Sequence[Dim]) -> tuple[Dim, .
             why=str(error).split(": ", 1)[-1].splitlines()[0],
             hint="shapes are matched from the right; two sizes fit when they are the same, or one of them is 1",
         ) from None
+
+
+def equal_dim(one: Dim, other: Dim) -> bool:
+    """Whether two sizes may be one: False where they are known to differ; what is not known is assumed, and checked."""
+    if is_any(one) or is_any(other):
+        return True
+    if dims_differ(one, other):
+        return False
+    assume_equal(one, other)
+    return True
+
+
+def repeats_to(size: Dim, wanted: Dim) -> bool:
+    """Whether a size may be repeated to `wanted`: False where it is known to be neither that nor 1; else assumed."""
+    if is_any(size) or is_any(wanted):
+        return True
+    if dims_differ(size, 1) and dims_differ(size, wanted):
+        return False
+    assume_repeated(size, wanted)
+    return True
+
+
+def at_most(size: Dim, limit: Dim) -> bool:
+    """Whether a size may be no larger than another: False where it is known to be larger; else assumed."""
+    if is_any(size) or is_any(limit) or same_dim(size, limit):
+        return True
+    room = minus(limit, size)
+    if isinstance(room, int):
+        return room >= 0
+    assume(as_expr(size) <= limit, [size, limit], "the first to be no larger than the second")
+    return True
 
 
 def text(shape: Sequence[Dim]) -> str:

@@ -16,7 +16,7 @@ from loopwright.relay.op.from_topi import FromTopi, numbers_of
 from loopwright.relay.op.indexing import sizes_of
 from loopwright.relay.op.registry import Kind, Operator, calls, make, register
 from loopwright.relay.op.reshaping import vector_length
-from loopwright.relay.op.sizes import normal_axes
+from loopwright.relay.op.sizes import at_most, normal_axes
 from loopwright.relay.types import Any, TensorType
 from loopwright.topi.moving import moved
 from loopwright.topi.slicing import read_bounds, slice_at
@@ -179,7 +179,7 @@ class SliceLike(Operator):
             if axis >= len(shape_like.shape):
                 raise TypeMismatch(f"slice_like: {shape_like} has no axis {axis}, along which {data} is cut")
             shape[axis] = shape_like.shape[axis]
-        if any(isinstance(a, int) and isinstance(b, int) and a > b for a, b in zip(shape, data.shape, strict=True)):
+        if not all([at_most(size, own) for size, own in zip(shape, data.shape, strict=True)]):
             raise TypeMismatch(f"slice_like: {data} is smaller than {shape_like}, whose sizes it is cut to")
         return TensorType(shape, str(data.dtype))
 

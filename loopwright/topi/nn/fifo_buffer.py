@@ -9,13 +9,14 @@ import numpy as np
 from loopwright import te
 from loopwright.ir import Expr
 from loopwright.ir.intrinsics import if_then_else
+from loopwright.te.assumed_sizes import assume
 from loopwright.te.tensor import shape_text
 from loopwright.topi.axes import axis_of
 from loopwright.topi.errors import InvalidShapeError
 from loopwright.topi.moving import moved
 from loopwright.topi.registry import Sample, operator
 from loopwright.topi.samples import TYPES, numbers
-from loopwright.topi.sizes import differ, known, simplify
+from loopwright.topi.sizes import known, one_size, simplify
 
 
 def _reference(data: np.ndarray, buffer: np.ndarray, axis: int) -> np.ndarray:
@@ -38,7 +39,7 @@ def fifo_buffer(data: te.Tensor, buffer: te.Tensor, axis: int) -> te.Tensor:
     op = "fifo_buffer"
     along = axis_of(op, axis, buffer.ndim)
     others = [k for k in range(buffer.ndim) if k != along]
-    fits = data.ndim == buffer.ndim and not any(differ(data.shape[k], buffer.shape[k]) for k in others)
+    fits = data.ndim == buffer.ndim and all([one_size(data.shape[k], buffer.shape[k]) for k in others])
     kept = simplify(buffer.shape[along] - data.shape[along]) if fits else None
     if kept is None or data.dtype != buffer.dtype or (known(kept) or 0) < 0:
         raise InvalidShapeError(
@@ -47,6 +48,8 @@ def fifo_buffer(data: te.Tensor, buffer: te.Tensor, axis: int) -> te.Tensor:
             f"{buffer.name} of shape {shape_text(buffer.shape)} along axis {along}",
             "data has the type and the shape of the buffer, and is no longer along the axis",
         )
+    if known(kept) is None:
+        assume(kept >= 0, [data.shape[along], buffer.shape[along]], "the first to be no larger than the second")
 
     def cell(*at: Expr) -> Expr:
         def read(source: te.Tensor, place: Expr) -> Expr:

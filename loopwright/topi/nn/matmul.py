@@ -19,12 +19,13 @@ import numpy as np
 from loopwright import te
 from loopwright.ir import Expr, as_expr
 from loopwright.te.tags import default_tag
+from loopwright.te.whole_tensors import common_size, repeated
 from loopwright.topi import tag
 from loopwright.topi.errors import InvalidShapeError
 from loopwright.topi.registry import Sample, operator
 from loopwright.topi.rounding import rounded_sample
 from loopwright.topi.samples import real_numbers, whole_numbers
-from loopwright.topi.sizes import check_rank, check_same, differ, known, simplify
+from loopwright.topi.sizes import check_rank, check_same, one_size, simplify
 
 
 def _dense(data: Any, weight: Any, bias: Any = None, out_dtype: Any = None, **_: Any) -> Any:
@@ -113,8 +114,8 @@ def _product(
         *of, i, j = at
         left = (k.var, i) if transpose_a else (i, k.var)
         right = (j, k.var) if transpose_b else (k.var, j)
-        x = a(*_own(a.shape[:-2], of), *left).astype(dtype)
-        y = b(*_own(b.shape[:-2], of), *right).astype(dtype)
+        x = a(*_own(a.shape[:-2], of, batch), *left).astype(dtype)
+        y = b(*_own(b.shape[:-2], of, batch), *right).astype(dtype)
         total: Expr = te.sum(x * y, axis=k)
         return total
 
@@ -142,17 +143,18 @@ def _batch(op: str, one: Sequence[Expr], other: Sequence[Expr]) -> list[Expr]:
     longer, shorter = (one, other) if len(one) >= len(other) else (other, one)
     shape = list(longer)
     for at, size in enumerate(shorter, len(longer) - len(shorter)):
-        if known(shape[at]) == 1:
-            shape[at] = size
-        elif known(size) != 1:
+        common = common_size(simplify(shape[at]), simplify(size))
+        if common is None:
             check_same(op, "the batches differ", ("one operand", shape[at]), ("the other", size))
+            continue
+        shape[at] = common
     return shape
 
 
-def _own(batch: Sequence[Expr], at: Sequence[Expr]) -> list[Any]:
-    """The place in a batch of its own; one of size 1 is repeated."""
-    mine = at[len(at) - len(batch) :]
-    return [0 if known(size) == 1 else index for size, index in zip(batch, mine, strict=True)]
+def _own(batch: Sequence[Expr], at: Sequence[Expr], whole: Sequence[Expr]) -> list[Any]:
+    """The index in a batch of its own; one of size 1 is repeated."""
+    skipped = len(at) - len(batch)
+    return [repeated(*place) for place in zip(at[skipped:], batch, whole[skipped:], strict=True)]
 
 
 def _batch_matmul(
@@ -190,7 +192,7 @@ def batch_matmul(
         warnings.warn(f"{op}: the operands are {tensor_a.dtype} and {tensor_b.dtype}", stacklevel=2)
     out = _product(op, tensor_a, tensor_b, None, out_dtype, transpose_a, transpose_b)
     if oshape is not None and (
-        len(oshape) != 3 or any(differ(size, own) for size, own in zip(oshape, out.shape, strict=True))
+        len(oshape) != 3 or not all([one_size(own, size) for size, own in zip(oshape, out.shape, strict=True)])
     ):
         raise InvalidShapeError(op, f"oshape {tuple(oshape)} is not the shape of the result, {tuple(out.shape)}")
     return out

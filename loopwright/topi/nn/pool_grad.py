@@ -22,7 +22,7 @@ from loopwright.topi.nn.pooling import Counted, check_type, counted_cells, spati
 from loopwright.topi.pad_amounts import get_pad_tuple_generic
 from loopwright.topi.registry import Sample, operator
 from loopwright.topi.samples import real_numbers, whole_numbers
-from loopwright.topi.sizes import differ, each, places, simplify
+from loopwright.topi.sizes import each, one_size, places, simplify
 
 
 def _pool_grad(
@@ -100,7 +100,9 @@ def pool_grad(
     shape = list(data.shape)
     for axis, k, step, first, last, more in zip(axes, window, strides, before, after, beyond, strict=True):
         shape[axis] = places(op, data.shape[axis], k, step, 1, first + last + more)
-    if grads.ndim != data.ndim or any(differ(one, other) for one, other in zip(grads.shape, shape, strict=True)):
+    if grads.ndim != data.ndim or not all(
+        [one_size(one, other) for one, other in zip(grads.shape, shape, strict=True)]
+    ):
         raise InvalidShapeError(
             op,
             f"{grads.name} has shape {tuple(grads.shape)}, and the pooled data {tuple(shape)}",

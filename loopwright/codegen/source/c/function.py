@@ -21,6 +21,7 @@ from loopwright.codegen.source.helpers import Helpers
 from loopwright.codegen.source.names import LIBRARY, Names
 from loopwright.codegen.source.statements import SourceStatements
 from loopwright.codegen.source.types import literal, memory_type, value_type
+from loopwright.ir.assertion_errors import error_of, shown
 from loopwright.runtime.dtype import INT64, DataType
 from loopwright.runtime.errors import InternalError, NotBuilt
 
@@ -85,10 +86,11 @@ class CFunction(SourceStatements):
         self.line("}")
 
     def visit_AssertStmt(self, statement: ir.AssertStmt) -> None:
-        message = statement.message.value if isinstance(statement.message, ir.StringImm) else "an assertion failed"
+        kind, text, values = error_of(statement)
         self.start_statement(statement.condition)
         holds = self.value(statement.condition)
-        self.fail_if(f"!{holds.within(PRIMARY)}", "AssertionFailed", f"assertion failed: {message}")
+        # A code says which check failed; the numbers are known to the caller.
+        self.fail_if(f"!{holds.within(PRIMARY)}", kind, shown(text, values))
         self.run(statement.body)
 
     def _return(self, node: ir.Call) -> Code:

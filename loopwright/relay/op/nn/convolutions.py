@@ -17,8 +17,8 @@ from loopwright.relay.errors import TypeMismatch
 from loopwright.relay.expr import Expr
 from loopwright.relay.op.from_topi import FromTopi, type_of_compute
 from loopwright.relay.op.registry import Kind, Operator, make, register
-from loopwright.relay.op.sizes import divide_down
-from loopwright.relay.types import Dim, TensorType, dims_differ, same_dim
+from loopwright.relay.op.sizes import divide_down, equal_dim
+from loopwright.relay.types import Dim, TensorType, same_dim
 from loopwright.topi.registry import OPERATORS
 from loopwright.topi.testing.convolution import conv_python
 
@@ -62,7 +62,7 @@ class Convolution(Operator):
             return
         sizes = dict(zip(self.kernel_layout, weight.shape, strict=True))
         for axis, size in zip(self.spatial, each(self.kernel_size, len(self.spatial)), strict=True):
-            if dims_differ(sizes[axis], size):
+            if not equal_dim(sizes[axis], size):
                 has = f"the weight {weight} has {sizes[axis]} along {axis}"
                 raise TypeMismatch(
                     f"{self.op_name}: kernel_size is {self.kernel_size}, and {has}",

@@ -12,14 +12,17 @@ from loopwright.relay.errors import TypeMismatch
 from loopwright.relay.expr import Expr, const
 from loopwright.relay.op.from_topi import FromTopi, type_of_compute
 from loopwright.relay.op.registry import Kind, Operator, make, register
-from loopwright.relay.types import TensorType, dims_differ
+from loopwright.relay.op.sizes import equal_dim
+from loopwright.relay.types import TensorType
 
 
 class _CrossEntropy(Operator):
     """-Σ targets · log(predictions) / batch."""
 
     def infer(self, predictions: TensorType, targets: TensorType) -> Type:
-        if len(predictions.shape) != len(targets.shape) or any(map(dims_differ, predictions.shape, targets.shape)):
+        if len(predictions.shape) != len(targets.shape) or not all(
+            [equal_dim(one, other) for one, other in zip(predictions.shape, targets.shape, strict=True)]
+        ):
             raise TypeMismatch(
                 f"{self.op_name} is unable to show the following types match: {predictions} and {targets}",
                 hint="there is one target for each prediction",

@@ -9,8 +9,8 @@ from loopwright.relay.errors import TypeMismatch
 from loopwright.relay.expr import Constant, Expr, Var
 from loopwright.relay.op.from_topi import FromTopi
 from loopwright.relay.op.registry import Kind, calls, make, register
-from loopwright.relay.op.sizes import normal_axis
-from loopwright.relay.types import Dim, TensorType, dims_differ
+from loopwright.relay.op.sizes import equal_dim, normal_axis
+from loopwright.relay.types import Dim, TensorType
 
 
 @register("nn.dense", Kind.OUT_FUSABLE)
@@ -26,7 +26,7 @@ class Dense(FromTopi):
         return [data, weight]
 
     def infer(self, data: TensorType, weight: TensorType) -> Type:
-        if self.units is not None and weight.shape and dims_differ(weight.shape[0], self.units):
+        if self.units is not None and weight.shape and not equal_dim(weight.shape[0], self.units):
             raise TypeMismatch(f"nn.dense: units is {self.units}, and the weight {weight} has {weight.shape[0]}")
         return self.type_of_compute(data, weight)
 
@@ -136,10 +136,7 @@ class BatchMatmul(FromTopi):
         return self.type_of_compute(tensor_a, tensor_b)
 
     def equal_sizes(self, tensor_a: TensorType, tensor_b: TensorType) -> list[tuple[Dim, Dim]]:
-        depths = _depths(tensor_a, tensor_b, self.transpose_a, self.transpose_b)
-        batches = tensor_a.shape[0], tensor_b.shape[0]
-        # A batch of 1 is for all of the other's; but one that is open is taken for equal: declare it 1 where it is.
-        return [depths] if 1 in batches else [depths, batches]
+        return [_depths(tensor_a, tensor_b, self.transpose_a, self.transpose_b)]
 
     def arguments(self, tensor_a: Anything, tensor_b: Anything) -> list[Anything]:
         return [tensor_a, tensor_b, None, self.out_dtype or None, self.transpose_a, self.transpose_b]

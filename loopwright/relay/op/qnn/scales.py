@@ -9,8 +9,8 @@ import numpy as np
 from loopwright.relay.errors import TypeMismatch
 from loopwright.relay.expr import Constant, Expr
 from loopwright.relay.op.registry import make
-from loopwright.relay.op.sizes import normal_axis
-from loopwright.relay.types import TensorType, dims_differ
+from loopwright.relay.op.sizes import normal_axis, repeats_to
+from loopwright.relay.types import TensorType
 from loopwright.runtime.dtype import DataType
 
 
@@ -67,7 +67,7 @@ def check_scale(op: str, data: TensorType, axis: int, scale: Anything, zero_poin
             raise TypeMismatch(f"{op}: the {what} is {given}; give one number, or one a place along the axis")
         if given.shape and data.shape:
             size = data.shape[normal_axis(op, axis, len(data.shape))]
-            if dims_differ(given.shape[0], size) and given.shape[0] != 1:
+            if not repeats_to(given.shape[0], size):
                 raise TypeMismatch(f"{op}: the {what} has {given.shape[0]} numbers, and axis {axis} of {data} {size}")
 
 
