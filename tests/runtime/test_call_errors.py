@@ -21,6 +21,7 @@ CODES = {
     "MisalignedArgument": ("LW0118", ValueError),
     "NullArgument": ("LW0119", ValueError),
     "AssertionFailed": ("LW0120", AssertionError),
+    "SizesDoNotFit": ("LW0615", ValueError),
     "WorkspaceExhausted": ("LW0121", MemoryError),
     "ReadOnlyArgument": ("LW0122", ValueError),
     "ResultOutOfRange": ("LW0128", OverflowError),
