@@ -1,15 +1,15 @@
 """size_checks: what compiling a graph assumed of open sizes, as checks of every call.
 
-    Add(a[n, 4], b[m, 4])    →    axis 0 of input a (n) is 2, axis 0 of input b (m) is 3: Add_0 (add) needs them equal, or
-                                  one of them 1
+    Add(a[n, 4], b[m, 4])    →    axis 0 of input a (n) is 2, axis 0 of input b (m) is 3: Add_0 (add) needs them
+                                  equal, or one of them 1
 
 How an operator takes part. Its `infer` and its `compute` refuse sizes that are known not to fit; where that is not
 known, they *assume*, and say so:
 
-    in relay/op:  broadcast(op, a.shape, b.shape)      the shape of both; says what it assumes
-                  equal_dim(a.shape[0], b.shape[0])    False: they differ, refuse them; True: they are one, or assumed so
-                  repeats_to, at_most, divide_exactly  the same of other relations (`op/sizes.py` has them all)
-    in topi:      check_same(op, …), one_size(a, b)    the same for expressions
+    in relay/op:  broadcast(op, a.shape, b.shape)       the shape of both; says what it assumes
+                  equal_dim(a.shape[0], b.shape[0])     False: they differ, refuse them; True: they are one, or assumed
+                  repeats_to, at_most, divide_exactly   the same of other relations (`op/sizes.py` has them all)
+    in topi:      check_same(op, …), one_size(a, b)     the same for expressions
     anywhere:     te.assumed_sizes.assume(condition, sizes, needs)     anything else: "it at least 3", "it even"
 
 All else follows from that. `assumptions_of(call)` collects what one call assumes. Each becomes a `Require` step of the
