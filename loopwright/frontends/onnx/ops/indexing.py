@@ -13,30 +13,37 @@ from loopwright.relay.expr import Constant
 from loopwright.relay.op.sizes import times
 
 
-def counted_from_front(node: Node, indices: Any, size: Any) -> Any:
-    """Indices with the negative ones counted from the front; known ones are changed now."""
+def indices_of_axis(node: Node, x: Any, indices: Any, axis: int) -> Any:
+    """Indices into an axis of `x` with the negative ones counted from the front; known ones are changed now."""
+    size = node.shape(x)[axis]
+    found = node.known(indices)
+    if found is not None and found.dtype != object and not (found < 0).any():
+        return indices
+    if isinstance(size, int):
+        return counted_from_front(node, indices, size)
+    kind = node.dtype(indices)
+    return indices if kind.is_unsigned else _wrapped(node, indices, _length(node, x, axis, kind))
+
+
+def counted_from_front(node: Node, indices: Any, size: int) -> Any:
+    """The same for a size that is a number."""
     found = node.known(indices)
     if found is not None and found.dtype != object:
         if not (found < 0).any():
             return indices
-        if isinstance(size, int):
-            return Constant(np.where(found < 0, found + size, found).astype(found.dtype))
+        return Constant(np.where(found < 0, found + size, found).astype(found.dtype))
     kind = node.dtype(indices)
-    if kind.is_unsigned:
-        return indices
-    if isinstance(size, int):
-        length = node.const(size, kind)
-    else:
-        return relay.where(
-            relay.less(indices, node.const(0, kind)), relay.add(indices, _length(node, size, kind)), indices
-        )
-    return relay.where(relay.less(indices, node.const(0, kind)), relay.add(indices, length), indices)
+    return indices if kind.is_unsigned else _wrapped(node, indices, node.const(size, kind))
 
 
-def _length(node: Node, size: Any, kind: Any) -> Any:
-    """A size that is no number, as a tensor: so many ones added up."""
-    ones = relay.full(node.const(1, kind), (size,), dtype=str(kind))
-    return relay.sum(ones, axis=[0])
+def _wrapped(node: Node, indices: Any, length: Any) -> Any:
+    return relay.where(relay.less(indices, node.const(0, indices)), relay.add(indices, length), indices)
+
+
+def _length(node: Node, x: Any, axis: int, kind: Any) -> Any:
+    """The size of an axis, which is no number, as a tensor."""
+    shape = relay.shape_of(x, dtype=str(kind))
+    return relay.take(shape, node.const(axis), axis=0)
 
 
 @converter("Gather")
@@ -47,13 +54,13 @@ def gather(node: Node, x: Any, indices: Any) -> Any:
     if found is not None and found.dtype != object and isinstance(size, int) and found.size:
         if found.min() < -size or found.max() >= size:
             raise node.bad(f"an index is outside the size {size} of axis {axis}: {found.min()} … {found.max()}")
-    return relay.take(x, counted_from_front(node, indices, size), axis=axis)
+    return relay.take(x, indices_of_axis(node, x, indices, axis), axis=axis)
 
 
 @converter("GatherElements", since=11)
 def gather_elements(node: Node, x: Any, indices: Any) -> Any:
     axis = node.axis(node.attr("axis", 0), node.rank(x))
-    return relay.gather(x, axis, counted_from_front(node, indices, node.shape(x)[axis]))
+    return relay.gather(x, axis, indices_of_axis(node, x, indices, axis))
 
 
 def _tuples_first(node: Node, indices: Any) -> Any:
@@ -62,15 +69,17 @@ def _tuples_first(node: Node, indices: Any) -> Any:
     return relay.transpose(indices, axes=[rank - 1, *range(rank - 1)]) if rank > 1 else indices
 
 
-def _tuples_from_front(node: Node, indices: Any, sizes: Any) -> Any:
-    """Index tuples (last axis) without negative numbers; `sizes` are those of the axes they index."""
+def _tuples_from_front(node: Node, x: Any, indices: Any, first: int, count: int) -> Any:
+    """Index tuples (last axis) without negative numbers; they index `count` axes of `x`, from `first` on."""
     found = node.known(indices)
-    if found is not None and found.dtype != object and not (found < 0).any():
+    kind = node.dtype(indices)
+    if kind.is_unsigned or (found is not None and found.dtype != object and not (found < 0).any()):
         return indices
-    if not all(isinstance(size, int) for size in sizes):
-        raise node.unsupported("an index into an axis whose size is no number")
-    lengths = relay.const(np.array(sizes), str(node.dtype(indices)))
-    return relay.where(relay.less(indices, node.const(0, indices)), relay.add(indices, lengths), indices)
+    sizes = node.shape(x)[first : first + count]
+    if all(isinstance(size, int) for size in sizes):
+        return _wrapped(node, indices, relay.const(np.array(sizes), str(kind)))
+    shape = relay.shape_of(x, dtype=str(kind))
+    return _wrapped(node, indices, relay.strided_slice(shape, begin=[first], end=[first + count]))
 
 
 @converter("GatherND", since=11)
@@ -79,7 +88,7 @@ def gather_nd(node: Node, x: Any, indices: Any) -> Any:
     depth = node.shape(indices)[-1]
     if not isinstance(depth, int):
         raise node.unsupported("index tuples whose length is no number")
-    indices = _tuples_from_front(node, indices, node.shape(x)[batch : batch + depth])
+    indices = _tuples_from_front(node, x, indices, batch, depth)
     return relay.gather_nd(x, _tuples_first(node, indices), batch_dims=batch, index_rank=depth)
 
 
@@ -97,7 +106,7 @@ def _reduction(node: Node) -> str:
 @converter("ScatterElements", since=11)
 def scatter_elements(node: Node, x: Any, indices: Any, updates: Any) -> Any:
     axis = node.axis(node.attr("axis", 0), node.rank(x))
-    places = counted_from_front(node, indices, node.shape(x)[axis])
+    places = indices_of_axis(node, x, indices, axis)
     return relay.scatter_elements(x, places, updates, axis=axis, reduction=_reduction(node))
 
 
@@ -106,7 +115,7 @@ def scatter_nd(node: Node, x: Any, indices: Any, updates: Any) -> Any:
     depth = node.shape(indices)[-1]
     if not isinstance(depth, int):
         raise node.unsupported("index tuples whose length is no number")
-    indices = _tuples_from_front(node, indices, node.shape(x)[:depth])
+    indices = _tuples_from_front(node, x, indices, 0, depth)
     return relay.scatter_nd(x, _tuples_first(node, indices), updates, mode=_reduction(node))
 
 

@@ -1,0 +1,75 @@
+"""Operators whose operands have sizes that only a call says: compiled once, right at every binding, or refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from loopwright.frontends.onnx import CompiledModel
+from loopwright.runtime.errors import InternalError, LoopwrightError
+from tests.frontends.onnx.onnx_models import model
+from tests.frontends.onnx.strict_reference import reference_of
+
+
+def numbers(*shape: int) -> np.ndarray:
+    """Small integers, so that sums of products are exact."""
+    return np.random.default_rng(sum(shape)).integers(-4, 5, shape).astype("float32")
+
+
+def require_right(text: str, *calls: list[Any], rtol: float = 0.0) -> CompiledModel:
+    """Each call, a shape or an array for each input, gives what ONNX's reference gives; what that refuses is refused."""
+    graph = model(text)
+    compiled = CompiledModel(graph)
+    for call in calls:
+        arrays = [numbers(*one) if isinstance(one, tuple) else np.asarray(one) for one in call]
+        given = dict(zip(compiled.input_names, arrays, strict=True))
+        wanted = reference_of(graph, given)
+        if wanted.refusal is not None:
+            with pytest.raises(LoopwrightError) as caught:
+                compiled.run(given)
+            assert not isinstance(caught.value, InternalError)
+            continue
+        for found, expected in zip(compiled.run(given), wanted.results, strict=True):
+            assert found.dtype == expected.dtype and found.shape == expected.shape
+            np.testing.assert_allclose(found, expected, rtol=rtol, atol=rtol * max(1, np.abs(expected).max(initial=0)))
+    return compiled
+
+
+@pytest.mark.parametrize("op", ["Gather<axis = 1>", "Gather<axis = -1>", "GatherElements<axis = 1>"])
+def test_indices_count_from_the_end_of_an_open_axis(op):
+    index = "int64[2, 2] i = {-1, 0, -2, 1}"
+    require_right(f"(float[2, n] x) => (float[a, b] y) <{index}> {{ y = {op}(x, i) }}", [(2, 2)], [(2, 3)], [(2, 7)])
+    text = f"(float[2, n] x, int64[2, k] i) => (float[a, b] y) {{ y = {op}(x, i) }}"
+    require_right(text, [(2, 3), [[-1, -3], [0, 2]]], [(2, 1), [[-1], [0]]], [(2, 5), np.zeros((2, 0), int)])
+
+
+def test_the_last_row_of_an_open_axis():
+    require_right(
+        "(float[2, n, 3] x) => (float[2, 3] y) <int64 i = {-1}> { y = Gather<axis = 1>(x, i) }",
+        [(2, 1, 3)],
+        [(2, 5, 3)],
+    )
+
+
+def test_index_tuples_count_from_the_end_of_open_axes():
+    indices = np.array([[-1, -1], [0, -2], [1, 1]])
+    require_right(
+        "(float[m, n] x, int64[k, 2] i) => (float[k] y) { y = GatherND(x, i) }", [(2, 3), indices], [(5, 2), indices]
+    )
+    require_right(
+        "(float[b, m, n] x, int64[b, k, 1] i) => (float[b, k, n] y) { y = GatherND<batch_dims = 1>(x, i) }",
+        [(2, 3, 4), [[[-1]], [[0]]]],
+        [(1, 2, 1), [[[-2], [1]]]],
+    )
+    require_right(
+        '(float[m, n] x, int64[k, 2] i, float[k] u) => (float[m, n] y) { y = ScatterND<reduction = "add">(x, i, u) }',
+        [(2, 3), indices, (3,)],
+        [(4, 2), indices, (3,)],
+    )
+    require_right(
+        "(float[m, n] x, int64[k, n] i, float[k, n] u) => (float[m, n] y) "
+        '{ y = ScatterElements<axis = 0, reduction = "add">(x, i, u) }',
+        [(3, 2), [[-1, 0], [-3, 2]], (2, 2)],
+    )
