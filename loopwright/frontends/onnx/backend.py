@@ -1,7 +1,7 @@
 """ONNX's own interface to run models: `onnx.backend.base.Backend`, so that ONNX's tests run on us.
 
-    from loopwright.frontends.onnx.backend import LoopwrightBackend
-    LoopwrightBackend.prepare(model).run([x])
+from loopwright.frontends.onnx.backend import LoopwrightBackend
+LoopwrightBackend.prepare(model).run([x])
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """What a converter asks about its node: attributes, shapes and types of tensors, and values that are known.
 
-    axis = node.attr("axis", -1)
-    rows, *_ = node.shape(x)                 sizes: numbers, expressions of size variables, or Any()
-    axes = node.ints(axes)                   the elements of a tensor; ValueNeeded where they are not known
+axis = node.attr("axis", -1)
+rows, *_ = node.shape(x)                 sizes: numbers, expressions of size variables, or Any()
+axes = node.ints(axes)                   the elements of a tensor; ValueNeeded where they are not known
 """
 
 from __future__ import annotations

@@ -131,6 +131,8 @@ class Split(OpRun):
         if split is None:
             part = -(-size // self.count)
             split = [*[part] * (self.count - 1), size - part * (self.count - 1)]
+            if split[-1] < 0:
+                raise Unspecified("nothing is left for the last part")
         require(min(split) >= 0 and sum(split) == size, "the parts do not make up the axis")
         return tuple(np.split(x, np.cumsum(split)[:-1], axis))
 

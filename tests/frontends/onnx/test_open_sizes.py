@@ -19,7 +19,7 @@ def numbers(*shape: int) -> np.ndarray:
 
 
 def require_right(text: str, *calls: list[Any], rtol: float = 0.0) -> CompiledModel:
-    """Each call, a shape or an array for each input, gives what ONNX's reference gives; what that refuses is refused."""
+    """Each call (a shape or an array an input) gives what ONNX's reference gives; what that refuses is refused."""
     graph = model(text)
     compiled = CompiledModel(graph)
     for call in calls:
@@ -73,3 +73,28 @@ def test_index_tuples_count_from_the_end_of_open_axes():
         '{ y = ScatterElements<axis = 0, reduction = "add">(x, i, u) }',
         [(3, 2), [[-1, 0], [-3, 2]], (2, 2)],
     )
+
+
+def test_an_open_axis_is_split_without_a_rest():
+    text = "(float[2, n] x) => (float[a, b] y, float[c, d] z) { y, z = Split<axis = 1, num_outputs = 2>(x) }"
+    require_right(text, *[[(2, n)] for n in (5, 4, 1, 2, 0, 7)])
+    text = "(float[n] x) => (float[a] y, float[b] z, float[c] w) { y, z, w = Split<num_outputs = 3>(x) }"
+    require_right(text, *[[(n,)] for n in (3, 5, 7, 8, 2, 4)])
+    y, z, w = CompiledModel(model(text))(numbers(1))
+    assert (y.size, z.size, w.size) == (1, 0, 0)
+
+
+def test_parts_of_an_open_axis_must_make_it_up():
+    text = "(float[m, n] x) => (float[m, 2] y, float[m, 3] z) <int64[2] p = {2, 3}> { y, z = Split<axis = 1>(x, p) }"
+    compiled = require_right(text, [(2, 5)], [(3, 5)], [(0, 5)], [(2, 6)], [(2, 4)], [(2, 0)], [(0, 4)])
+    with pytest.raises(LoopwrightError, match=r"axis 1 of input x.* is 6.*5"):
+        compiled(numbers(2, 6))
+    text = "(float[m, n] x) => (float[m, 5] y, float[m, 0] z) <int64[2] p = {5, 0}> { y, z = Split<axis = 1>(x, p) }"
+    require_right(text, [(2, 5)], [(2, 4)])
+
+
+def test_squeezing_open_sizes_goes_by_the_call():
+    text = "(float[m, n, 1] x) => (float[a] y) { y = Squeeze(x) }"
+    require_right(text, [(2, 1, 1)], [(1, 3, 1)], [(1, 1, 1)], [(2, 3, 1)], [(1, 0, 1)])
+    text = "(float[m, n] x) => (float[a] y) <int64[1] k = {1}> { y = Squeeze(x, k) }"
+    require_right(text, [(2, 1)], [(0, 1)], [(2, 3)], [(2, 0)], [(0, 2)])

@@ -12,8 +12,9 @@ from loopwright import relay
 from loopwright.frontends.onnx.node import Node
 from loopwright.frontends.onnx.registry import converter
 from loopwright.ir import Expr as PrimExpr
-from loopwright.relay.op.sizes import divide_down, plus, times
-from loopwright.relay.types import Dim
+from loopwright.ir.intrinsics import minimum
+from loopwright.relay.op.sizes import divide_down, divide_up, plus, times
+from loopwright.relay.types import Dim, as_dim
 
 _FAR = 1 << 31  # ends beyond this mean "to the end"
 
@@ -56,33 +57,37 @@ def split(node: Node, x: Any, parts: Any = None) -> Any:
     given = node.attr("split", None) if parts is None else node.ints(parts)
     size = node.shape(x)[axis]
     if given is None:
-        given = _equal_parts(node, size)
-        if given is None:
-            return relay.split(x, node.output_count, axis=axis)
+        edges = _equal_parts(node, size)
+        if len(edges) == 2:
+            return [x]
+        return [_between(x, axis, low, high) for low, high in pairwise(edges)]
     if any(one < 0 for one in given) or (isinstance(size, int) and sum(given) != size):
         raise node.bad(f"parts {list(given)} do not make up the size {size} of axis {axis}")
+    if not isinstance(size, int):
+        # The same tensor, its size checked when the model is called: 0 keeps a size.
+        x = relay.reshape(x, [sum(given) if k == axis else 0 for k in range(node.rank(x))])
     if len(given) == 1:
         return [x]
     cuts = np.cumsum(given)[:-1].tolist()
     if any(one == 0 for one in given):
-        edges = [0, *cuts, sum(given)]
-        return [relay.strided_slice(x, begin=[a], end=[b], axes=[axis]) for a, b in pairwise(edges)]
+        return [_between(x, axis, low, high) for low, high in pairwise([0, *cuts, sum(given)])]
     return relay.split(x, cuts, axis=axis)
 
 
-def _equal_parts(node: Node, size: Dim) -> list[int] | None:
-    """Parts of the same size, the last one smaller where they do not fit; None for a size that is no number."""
+def _between(x: Any, axis: int, low: Any, high: Any) -> Any:
+    return relay.strided_slice(x, begin=[low], end=[high], axes=[axis])
+
+
+def _equal_parts(node: Node, size: Dim) -> list[Any]:
+    """Where parts of the same size begin and end; the last ones are smaller, or empty, where they do not fit."""
     count = node.attr("num_outputs", node.output_count)
-    if not isinstance(size, int):
-        return None
-    if count < 1:
-        raise node.bad(f"there are {count} parts")
-    one = -(-size // count)
-    parts = [one] * (count - 1)
-    last = size - sum(parts)
-    if last < 0:
-        raise node.bad(f"a size of {size} has no {count} parts")
-    return [*parts, last]
+    if count < 1 or count != node.output_count:
+        raise node.bad(f"there are {count} parts for {node.output_count} outputs")
+    one = divide_up(size, count)
+    if isinstance(size, int):
+        return [min(times(one, k), size) for k in range(count + 1)]
+    ends = [as_dim(minimum(times(one, k), size)) for k in range(1, count)]
+    return [0, *ends, size]
 
 
 @converter("Slice", since=1)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from loopwright import relay
+from loopwright.frontends.common.tensors import shape_text
 from loopwright.frontends.onnx.known import objects
 from loopwright.frontends.onnx.node import Node, all_known
 from loopwright.frontends.onnx.registry import converter
@@ -141,6 +142,8 @@ def squeeze(node: Node, x: Any, axes: Any = None) -> Any:
 def _squeezed(node: Node, x: Any, axes: Sequence[int] | None) -> Any:
     shape = node.shape(x)
     if axes is None:
+        if not all(isinstance(one, int) for one in shape):
+            raise node.sizes_needed(f"which sizes of {shape_text(shape)} are 1", shape)
         over = [axis for axis, one in enumerate(shape) if isinstance(one, int) and one == 1]
     else:
         over = sorted({node.axis(axis, len(shape)) for axis in axes})
