@@ -35,6 +35,7 @@ from loopwright.transform.choose_index_width import _ChooseIndexWidth
 from loopwright.transform.compact_buffers import _Collect as CompactCollect
 from loopwright.transform.partition_loops import _PartitionLoops
 from loopwright.transform.plan_storage import _Pool
+from tests import test_own_overlap
 from tests.analysis import test_bounds, test_races, test_reduction_init, test_uninitialised
 from tests.codegen import test_abi, test_emitter, test_low_precision, test_math, test_parallel
 from tests.ir import test_structural, test_verifier
@@ -510,6 +511,18 @@ BUGS = [
         "no loop ever races",
         lambda: patch("loopwright.schedule.proving.find_race", lambda *args: None),
         test_theses.test_parallelising_a_reduction_is_refused,
+    ),
+    Bug(
+        "a written argument may overlap itself",
+        lambda: patch.object(EntryEmitter, "_check_apart", lambda self, buffer: None),
+        lambda: test_own_overlap.test_a_written_view_that_overlaps_itself_is_refused(
+            lambda: test_own_overlap.lw.build(test_own_overlap.strided_copy), (0, 1)
+        ),
+    ),
+    Bug(
+        "elements of an allocated buffer are taken for places of their own",
+        lambda: patch("loopwright.analysis.strides.elements_apart", lambda buffer: True),
+        lambda: test_own_overlap.test_an_allocated_buffer_that_overlaps_itself_is_refused("[1, 1]"),
     ),
     Bug(
         "calls with effects may be made at once",

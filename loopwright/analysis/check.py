@@ -6,6 +6,7 @@ from loopwright.analysis.accesses import accesses_of
 from loopwright.analysis.block_domains import check_domains_in
 from loopwright.analysis.bounds import check_bounds_in
 from loopwright.analysis.races import check_races_in
+from loopwright.analysis.strides import check_strides
 from loopwright.analysis.thread_extents import check_thread_extents
 from loopwright.analysis.thread_memory import check_thread_memory_in
 from loopwright.analysis.thread_races import check_thread_races_in
@@ -17,7 +18,7 @@ from loopwright.runtime import progress
 def check_program(program: IRModule | PrimFunc) -> None:
     """Raise an error for the first thing that certainly goes wrong in any function.
 
-    AxisLeavesDomain, OutOfBounds, UninitialisedRead or ParallelRace; of threads ThreadExtentMismatch,
+    StridesMeet, AxisLeavesDomain, OutOfBounds, UninitialisedRead or ParallelRace; of threads ThreadExtentMismatch,
     BarrierNotReached, ThreadRace or PrivateMemoryShared. Works on programs at every stage. What depends on data, and
     what isl cannot decide within its budget, passes.
     """
@@ -26,6 +27,7 @@ def check_program(program: IRModule | PrimFunc) -> None:
         for function in functions:
             task.now(function.name)
             check_thread_extents(function)
+            check_strides(function)
             walked = accesses_of(function)
             check_domains_in(walked)
             check_bounds_in(walked)

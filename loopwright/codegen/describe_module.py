@@ -6,6 +6,7 @@ import re
 import sys
 
 from loopwright import ir
+from loopwright.analysis.written_memory import written_arguments
 from loopwright.runtime.description import UNPROVED, Argument, FunctionDescription, ModuleDescription
 from loopwright.runtime.dtype import DataType
 from loopwright.target import CpuDescription
@@ -94,49 +95,6 @@ def result_dtypes(function: ir.PrimFunc) -> list[DataType]:
 
     ir.pre_order_visit(function.body, look)
     return list(found)
-
-
-def written_pointers(function: ir.PrimFunc) -> set[ir.Var]:
-    """The memory that the function stores to, or may store to through a call."""
-    written: set[ir.Var] = set()
-
-    def look(node: ir.Node) -> bool:
-        if isinstance(node, ir.BufferStore):
-            written.add(node.buffer.data)
-        elif isinstance(node, ir.Call) and not (isinstance(node.op, ir.Op) and node.op.is_pure):
-            if node.op.name == "tir.prefetch" or _only_reads(node):
-                return False  # takes an address, but writes nothing there
-            for arg in node.args:
-                ir.pre_order_visit(arg, escapes)
-        return True
-
-    def escapes(node: ir.Node) -> bool:
-        if isinstance(node, ir.Var) and node.dtype.kind == "handle":
-            written.add(node)
-        elif isinstance(node, ir.Call) and node.op.name == "tir.address_of" and isinstance(node.args[0], ir.BufferLoad):
-            written.add(node.args[0].buffer.data)
-        elif isinstance(node, ir.Buffer):
-            written.add(node.data)
-        return not isinstance(node, ir.BufferLoad)  # a value was loaded: its buffer does not reach the function
-
-    ir.pre_order_visit(function.body, look)
-    return written
-
-
-def _only_reads(call: ir.Call) -> bool:
-    """Whether it is an LLVM intrinsic that reads from the address it takes."""
-    name = call.args[0] if call.args else None
-    return isinstance(name, ir.StringImm) and name.value in ("llvm.x86.tileloadd64", "llvm.x86.ldtilecfg")
-
-
-def written_arguments(function: ir.PrimFunc) -> list[int]:
-    """The positions of the arguments that the function writes."""
-    written = written_pointers(function)
-    return [
-        position
-        for position, param in enumerate(function.params)
-        if param in function.buffer_map and function.buffer_map[param].data in written
-    ]
 
 
 def packed_names(module: ir.IRModule) -> list[str]:

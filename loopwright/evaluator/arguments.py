@@ -6,10 +6,12 @@ Symbolic shapes and strides take their values from the arrays; every other exten
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from loopwright.analysis.written_memory import written_pointers
 from loopwright.evaluator.arithmetic import rounding
 from loopwright.evaluator.expressions import ExpressionCompiler
 from loopwright.evaluator.memory import Memory, Pointer
@@ -22,6 +24,7 @@ from loopwright.runtime.call_errors import (
     ArgumentKindMismatch,
     DtypeMismatch,
     MisalignedArgument,
+    OverlappingArguments,
     RankMismatch,
     ShapeMismatch,
     StrideMismatch,
@@ -102,6 +105,7 @@ class Parameters:
 
     def __init__(self, compiler: ExpressionCompiler, func: PrimFunc) -> None:
         self.compiler, self.func = compiler, func
+        self.written = written_pointers(func)
         self.setters: list[Callable[[Any], None]] = []
         for param in func.params:
             if param in func.buffer_map:
@@ -241,7 +245,53 @@ class Parameters:
                 values.append(as_array(argument, param.name, func.name).pointer)
             else:
                 values.append(as_scalar(argument, param, func.name))
+        self._check_apart(values)
         return values
+
+    def _check_apart(self, values: Sequence[Any]) -> None:
+        """What is written shares no memory with another argument, and no two of its elements do."""
+        name, buffers = self.func.name, self.func.buffer_map
+        arrays = [(buffers[p], value) for p, value in zip(self.func.params, values, strict=True) if p in buffers]
+        for buffer, array in arrays:
+            if buffer.data in self.written and not elements_apart(array.shape, array.strides):
+                raise OverlappingArguments(
+                    f"{name}: argument {buffer.name} has shape {array.shape} and strides {array.strides}: two of its "
+                    f"elements may share memory{SEPARATOR}{buffer.name} is written; each element must have memory of "
+                    f"its own{SEPARATOR}pass an array of its own, and copy from it what is needed"
+                )
+        if not self.func.attrs.get("tir.noalias", True):
+            return
+        for (first, one), (second, other) in combinations(arrays, 2):
+            if not (first.data in self.written or second.data in self.written):
+                continue
+            (low, high), (begin, end) = _addresses(first, one), _addresses(second, other)
+            if low < end and begin < high:
+                output, read = (first, second) if first.data in self.written else (second, first)
+                raise OverlappingArguments(
+                    f"{name}: arguments {first.name} and {second.name} overlap in memory{SEPARATOR}"
+                    f"{output.name} is written while {read.name} is in use{SEPARATOR}"
+                    f"pass a copy of {read.name}, or write to fresh memory"
+                )
+
+
+def elements_apart(shape: Sequence[int], strides: Sequence[int]) -> bool:
+    """Whether the stride of each axis reaches beyond all elements along the axes of smaller strides."""
+    reach = 0
+    for stride, extent in sorted([(abs(stride), extent) for extent, stride in zip(shape, strides, strict=True)]):
+        if extent > 1:
+            if stride <= reach:
+                return 0 in shape
+            reach += (extent - 1) * stride
+    return True
+
+
+def _addresses(buffer: Buffer, array: Array) -> tuple[int, int]:
+    """Where the memory of an array begins and ends."""
+    assert array.shape is not None and array.strides is not None
+    if 0 in array.shape:
+        return array.address, array.address
+    last = sum([(extent - 1) * stride for extent, stride in zip(array.shape, array.strides, strict=True)])
+    return array.address, array.address + (last + 1) * buffer.dtype.nbytes * buffer.dtype.lanes
 
 
 def check_count(func: PrimFunc, arguments: Sequence[Any]) -> None:

@@ -186,10 +186,11 @@ class DeviceMismatch(CallError, ValueError):
 
 
 class OverlappingArguments(CallError, ValueError):
-    """An argument that the function writes shares memory with another argument.
+    """An argument that the function writes shares memory with another argument, or two of its own elements do.
 
-    Compiled code assumes that what it writes is reached through one argument only; with shared memory the result
-    would depend on the order of loads and stores.
+    Compiled code assumes that what it writes is reached through one argument and one index only; with shared memory
+    the result would depend on the order of loads and stores. A view with a stride of 0, or with windows that overlap,
+    can be read but not written.
 
     For example:
 

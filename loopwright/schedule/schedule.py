@@ -13,6 +13,7 @@ from functools import partial
 from time import thread_time
 from typing import Any, Final, overload
 
+from loopwright.analysis.strides import check_strides
 from loopwright.ir import Block, For, IRModule, PrimFunc
 from loopwright.ir.verifier import verify
 from loopwright.runtime import progress
@@ -87,6 +88,8 @@ class Schedule(
             raise WrongType("Schedule", "enable_check", "a bool", enable_check)
         _check_options(debug_mask, error_render_level)
         verify(mod)
+        for _, function in mod.functions_items():
+            check_strides(function)
         self._views = {name: View(_marked(function, enable_check)) for name, function in mod.functions_items()}
         self._globals = {var.name: var for var in mod.get_global_vars()}
         self._attrs = mod.attrs

@@ -3,8 +3,8 @@
     int __tvm_ffi_main(void* handle, const TVMFFIAny* args, int32_t num_args, TVMFFIAny* result)
 
 Everything the body assumes is checked here, before anything is touched: the number and kind of arguments, rank, dtype,
-shape, strides, device, alignment, and that nothing written overlaps another argument. Each message names the argument
-and shows the real values; it is put together only when a check fails.
+shape, strides, device, alignment, and that nothing written overlaps another argument or itself. Each message names the
+argument and shows the real values; it is put together only when a check fails.
 Where the parts of values and tensors are, `ffi_values.py` says.
 """
 
@@ -74,6 +74,9 @@ class EntryEmitter:
             self._check_shape(buffer)
             self._check_strides(buffer)
             self._take_data(buffer)
+        for buffer in buffers:
+            if buffer.strides and buffer.data in self.written:
+                self._check_apart(buffer)
         if self.function.attrs.get("tir.noalias", True):
             self._check_overlap(buffers)
         self._call_body(implicit)
@@ -397,6 +400,42 @@ class EntryEmitter:
         )
         back = b.value(f"sub i64 0, {expected}")
         return b.value(f"getelementptr i8, ptr {first}, i64 {back}")
+
+    def _check_apart(self, buffer: ir.Buffer) -> None:
+        """No two elements of what is written share memory: schedules are proved on that assumption.
+
+        The stride of an axis must reach beyond all elements along the axes of smaller strides. Every view that slicing,
+        stepping, reversing and transposing make of an array without overlap is such.
+        """
+        b, shape = self.b, self.shapes[buffer]
+        steps = [
+            self.emitter.intrinsic("llvm.abs.i64", INT64, [(INT64, stride)], "i1 false")
+            for stride in self.strides[buffer]
+        ]
+        lasts = [b.value(f"sub i64 {extent}, 1") for extent in shape]
+        reaches = [b.value(f"mul i64 {last}, {step}") for last, step in zip(lasts, steps, strict=True)]
+        holds = "true"
+        for axis, step in enumerate(steps):
+            below = "0"
+            for other, reach in enumerate(reaches):
+                if other != axis:
+                    # Of equal strides the later axis counts as the smaller one.
+                    order = "ule" if other > axis else "ult"
+                    smaller = b.value(f"icmp {order} i64 {steps[other]}, {step}")
+                    part = b.value(f"select i1 {smaller}, i64 {reach}, i64 0")
+                    below = part if below == "0" else b.value(f"add i64 {below}, {part}")
+            beyond = b.value(f"icmp ugt i64 {step}, {below}")
+            short = b.value(f"icmp ule i64 {shape[axis]}, 1")
+            holds = b.value(f"and i1 {holds}, {b.value(f'or i1 {beyond}, {short}')}")
+        self._check(
+            b.value(f"or i1 {holds}, {self._is_empty(buffer)}"),
+            "OverlappingArguments",
+            f"{self._who(buffer)} has shape {self._tuple(buffer.ndim)} and strides {self._tuple(buffer.ndim)}: "
+            "two of its elements may share memory",
+            [f"i64 {value}" for value in (*shape, *self.strides[buffer])],
+            why=f"{buffer.name} is written; the code assumes that each element has memory of its own",
+            hint="pass an array of its own, and copy from it what is needed",
+        )
 
     def _check_overlap(self, buffers: Sequence[ir.Buffer]) -> None:
         """What is written may share no byte with another argument: the body is compiled on that assumption."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from loopwright import ir
-from loopwright.codegen.describe_module import implicit_variables, written_pointers
+from loopwright.analysis.written_memory import written_pointers
+from loopwright.codegen.describe_module import implicit_variables
 from loopwright.codegen.llvm.abi import EntryEmitter, entry_signature
 from loopwright.codegen.llvm.constant_data import can_hold_data
 from loopwright.codegen.llvm.emitter import FunctionEmitter

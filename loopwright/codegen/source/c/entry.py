@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from loopwright import ir
-from loopwright.codegen.describe_module import implicit_variables, size_variables, written_pointers
+from loopwright.analysis.written_memory import written_pointers
+from loopwright.codegen.describe_module import implicit_variables, size_variables
 from loopwright.codegen.llvm.abi import EntryEmitter, entry_signature
 from loopwright.codegen.llvm.emit_module import ModuleEmitter, emit_description
 from loopwright.codegen.llvm.emitter import FunctionEmitter
