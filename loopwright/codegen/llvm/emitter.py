@@ -70,10 +70,12 @@ class FunctionEmitter(ExpressionEmitter):
             return
         low = self.index(loop.min)
         high = self.index(loop.min + loop.extent)
-        told = self.hints.of(loop)
-        metadata = self.module.loop_metadata(*told) if told else None
+        hints = self.hints.of(loop)
+        metadata = self.module.loop_metadata(*hints.properties) if hints.properties else None
         is_entered = isinstance(loop.extent, ir.IntImm) and loop.extent.value > 0
+        outer, self.carried = self.carried, hints.carried
         self.counted_loop(loop.loop_var, low, high, lambda: self.run(loop.body), metadata, is_entered)
+        self.carried = outer
 
     def write_out(self, loop: ir.For) -> None:
         """The iterations one after the other, each with its number known here."""

@@ -16,6 +16,7 @@ from loopwright.codegen.llvm.conversions import emit_cast
 from loopwright.codegen.llvm.function_builder import FunctionBuilder
 from loopwright.codegen.llvm.lane_of import lane_of
 from loopwright.codegen.llvm.module_text import ModuleText
+from loopwright.codegen.llvm.odds import odds_of
 from loopwright.codegen.llvm.repeated_lanes import Repeated, repeated_lanes
 from loopwright.codegen.llvm.strided_lanes import Strided, strided_lanes
 from loopwright.codegen.llvm.types import (
@@ -46,6 +47,7 @@ class ExpressionEmitter(Visitor):
         self.b = builder
         self.target = target
         self.values: dict[ir.Var, str] = {}
+        self.carried: frozenset[ir.Var] = frozenset()  # memory that the innermost loop updates in place
         self.steps: dict[ir.Var, int] = {}  # variables of loops that are written out here, and where they are
         self.apart: set[ir.Var] = set()  # pointers to memory that no other pointer reaches
         self.overlapping: set[ir.Var] = set()  # pointers to memory that only others of these may reach
@@ -184,6 +186,10 @@ class ExpressionEmitter(Visitor):
         return self.b.value(f"xor {register_type(node.dtype)} {self.value(node.a)}, {splat(node.dtype, 'true')}")
 
     def visit_Select(self, node: ir.Select) -> str:
+        odds = odds_of(node.condition, node.true_value, node.false_value, self.carried)
+        if odds is not None:
+            weights = self.module.branch_weights(*odds)
+            return self._choose_by_odds(node.condition, node.true_value, node.false_value, weights)
         condition = self.data(node.condition)
         a = self.value(node.true_value)
         b = self.value(node.false_value)
@@ -193,11 +199,41 @@ class ExpressionEmitter(Visitor):
         text = register_type(dtype)
         return self.b.value(f"select {register_type(condition_dtype)} {condition}, {text} {a}, {text} {b}")
 
+    def _choose_by_odds(self, condition: ir.Expr, then: ir.Expr, otherwise: ir.Expr, weights: str) -> str:
+        """One of two values, by branches that stay branches: a select of LLVM loses its weights."""
+        yes, no, end = self.b.label("then"), self.b.label("else"), self.b.label("chosen")
+        self._branch_on(condition, yes, no, weights)
+        self.b.start(yes)
+        a, from_a = self._in_branch(then)
+        self.b.jump(end)
+        self.b.start(no)
+        b, from_b = self._in_branch(otherwise)
+        self.b.jump(end)
+        self.b.start(end)
+        return self.b.value(f"phi {register_type(then.dtype)} [ {a}, %{from_a} ], [ {b}, %{from_b} ]")
+
+    def _branch_on(self, condition: ir.Expr, yes: str, no: str, weights: str) -> None:
+        """Go to `yes` where the condition holds, else to `no`; each part of it is a branch of its own."""
+        if isinstance(condition, (ir.And, ir.Or)):
+            rest = self.b.label("rest")
+            first = (yes, rest) if isinstance(condition, ir.Or) else (rest, no)
+            self._branch_on(condition.a, *first, weights)
+            self.b.start(rest)
+            outer, outer_trail = self._known, self._trail
+            self._known, self._trail = {}, []  # what is computed from here on may not be on every way
+            self._branch_on(condition.b, yes, no, weights)
+            self._known, self._trail = outer, outer_trail
+        else:
+            self.b.branch(self.value(condition), yes, no, weights=weights)
+
     def choose(self, condition: ir.Expr, then: ir.Expr, otherwise: ir.Expr) -> str:
         """if_then_else: only the chosen side runs, unless running both is free of effects and faults.
 
         A `likely` condition asks for a branch: the other side is there to be skipped.
         """
+        odds = odds_of(condition, then, otherwise, self.carried)
+        if odds is not None:
+            return self._choose_by_odds(condition, then, otherwise, self.module.branch_weights(*odds))
         test = self.value(condition)
         is_likely = isinstance(condition, ir.Call) and condition.op.name == "tir.likely"
         is_free = self._is_free(then) and self._is_free(otherwise)

@@ -63,8 +63,11 @@ class FunctionBuilder:
         self.do(f"br label %{label}" + (f", !llvm.loop {loop}" if loop else ""))
         self.open = False
 
-    def branch(self, condition: str, then: str, otherwise: str, loop: str | None = None) -> None:
-        self.do(f"br i1 {condition}, label %{then}, label %{otherwise}" + (f", !llvm.loop {loop}" if loop else ""))
+    def branch(
+        self, condition: str, then: str, otherwise: str, loop: str | None = None, weights: str | None = None
+    ) -> None:
+        told = (f", !llvm.loop {loop}" if loop else "") + (f", !prof {weights}" if weights else "")
+        self.do(f"br i1 {condition}, label %{then}, label %{otherwise}{told}")
         self.open = False
 
     def ret(self, text: str) -> None:

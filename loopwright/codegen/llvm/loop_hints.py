@@ -19,7 +19,7 @@ gets it.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from loopwright import ir
 from loopwright.arith import Analyzer, linear_coefficients
@@ -39,28 +39,37 @@ _VECTORIZE: Final = (
 _NO_VECTORS: Final = ("llvm.loop.vectorize.enable, i1 false",)
 
 
+class Hints(NamedTuple):
+    """What the code generator knows of one loop."""
+
+    properties: tuple[str, ...] = ()  # that LLVM is told
+    carried: frozenset[ir.Var] = frozenset()  # memory that an innermost loop updates in place, cell by cell
+
+
 class LoopHints:
     """Answers for the loops of one function."""
 
     def __init__(self) -> None:
         self.facts = Analyzer()
 
-    def of(self, loop: ir.For) -> tuple[str, ...]:
-        """The properties of a loop that LLVM is told."""
+    def of(self, loop: ir.For) -> Hints:
+        """What is known of a loop."""
         if loop.kind is ir.ForKind.UNROLLED and is_worth_unrolling(loop):
-            return _UNROLL
+            return Hints(_UNROLL)
         if holds_tile(loop):
-            return _KEEP
+            return Hints(_KEEP)
         look = _Read()
         look.visit(loop.body)
         if look.has_vectors or not look.accesses:
-            return ()
+            return Hints()
         strides = [self._stride(access, loop.loop_var) for access in look.accesses]
         if look.has_loops:
-            return _NO_VECTORS if any(stride not in (-1, 0, 1) for stride in strides) else ()
+            return Hints(_NO_VECTORS) if any(stride not in (-1, 0, 1) for stride in strides) else Hints()
         if look.is_plain and _is_long(loop) and self._is_independent(look.accesses, strides):
-            return _VECTORIZE
-        return ()
+            return Hints(_VECTORIZE)
+        cells = zip(look.accesses, strides, strict=True)
+        carried = [cell.buffer.data for cell, stride in cells if isinstance(cell, ir.BufferStore) and stride == 0]
+        return Hints((), frozenset(carried))
 
     def _stride(self, access: ir.BufferLoad | ir.BufferStore, var: ir.Var) -> int | None:
         (index,) = access.indices

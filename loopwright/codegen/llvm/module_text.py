@@ -28,6 +28,7 @@ class ModuleText:
         self._globals: list[str] = []
         self._functions: list[str] = []
         self._metadata: list[str] = []
+        self._weights: dict[str, str] = {}
         self._names: dict[str, int] = {}
 
     def unique(self, stem: str) -> str:
@@ -94,6 +95,15 @@ class ModuleText:
         items = [self._property(text) for text in properties]
         own = f"!{len(self._metadata)}"
         self._metadata.append(f"{own} = distinct !{{{', '.join([own, *items])}}}")
+        return own
+
+    def branch_weights(self, then: int, otherwise: int) -> str:
+        """How often the first and the second side of a choice are taken, as metadata."""
+        text = f'!{{!"branch_weights", i32 {then}, i32 {otherwise}}}'
+        own = self._weights.get(text)
+        if own is None:
+            own = self._weights[text] = f"!{len(self._metadata)}"
+            self._metadata.append(f"{own} = {text}")
         return own
 
     def _property(self, text: str) -> str:
