@@ -62,6 +62,7 @@ from tests.transform import (
     test_compact_buffers,
     test_flatten_buffers,
     test_form_fma,
+    test_insert_barriers,
     test_partition_loops,
     test_plan_storage,
     test_software_pipeline,
@@ -511,6 +512,14 @@ BUGS = [
         "no loop ever races",
         lambda: patch("loopwright.schedule.proving.find_race", lambda *args: None),
         test_theses.test_parallelising_a_reduction_is_refused,
+    ),
+    Bug(
+        "shared memory allocated in a loop counts as new in each iteration",
+        lambda: patch("loopwright.transform.insert_barriers.hoist_shared_memory", lambda func: func),
+        lambda: (
+            test_insert_barriers.test_memory_allocated_in_a_loop_is_the_same_in_each_iteration(),
+            test_insert_barriers.test_a_schedule_that_stages_in_shared_memory_waits_before_it_writes_again(),
+        ),
     ),
     Bug(
         "a written argument may overlap itself",

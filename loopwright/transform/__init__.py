@@ -50,6 +50,7 @@ from loopwright.transform.force_narrow_index_to_int32 import force_narrow_index_
 from loopwright.transform.form_fma import form_fma
 from loopwright.transform.hoist_expressions import hoist_expressions
 from loopwright.transform.hoist_if_then_else import hoist_if_then_else
+from loopwright.transform.hoist_shared_memory import hoist_shared_memory
 from loopwright.transform.inject_virtual_thread import inject_virtual_thread
 from loopwright.transform.insert_barriers import insert_barriers
 from loopwright.transform.launch_threads import launch_threads
@@ -132,6 +133,7 @@ __all__ = [
     "function_pass",
     "hoist_expressions",
     "hoist_if_then_else",
+    "hoist_shared_memory",
     "inject_virtual_thread",
     "insert_barriers",
     "launch_threads",

@@ -10,7 +10,8 @@
 The program is read in the order of its text, each thread by itself; a barrier goes right before the first statement
 that touches a cell which another thread of the block may have touched since the last barrier, one of the two writing.
 The end of a loop comes before its start. A barrier is never put where only some threads come by: such a statement is
-one, and is an error when two threads meet inside it.
+one, and is an error when two threads meet inside it. Memory that is allocated in a loop is the same in each iteration
+(`hoist_shared_memory` runs first): what one iteration reads, the next one overwrites only after a barrier.
 
 Needs: no blocks, threads launched by attributes (`launch_threads`).  Leaves: no two threads that touch one cell without
 a barrier between. For targets that have threads; not a pass of CPUs.
@@ -48,6 +49,7 @@ from loopwright.ir import (
 )
 from loopwright.ir.passes import function_pass
 from loopwright.transform.errors import LoweringError
+from loopwright.transform.hoist_shared_memory import hoist_shared_memory
 from loopwright.transform.purity import has_data
 from loopwright.transform.statements import StmtRewriter, flat_seq
 
@@ -221,4 +223,5 @@ class _Kernel:
 @deep
 def insert_barriers(func: PrimFunc) -> PrimFunc:
     """Threads wait for each other where one reads or overwrites what another has written."""
+    func = hoist_shared_memory(func)
     return func.with_(body=_InsertBarriers(accesses_of(func)).visit(func.body))

@@ -144,3 +144,29 @@ def test_inserted_barriers_are_enough(seed):
     for n in (1, 5):
         np.testing.assert_array_equal(run(synced, n), run(reference, n))
     assert insert_barriers(synced) is synced
+
+
+def program_in_a_loop(seed: int, every: bool = False):
+    """The same statements, three times, in shared memory that each time allocates anew."""
+    start = ["S[tx] = 1.0", f"S[tx + {N}] = 2.0", BARRIER]
+    lines = [*start, *_body(random.Random(seed), 1, ["r"], every)]
+    return from_source(
+        "@T.prim_func\ndef main(A: T.Buffer(4), B: T.Buffer(4), n: T.int32):\n"
+        '    tx = T.launch_thread("threadIdx.x", 4)\n    L = T.decl_buffer(1, scope="local")\n    L[0] = 0.0\n'
+        f'    for r in range(3):\n        S = T.decl_buffer({2 * N}, scope="shared")\n        '
+        + "\n        ".join(lines)
+    )
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_memory_allocated_in_a_loop_is_used_again(seed):
+    func, reference = (lower_blocks(write_allocations(program_in_a_loop(seed, every))) for every in (False, True))
+    try:
+        synced = insert_barriers(func)
+    except NeedsBarrier:
+        assert races(reference)
+        return
+    if races(reference):
+        return
+    for n in (1, 5):  # runs on one memory for all iterations, and finds every race in it
+        np.testing.assert_array_equal(run(synced, n), run(reference, n))

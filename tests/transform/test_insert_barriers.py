@@ -9,11 +9,20 @@ import loopwright
 from loopwright import tir
 from loopwright.evaluator import evaluate
 from loopwright.evaluator.errors import ThreadRace
-from loopwright.ir import PrimFunc, assert_structural_equal
+from loopwright.ir import Allocate, PrimFunc, assert_structural_equal
 from loopwright.script import from_source
 from loopwright.script import tir as T
-from loopwright.transform import insert_barriers, launch_threads, lower_blocks, write_allocations
+from loopwright.transform import (
+    compact_buffers,
+    hoist_shared_memory,
+    insert_barriers,
+    launch_threads,
+    lower_blocks,
+    write_allocations,
+    write_inits,
+)
 from loopwright.transform.errors import ThreadLoopOnCpu
+from loopwright.transform.hoist_shared_memory import SharedSizeVaries
 from loopwright.transform.insert_barriers import NeedsBarrier
 from loopwright.transform.launch_threads import NotALaunch
 from tests.transform.before_after import barriers, launches
@@ -58,6 +67,103 @@ def test_memory_that_a_loop_uses_again_needs_two_barriers():
     with pytest.raises(ThreadRace):
         evaluate(reused, a, b)
     assert insert_barriers(got) is got
+
+
+def test_memory_allocated_in_a_loop_is_the_same_in_each_iteration():
+    @T.prim_func
+    def func(A: T.Buffer((4, 8)), B: T.Buffer((4, 8))):
+        tx = T.launch_thread("threadIdx.x", 8)
+        for k in range(4):
+            S = T.decl_buffer((8,), scope="shared")
+            S[tx] = A[k, tx]
+            B[k, tx] = S[7 - tx]
+
+    got = insert_barriers(flat(func))
+    assert len(barriers(got.body)) == 2
+    kernel = got.body.body
+    assert isinstance(kernel, Allocate) and kernel.buffer_var.name == "S"  # right under the launch
+    a, b = np.arange(32, dtype="float32").reshape(4, 8), np.zeros((4, 8), "float32")
+    evaluate(got, a, b)
+    np.testing.assert_array_equal(b, a[:, ::-1])
+    assert insert_barriers(got) is got
+
+
+def test_a_schedule_that_stages_in_shared_memory_waits_before_it_writes_again():
+    """Cooperative fetch: rows of A in shared memory, one loop over k."""
+
+    @T.prim_func
+    def matmul(A: T.Buffer((8, 16)), B: T.Buffer((16, 8)), C: T.Buffer((8, 8))):
+        for i, j, k in T.grid(8, 8, 16):
+            with T.block("C"):
+                vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+                with T.init():
+                    C[vi, vj] = T.float32(0)
+                C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]
+
+    sch = tir.Schedule(matmul)
+    i, j, k = sch.get_loops("C")
+    outer, inner = sch.split(k, [None, 8])
+    sch.bind(i, "blockIdx.x")
+    sch.bind(j, "threadIdx.x")
+    copy = sch.cache_read("C", 0, "shared")
+    sch.compute_at(copy, outer)
+    fetch = sch.get_loops(copy)[-1]
+    sch.bind(fetch, "threadIdx.x")
+    sch.sink_alloc("C", "A_shared")
+    lowered = launch_threads(compact_buffers(lower_blocks(write_allocations(write_inits(sch.mod["main"])))))
+    got = insert_barriers(lowered)
+    assert len(barriers(got.body)) == 2
+    assert insert_barriers(got) is got
+
+
+@pytest.mark.parametrize(("size", "largest"), [("k + 8", 11), ("T.min(k, 2) + 8", 10), ("8", 8)])
+def test_a_size_that_changes_becomes_the_largest(size, largest):
+    func = from_source(f"""
+@T.prim_func
+def main(A: T.Buffer((4, 8)), B: T.Buffer((4, 8))):
+    tx = T.launch_thread("threadIdx.x", 8)
+    for k in range(4):
+        S = T.decl_buffer(({size},), scope="shared")
+        S[tx] = A[k, tx]
+        B[k, tx] = S[7 - tx]
+""")
+    got = hoist_shared_memory(flat(func))
+    assert [int(extent) for extent in got.body.body.extents] == [largest]
+
+
+def test_what_stays_where_it_is():
+    @T.prim_func
+    def private(A: T.Buffer((4, 8)), B: T.Buffer((4, 8))):
+        tx = T.launch_thread("threadIdx.x", 8)
+        for k in range(4):
+            S = T.decl_buffer((8,), scope="local")
+            S[tx] = A[k, tx]
+            B[k, tx] = S[tx]
+
+    @T.prim_func
+    def serial(A: T.Buffer((4, 8)), B: T.Buffer((4, 8))):
+        for k in range(4):
+            S = T.decl_buffer((8,), scope="shared")
+            for i in range(8):
+                S[i] = A[k, i]
+                B[k, i] = S[i]
+
+    for func in (private, serial, reused):
+        before = flat(func)
+        assert hoist_shared_memory(before) is before
+
+
+def test_a_size_without_a_limit_is_refused():
+    @T.prim_func
+    def func(A: T.Buffer(32), n: T.int32):
+        tx = T.launch_thread("threadIdx.x", 32)
+        for k in range(n):
+            S = T.decl_buffer((k + 32,), scope="shared")
+            S[tx] = A[tx]
+            A[tx] = S[31 - tx]
+
+    with pytest.raises(SharedSizeVaries, match=r"S needs k \+ 32 elements, which changes between iterations"):
+        insert_barriers(flat(func))
 
 
 def test_memory_of_its_own_in_each_iteration_needs_one():
