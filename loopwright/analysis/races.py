@@ -10,6 +10,9 @@ the loop does; or several dimensions do so with its digits (`f // 8` and `f % 8`
 rest. Refused is only what certainly conflicts: accesses whose index or condition depends on data (a scatter) are not
 judged, so a parallel loop around them is the author's responsibility. Of loops bound to threads, and of the barriers
 between them, `thread_races.py` speaks.
+
+A buffer whose values do not leave their iteration is no reason to refuse a parallel loop: each iteration gets memory of
+its own (`private_memory.py`). `privatised` writes that down.
 """
 
 from __future__ import annotations
@@ -20,15 +23,29 @@ from typing import Final, NamedTuple
 
 from loopwright.analysis.accesses import Access, Program, accesses_of
 from loopwright.analysis.affine import Form, Part, inequalities
+from loopwright.analysis.around_loop import around_loop
 from loopwright.analysis.effects import called_name
 from loopwright.analysis.instances import Loop
 from loopwright.analysis.polyhedral import Undecided
+from loopwright.analysis.private_memory import with_private_memory
 from loopwright.analysis.products import coefficient_of
 from loopwright.analysis.same_cell import same_indices, same_owner
 from loopwright.analysis.thread_axes import takes_turns
 from loopwright.analysis.time_order import not_before
 from loopwright.analysis.witness import actor, assignment, deed, element, named_values, values_of
-from loopwright.ir import Buffer, ForKind, PrimFunc, Var
+from loopwright.ir import (
+    Block,
+    Buffer,
+    BufferStore,
+    Expr,
+    For,
+    ForKind,
+    Node,
+    PrimFunc,
+    Var,
+    deep,
+    pre_order_visit,
+)
 from loopwright.runtime.errors import LoopwrightError
 
 PAIRS: Final = 500  # of accesses to one buffer that isl is asked about
@@ -64,6 +81,7 @@ class ParallelRace(LoopwrightError, ValueError):
         values: tuple[Mapping[Var, int], Mapping[Var, int]],
     ) -> None:
         name, kind = loop.var.name, _KIND_NAMES[loop.kind]
+        self.loop = loop
         self.meeting = pair, indices, values
         first, second = values[0][loop.var], values[1][loop.var]
         cell = element(pair[0].cell[0], indices)
@@ -116,6 +134,57 @@ def check_races_in(program: Program) -> None:
 
 def check_loops(program: Program, is_judged: Callable[[Loop], bool]) -> None:
     """The same for chosen loops."""
+    try:
+        _check_loops(program, is_judged)
+    except ParallelRace as race:
+        private = _without(race, program.function)
+        if private is None:
+            raise
+        check_loops(accesses_of(private), is_judged)
+
+
+def _without(race: ParallelRace, function: PrimFunc) -> PrimFunc | None:
+    """The function in which each iteration of the parallel loop has the memory that its iterations meet in; or None."""
+    if race.loop.kind is not ForKind.PARALLEL:
+        return None
+    return with_private_memory(function, race.loop.of, race.meeting[0][0].cell[0])
+
+
+@deep
+def privatised(function: PrimFunc) -> PrimFunc:
+    """The function with memory for each iteration of a parallel loop, where iterations share a buffer by accident."""
+    for var in _sharing_loops(function):
+        while isinstance(race := prove_no_race(accesses_of(around_loop(function, var)), var), ParallelRace):
+            private = _without(race, function)
+            if private is None:
+                break
+            function = private
+    return function
+
+
+def _sharing_loops(function: PrimFunc) -> list[Var]:
+    """The parallel loops that write buffers of blocks outside of them, outermost first: a quick look."""
+    allocated: set[Var] = set()
+    found: dict[Var, None] = {}
+    around: list[tuple[Var, set[Var]]] = []
+
+    def look(node: Node) -> bool:
+        if isinstance(node, Block):
+            allocated.update([buffer.data for buffer in node.alloc_buffers])
+        elif isinstance(node, For) and node.kind is ForKind.PARALLEL:
+            around.append((node.loop_var, set(allocated)))
+            pre_order_visit(node.body, look)
+            around.pop()
+            return False
+        elif isinstance(node, BufferStore):
+            found.update({var: None for var, outside in around if node.buffer.data in outside})
+        return not isinstance(node, Expr)
+
+    pre_order_visit(function.body, look)
+    return list(found)
+
+
+def _check_loops(program: Program, is_judged: Callable[[Loop], bool]) -> None:
     shared: dict[Loop, dict[Buffer, list[Access]]] = {}
     for access in program.accesses:
         if not access.is_must:
@@ -129,6 +198,13 @@ def check_loops(program: Program, is_judged: Callable[[Loop], bool]) -> None:
             for accesses in buffers.values():
                 if any([access.writes for access in accesses]) and not _disjoint(program, loop, accesses):
                     _ask_pairs(program, loop, accesses)
+
+
+def find_race_in(function: PrimFunc, var: Var) -> ParallelRace | str | None:
+    """The same as `prove_no_race`, for a function in which memory may be made private to iterations."""
+    found = prove_no_race(accesses_of(around_loop(function, var)), var)
+    private = _without(found, function) if isinstance(found, ParallelRace) else None
+    return found if private is None else find_race_in(private, var)
 
 
 def prove_no_race(program: Program, var: Var) -> ParallelRace | str | None:

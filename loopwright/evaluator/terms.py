@@ -21,6 +21,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from loopwright.analysis.races import privatised
 from loopwright.evaluator.arguments import Array, as_scalar, check_count
 from loopwright.evaluator.errors import DataDependent, UninitialisedRead
 from loopwright.evaluator.evaluate import Program, choose_function
@@ -74,6 +75,8 @@ def evaluate_terms(
     lowered programs compare with their blocks.
     """
     module, func = choose_function(program, function)
+    if check_races:
+        func = privatised(func)  # what iterations share by accident is no race
     races = Races() if check_races else None
     outside = outside_memory()
     compiled = Program(module, lambda: _TermCompiler(on_step, races, all_reductions, outside)).function(func)

@@ -167,6 +167,15 @@ class Buffer(Node):
             strides.append(strides[-1] * extent)
         return tuple(reversed(strides))
 
+    def allocated_extents(self) -> tuple[Expr, ...]:
+        """What an allocation reserves for the buffer: its shape, or as many elements as its strides reach."""
+        if not self.strides:
+            return self.shape
+        last = self.elem_offset
+        for extent, stride in zip(self.shape, self.strides, strict=True):
+            last = last + (extent - 1) * stride
+        return (last + 1,)
+
     def offset_of(self, indices: Sequence[object]) -> Expr:
         """The element offset from `data` of the element at `indices`."""
         given = as_exprs(indices)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from loopwright.ir import Allocate, BlockRealize, Buffer, DeclBuffer, For, Node, PrimFunc, Stmt, const, deep
-from loopwright.schedule.buffers import allocated_extents, uses_of
+from loopwright.schedule.buffers import uses_of
 from loopwright.schedule.edits import Edits
 from loopwright.schedule.errors import NotSupported, ScheduleError
 from loopwright.schedule.handles import block_key
@@ -106,7 +106,7 @@ def check_visible(step: str, path: Path, buffer: Buffer, loop: For) -> None:
 
 def allocate(buffer: Buffer, body: Stmt) -> Stmt:
     """`body` with memory for `buffer`."""
-    return Allocate(buffer.data, buffer.dtype, allocated_extents(buffer), const(True), DeclBuffer(buffer, body))
+    return Allocate(buffer.data, buffer.dtype, buffer.allocated_extents(), const(True), DeclBuffer(buffer, body))
 
 
 def common_use(view: View, buffer: Buffer) -> Path:

@@ -101,16 +101,6 @@ def rescoped(buffer: Buffer, scope: str) -> Buffer:
     return buffer.with_(data=Var(buffer.data.name, PointerType(annotation.element_type, scope)))
 
 
-def allocated_extents(buffer: Buffer) -> tuple[Expr, ...]:
-    """What Allocate reserves for the buffer: its shape, or as many elements as its strides reach."""
-    if not buffer.strides:
-        return buffer.shape
-    last: Expr = buffer.elem_offset
-    for extent, stride in zip(buffer.shape, buffer.strides, strict=True):
-        last = last + (extent - 1) * stride
-    return (last + 1,)
-
-
 class _Exchange(BufferRewriter):
     """Puts one buffer in place of another, in its allocation too; every name of the same memory follows."""
 
@@ -126,7 +116,7 @@ class _Exchange(BufferRewriter):
         body = self.visit(allocation.body)
         if allocation.buffer_var is not self.old.data:
             return allocation.with_(body=body)
-        return allocation.with_(buffer_var=self.new.data, extents=allocated_extents(self.new), body=body)
+        return allocation.with_(buffer_var=self.new.data, extents=self.new.allocated_extents(), body=body)
 
 
 @deep

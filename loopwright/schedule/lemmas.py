@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import pairwise
 from typing import NamedTuple, TypeGuard
 
 from loopwright.ir import (
@@ -172,8 +173,8 @@ def _is_around_all(statement: Stmt) -> TypeGuard[BlockRealize]:
 
 
 @lru_cache(maxsize=2048)
-def memory_named(statement: Stmt) -> frozenset[Var]:
-    """All memory that a statement names."""
+def memory_named(statement: Stmt | Expr) -> frozenset[Var]:
+    """All memory that a statement or an expression names."""
     found: set[Var] = set()
 
     def look(node: Node) -> None:
@@ -185,6 +186,16 @@ def memory_named(statement: Stmt) -> frozenset[Var]:
             found.add(node)
 
     pre_order_visit(statement, look)
+    return frozenset(found)
+
+
+def memory_outside(path: Sequence[Stmt]) -> frozenset[Var]:
+    """All memory that the statements of a path name, but for the last of them."""
+    found: set[Var] = set()
+    for parent, child in pairwise(path):
+        for other in parent.children():
+            if other is not child and isinstance(other, (Stmt, Expr)):
+                found |= memory_named(other)
     return frozenset(found)
 
 

@@ -31,6 +31,7 @@ from loopwright.ir import (
     uses_var,
 )
 from loopwright.schedule.errors import NotSupported, ScheduleError
+from loopwright.schedule.lemmas import memory_named, memory_outside
 from loopwright.schedule.step import Proof, Step
 from loopwright.schedule.view import View
 
@@ -61,11 +62,16 @@ def concurrent_loops(view: View) -> list[For]:
 
 
 def to_prove_again(before: View, after: View, step: Step) -> list[Var]:
-    """Loops whose iterations run at the same time, and under which something is new."""
+    """Loops whose iterations run at the same time, and under which something is new, or whose memory is used outside.
+
+    Memory that is used in a parallel loop only may be that of each iteration; used elsewhere too, it is one for all.
+    """
     found = list(step.concurrent)
     for loop in concurrent_loops(after):
-        old = before.index.loops.get(loop.loop_var)
-        if loop.loop_var not in found and (old is None or old[-1] is not loop):
+        old, new = before.index.loops.get(loop.loop_var), after.index.loops[loop.loop_var]
+        if loop.loop_var in found:
+            continue
+        if old is None or old[-1] is not loop or not (memory_named(loop) & memory_outside(new)) <= memory_outside(old):
             found.append(loop.loop_var)
     return found
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from loopwright.ir import Allocate, Buffer, BufferLoad, BufferRegion, BufferStore, Expr, Rewriter, Stmt
-from loopwright.schedule.buffers import allocated_extents
 
 
 class MovedAccesses(Rewriter):
@@ -40,4 +39,4 @@ class MovedAccesses(Rewriter):
         body = self.visit(allocation.body)
         if allocation.buffer_var is not self.old.data:
             return allocation.with_(body=body)
-        return allocation.with_(buffer_var=self.new.data, extents=allocated_extents(self.new), body=body)
+        return allocation.with_(buffer_var=self.new.data, extents=self.new.allocated_extents(), body=body)

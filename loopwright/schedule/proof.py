@@ -21,9 +21,8 @@ from collections.abc import Collection
 from typing import Any, Final
 
 from loopwright.analysis.accesses import Access, accesses_of
-from loopwright.analysis.around_loop import around_loop
 from loopwright.analysis.dataflow import BlockKey, InitOf, NotProvable, Reference, dataflow_of
-from loopwright.analysis.races import prove_no_race
+from loopwright.analysis.races import find_race_in, prove_no_race
 from loopwright.analysis.thread_axes import has_threads
 from loopwright.analysis.thread_races import find_crossing
 from loopwright.arith.isl import BudgetExceeded, budget, context
@@ -75,7 +74,7 @@ def find_race(function: PrimFunc, loop_var: Var) -> Race | Unproved | None:
         program = _sight(function).dataflow.program
         found = prove_no_race(program, loop_var) or find_crossing(program, certain=False)
     else:
-        found = prove_no_race(accesses_of(around_loop(function, loop_var)), loop_var)
+        found = find_race_in(function, loop_var)
     if isinstance(found, str):
         return Unproved(found)
     return None if found is None else Race(found)

@@ -64,6 +64,7 @@ from loopwright.transform.partition_loops import partition_loops
 from loopwright.transform.pipeline import CPU_PIPELINE, lower, pipeline, stages
 from loopwright.transform.plan_storage import plan_storage
 from loopwright.transform.precompute_constants import precompute_constants
+from loopwright.transform.privatise_buffers import privatise_buffers
 from loopwright.transform.remove_assume import remove_assume
 from loopwright.transform.remove_no_op import remove_no_op
 from loopwright.transform.remove_store_undef import remove_store_undef
@@ -151,6 +152,7 @@ __all__ = [
     "plan_storage",
     "precompute_constants",
     "prim_func_pass",
+    "privatise_buffers",
     "register_config",
     "remove_assume",
     "remove_no_op",

@@ -36,6 +36,7 @@ from loopwright.transform.lower_intrinsics import lower_intrinsics
 from loopwright.transform.partition_loops import partition_loops
 from loopwright.transform.plan_storage import plan_storage
 from loopwright.transform.precompute_constants import precompute_constants
+from loopwright.transform.privatise_buffers import privatise_buffers
 from loopwright.transform.remove_no_op import remove_no_op
 from loopwright.transform.scalarize_vectors import scalarize_vectors
 from loopwright.transform.simplify import simplify
@@ -58,7 +59,8 @@ class Step(NamedTuple):
 
 
 CPU_PIPELINE: list[Step] = [
-    Step(skip_asserts, 1, "tir.disable_assert"),  # first: what is not there costs no later pass anything
+    Step(privatise_buffers, 1),  # first: the program is still the one whose parallel loops were proved
+    Step(skip_asserts, 1, "tir.disable_assert"),  # early: what is not there costs no later pass anything
     Step(precompute_constants, 1),  # before the others: they need not lower what is done now, nor see its constants
     Step(use_tensor_intrinsics, 1),  # before loops and inits change: blocks are matched as the schedule left them
     Step(canonicalize_loops, 1),  # before everything that reasons about loops: they start at 0 from here on

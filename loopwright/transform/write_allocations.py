@@ -54,6 +54,13 @@ class _WriteAllocations(StmtRewriter):
             buffer = block.writes[int(which)].buffer
             self.aligned.setdefault(buffer, []).append([int(axis), int(factor), int(offset)])
 
+    def visit_Allocate(self, node: Allocate) -> Stmt:
+        """What blocks asked for holds also where memory is allocated further in."""
+        body = self.visit(node.body)
+        wishes = [wish for buffer, found in self.aligned.items() if buffer.data is node.buffer_var for wish in found]
+        notes = {ALIGN_KEY: wishes, **node.annotations} if wishes else node.annotations
+        return node.with_(body=body, annotations=notes) if notes is not node.annotations else node.with_(body=body)
+
     def visit_BufferRealize(self, node: BufferRealize) -> Stmt:
         """The whole buffer is stored: its bounds lie inside its shape."""
         return allocate_around(node.buffer, self.visit(node.body))
@@ -61,9 +68,9 @@ class _WriteAllocations(StmtRewriter):
 
 def allocate_around(buffer: Buffer, body: Stmt, aligned: Sequence[Sequence[int]] | None = None) -> Stmt:
     """`body` with memory for `buffer`."""
-    extents = (allocated_size(buffer),) if buffer.strides else buffer.shape
     notes = {ALIGN_KEY: aligned} if aligned else {}
-    return Allocate(buffer.data, buffer.dtype, extents, const(True), DeclBuffer(buffer, body), notes)
+    inner = DeclBuffer(buffer, body)
+    return Allocate(buffer.data, buffer.dtype, buffer.allocated_extents(), const(True), inner, notes)
 
 
 def strides_for(shape: Sequence[Expr], aligned: Sequence[Sequence[int]]) -> tuple[Expr, ...]:

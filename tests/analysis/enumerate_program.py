@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 
 from loopwright import ir
@@ -28,11 +29,31 @@ _ARITHMETIC = {
 
 @dataclass
 class Found:
-    """What went wrong: (buffer, indices, loop values) for single accesses, (loop, buffer, indices) for races."""
+    """What went wrong: (buffer, indices, loop values) for single accesses, (loop, buffer, indices) for meetings.
+
+    `carried`: (loop, buffer) where an iteration reads what another one wrote, or where others than this loop look.
+    """
 
     outside: set = field(default_factory=set)
     early: set = field(default_factory=set)
-    races: set = field(default_factory=set)
+    meetings: set = field(default_factory=set)
+    carried: set = field(default_factory=set)
+
+    @property
+    def races(self) -> set:
+        """Meetings in memory that cannot be that of each iteration alone."""
+        return {(loop, buffer, at) for loop, buffer, at in self.meetings if (loop, buffer) in self.carried}
+
+
+def _uses(root: ir.Stmt) -> Counter[ir.Buffer]:
+    found: Counter[ir.Buffer] = Counter()
+
+    def look(node: ir.Node) -> None:
+        if isinstance(node, (ir.BufferLoad, ir.BufferStore)):
+            found[node.buffer] += 1
+
+    ir.pre_order_visit(root, look)
+    return found
 
 
 class Enumerate:
@@ -43,10 +64,24 @@ class Enumerate:
         self.arguments = set(function.buffer_map.values())
         self.found = Found()
         self.homes: dict[ir.Buffer, tuple] = {}
-        self.written: set = set()
+        self.written: dict = {}  # cell → the iteration that wrote it last
         self.loops: list[ir.For] = []
         self.touched: dict[ir.For, dict] = {}  # running parallel loop → cell → iterations that read and wrote it
         self.statement(function.body)
+        self.used_outside(function.body)
+
+    def used_outside(self, root: ir.Stmt) -> None:
+        """A buffer of the caller, or one that is used beside a parallel loop, is one for all its iterations."""
+        uses = _uses(root)
+
+        def look(node: ir.Node) -> None:
+            if isinstance(node, ir.For) and node.kind is ForKind.PARALLEL:
+                own = _uses(node.body)
+                for buffer in own:
+                    if buffer in self.arguments or uses[buffer] > own[buffer]:
+                        self.found.carried.add((node.loop_var.name, buffer.name))
+
+        ir.pre_order_visit(root, look)
 
     def statement(self, s: ir.Stmt) -> None:
         if isinstance(s, ir.SeqStmt):
@@ -86,7 +121,7 @@ class Enumerate:
             self.statement(s.body)
         for cell, seen in self.touched.pop(s, {}).items():
             if any(a != b and "w" in seen[a] | seen[b] for a in seen for b in seen):
-                self.found.races.add((s.loop_var.name, cell[0].name, cell[2]))
+                self.found.meetings.add((s.loop_var.name, cell[0].name, cell[2]))
         self.loops.pop()
 
     def access(self, buffer: ir.Buffer, indices: list[int], writes: bool) -> None:
@@ -101,8 +136,12 @@ class Enumerate:
             if loop.loop_var.name not in dict(home):
                 seen = cells.setdefault(cell, {}).setdefault(self.values[loop.loop_var], set())
                 seen.add("w" if writes else "r")
+        now = self.iteration()
+        for depth, loop in enumerate(self.loops):
+            if not writes and self.written.get(cell, now)[: depth + 1] != now[: depth + 1]:
+                self.found.carried.add((loop.loop_var.name, buffer.name))
         if writes:
-            self.written.add(cell)
+            self.written[cell] = now
         elif exists and buffer not in self.arguments and cell not in self.written:
             self.found.early.add((buffer.name, at, self.iteration()))
 

@@ -207,6 +207,9 @@ def test_symbolic_sizes(made):
     """Small sizes stand for all: nothing found by enumeration is missed, and each witness is real at its size."""
     function, size = made
     found = {n: Enumerate(function, {size: n}).found for n in range(8)}
+    carried = set().union(*[case.carried for case in found.values()])
+    for case in found.values():
+        case.carried = carried  # memory is that of each iteration at all sizes, or at none
     checks = (
         (check_bounds, OutOfBounds, "outside"),
         (check_initialised, UninitialisedRead, "early"),
@@ -220,7 +223,9 @@ def test_symbolic_sizes(made):
             continue
         fields = error.fields["iterations"][0] if kind is ParallelRace else error.fields["iteration"]
         n = fields.get("n", 7)  # where the size plays no part, any will do
-        cases = getattr(found.get(n) or Enumerate(function, {size: n}).found, name)
+        case = found.get(n) or Enumerate(function, {size: n}).found
+        case.carried |= carried
+        cases = getattr(case, name)
         if kind is ParallelRace:
             assert (error.fields["loop"], error.fields["buffer"], error.fields["indices"]) in cases
         else:

@@ -90,13 +90,21 @@ def test_memory_allocated_inside_is_private():
                 C[vi] = X[0]
 
     @T.prim_func
-    def outside(A: T.Buffer((4,), "float32"), C: T.Buffer((4,), "float32")):
+    def listed_outside(A: T.Buffer((4,), "float32"), C: T.Buffer((4,), "float32")):
         X = T.alloc_buffer((1,), "float32")
         for i in T.parallel(4):
             X[0] = A[i]
             C[i] = X[0]
 
+    @T.prim_func
+    def outside(A: T.Buffer((4,), "float32"), C: T.Buffer((4,), "float32")):
+        X = T.decl_buffer((1,), "float32")
+        for i in T.parallel(4):
+            X[0] = A[i]
+            C[i] = X[0]
+
     check_races(inside)
+    check_races(listed_outside)  # private_memory.py
     assert refused(outside).problem == "iterations i = 0 and i = 1 of the parallel loop i both touch X[0]"
 
 

@@ -313,20 +313,29 @@ def test_a_recurrence_in_the_consumer_order_is_refused():
     assert "iteration (vi=4) of B reads A[3]" in str(error)
 
 
-def test_a_halo_under_a_parallel_loop_races():
+def test_a_halo_under_a_parallel_loop_is_computed_by_each_iteration():
     func = stencil(8, 3)
     sch = Schedule(func)
     outer, _ = sch.split(sch.get_loops("C")[0], [2, 4])
     sch.parallel(outer)
+    sch.compute_at("B", outer)  # neighbours write the same cells: each in memory of its own
+    check(sch, func)
+
+
+def test_a_halo_under_lanes_needs_memory_first():
+    func = stencil(8, 3)
+    sch = Schedule(func)
+    outer, _ = sch.split(sch.get_loops("C")[0], [2, 4])
+    sch.vectorize(outer)
     error = refused(sch, WouldRace, "would touch the same cell", "compute_at", "B", outer)
     assert error.hint == (
-        'compute_at before parallel, and sink_alloc("B", "B") between them: '
+        'compute_at before vectorize, and sink_alloc("B", "B") between them: '
         "each iteration of i_0 then has a B of its own (proved)"
     )
     sch.undo()
     sch.compute_at("B", outer)
     sch.sink_alloc("B", "B")
-    sch.parallel(outer)
+    sch.vectorize(outer)
     check(sch, func)
 
 
