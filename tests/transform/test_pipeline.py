@@ -257,6 +257,7 @@ def test_stages_start_with_the_program_itself():
     listed = list(stages(matmul, "llvm"))
     assert listed[0] == ("start", matmul)
     assert [name for name, _ in listed[1:]] == [
+        "privatise_buffers",
         "precompute_constants",
         "use_tensor_intrinsics",
         "canonicalize_loops",
