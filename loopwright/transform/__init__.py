@@ -53,6 +53,7 @@ from loopwright.transform.hoist_if_then_else import hoist_if_then_else
 from loopwright.transform.hoist_shared_memory import hoist_shared_memory
 from loopwright.transform.inject_virtual_thread import inject_virtual_thread
 from loopwright.transform.insert_barriers import insert_barriers
+from loopwright.transform.interchange_loops import interchange_loops
 from loopwright.transform.launch_threads import launch_threads
 from loopwright.transform.legalize_low_precision import legalize_low_precision
 from loopwright.transform.lower_blocks import lower_blocks
@@ -137,6 +138,7 @@ __all__ = [
     "hoist_shared_memory",
     "inject_virtual_thread",
     "insert_barriers",
+    "interchange_loops",
     "launch_threads",
     "legalize_low_precision",
     "lower",

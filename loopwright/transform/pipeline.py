@@ -29,6 +29,7 @@ from loopwright.transform.flatten_buffers import flatten_buffers
 from loopwright.transform.form_fma import form_fma
 from loopwright.transform.hoist_if_then_else import hoist_if_then_else
 from loopwright.transform.inject_virtual_thread import inject_virtual_thread
+from loopwright.transform.interchange_loops import interchange_loops
 from loopwright.transform.legalize_low_precision import legalize_low_precision
 from loopwright.transform.lower_blocks import lower_blocks
 from loopwright.transform.lower_custom_datatypes import lower_custom_datatypes
@@ -80,7 +81,8 @@ CPU_PIPELINE: list[Step] = [
     Step(plan_storage, 2),  # before partition_loops: a nest is one statement still, and is seen to work in place
     Step(partition_loops, 2),  # before vectorize_loops: a vector loop without guards needs no lane-by-lane form
     Step(hoist_if_then_else, 2),  # after it: what it cannot decide is asked once; before vectorize_loops: not by lanes
-    Step(vectorize_outer_loops, 2),  # after both: guards are gone; before flatten_buffers: dimensions tell cells apart
+    Step(interchange_loops, 2),  # after both: guards are gone; before vectorize_outer_loops: it looks at the order
+    Step(vectorize_outer_loops, 2),  # before flatten_buffers: dimensions tell cells apart
     Step(flatten_buffers, 2),  # before vectorize_loops: a lane is a stride of the flat index
     Step(vectorize_loops, 2),  # before simplify: it makes the last new index arithmetic
     Step(remove_no_op, 3),  # before simplify: what is not there need not be simplified
@@ -90,7 +92,8 @@ CPU_PIPELINE: list[Step] = [
 
 # C-like sources: vectors have no place in C99, and a reader sees unrolled loops written out while they are short.
 SOURCE_STEPS: dict[Pass, list[Step]] = {
-    vectorize_outer_loops: [],  # the C compiler interchanges loops itself
+    interchange_loops: [],  # the C compiler does both itself
+    vectorize_outer_loops: [],
     vectorize_loops: [
         Step(unroll_small_loops, 2),  # before vectorize_loops: what that one unrolls itself stays loops over lanes
         Step(vectorize_loops, 2),  # vector statements say which loads come before which stores

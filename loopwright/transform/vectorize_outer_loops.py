@@ -19,47 +19,33 @@ Needs: no blocks; before `flatten_buffers`, since dimensions tell iterations apa
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
-from loopwright.arith import Analyzer, linear_coefficients
-from loopwright.codegen.expression_facts import division_can_fail
+from loopwright.arith import Analyzer
 from loopwright.ir import (
-    BinaryExpr,
-    Buffer,
-    BufferLoad,
     BufferStore,
-    Call,
-    Cast,
     DeclBuffer,
     Expr,
-    FloatImm,
     For,
     ForKind,
     IntImm,
     Max,
     Min,
-    Node,
-    Not,
-    Op,
     PrimFunc,
-    Select,
-    SeqStmt,
     Stmt,
     Var,
-    Visitor,
     const,
     deep,
     is_zero,
     seq,
-    structural_equal,
     uses_var,
 )
 from loopwright.ir.passes import function_pass
 from loopwright.target import CpuDescription
 from loopwright.transform.cpu_of import cpu_of
 from loopwright.transform.folding import substitute_folding
-from loopwright.transform.known_ops import IF_THEN_ELSE, LANE_WISE
-from loopwright.transform.memory_strides import Access, stride_of
+from loopwright.transform.memory_strides import stride_of
+from loopwright.transform.plain_nest import Nest, iterations_are_apart, read_nest
 from loopwright.transform.renew_definitions import renew_definitions
 from loopwright.transform.statements import StmtRewriter
 
@@ -68,77 +54,6 @@ CHUNK: Final = "_chunk"  # ends the name of a loop over vectors
 _REGISTERS: Final = 4  # vectors side by side: enough sums to hide the latency of one
 _FEWEST_LANES: Final = 4
 _MOST_TILE: Final = 16  # accumulators in registers
-
-
-class _Nest(NamedTuple):
-    """What the body of a loop does."""
-
-    accesses: list[Access]
-    loops: list[For]
-    innermost: list[For]
-
-
-class _Unfit(Exception):
-    """The body has a statement or an expression that is better left alone."""
-
-
-class _Read(Visitor):
-    """Collects the accesses and the loops of a body made of stores, loops and lane-wise arithmetic alone."""
-
-    def __init__(self) -> None:
-        self.nest = _Nest([], [], [])
-
-    def visit_children(self, node: Node) -> None:
-        if not isinstance(node, _PLAIN) or (isinstance(node, Expr) and node.dtype.lanes != 1):
-            raise _Unfit
-        for child in node.children():
-            self.visit(child)
-
-    def visit_For(self, loop: For) -> None:
-        if loop.kind not in (ForKind.SERIAL, ForKind.UNROLLED) or loop.annotations:
-            raise _Unfit
-        before = len(self.nest.loops)
-        self.nest.loops.append(loop)
-        self.visit_children(loop)
-        if len(self.nest.loops) == before + 1:
-            self.nest.innermost.append(loop)
-
-    def visit_BufferLoad(self, load: BufferLoad) -> None:
-        self.nest.accesses.append(load)
-        self.visit_children(load)
-
-    def visit_BufferStore(self, store: BufferStore) -> None:
-        self.nest.accesses.append(store)
-        self.visit_children(store)
-
-    def visit_Buffer(self, buffer: Buffer) -> None:
-        return
-
-    def visit_BinaryExpr(self, expr: BinaryExpr) -> None:
-        if division_can_fail(expr):
-            raise _Unfit
-        self.visit_children(expr)
-
-    def visit_Call(self, call: Call) -> None:
-        if call.op is IF_THEN_ELSE or not isinstance(call.op, Op) or call.op not in LANE_WISE:
-            raise _Unfit
-        self.visit_children(call)
-
-
-_PLAIN: Final = (
-    BinaryExpr,
-    BufferLoad,
-    BufferStore,
-    Call,
-    Cast,
-    FloatImm,
-    For,
-    IntImm,
-    Not,
-    Select,
-    SeqStmt,
-    Var,
-)
 
 
 class _VectorizeOuterLoops(StmtRewriter):
@@ -152,15 +67,12 @@ class _VectorizeOuterLoops(StmtRewriter):
             return loop.with_(body=body)
         if loop.kind is not ForKind.SERIAL or loop.annotations or isinstance(body, (BufferStore, DeclBuffer)):
             return loop
-        look = _Read()
-        try:
-            look.visit(body)
-        except _Unfit:
+        nest = read_nest(body)
+        if nest is None:
             return loop
-        nest = look.nest
         if not any(self._makes_poor_vectors(inner) for inner in nest.innermost):
             return loop
-        if not (self._has_unit_strides(nest, loop.loop_var) and self._iterations_are_apart(nest, loop.loop_var)):
+        if not (self._has_unit_strides(nest, loop.loop_var) and iterations_are_apart(nest, loop.loop_var, self.facts)):
             return loop
         return self._in_vectors(loop, nest)
 
@@ -168,9 +80,8 @@ class _VectorizeOuterLoops(StmtRewriter):
         """Whether the code generator had better not make vectors of an innermost loop."""
         if loop.kind is ForKind.UNROLLED or (isinstance(loop.extent, IntImm) and loop.extent.value < SHORT):
             return True
-        look = _Read()
-        look.visit(loop.body)
-        for access in look.nest.accesses:
+        inside = read_nest(loop.body)
+        for access in inside.accesses if inside is not None else []:
             stride = stride_of(access, loop.loop_var, self.facts)
             if stride not in (0, 1):
                 return True
@@ -178,7 +89,7 @@ class _VectorizeOuterLoops(StmtRewriter):
                 return True
         return False
 
-    def _has_unit_strides(self, nest: _Nest, var: Var) -> bool:
+    def _has_unit_strides(self, nest: Nest, var: Var) -> bool:
         """Whether lanes over `var` are neighbours in memory, or one cell that all lanes read."""
         if any(uses_var(part, lambda used: used is var) for loop in nest.loops for part in (loop.min, loop.extent)):
             return False
@@ -188,38 +99,7 @@ class _VectorizeOuterLoops(StmtRewriter):
                 return False
         return True
 
-    def _iterations_are_apart(self, nest: _Nest, var: Var) -> bool:
-        """Whether no cell that is written is touched by two iterations of the loop over `var`."""
-        inner = {loop.loop_var for loop in nest.loops}
-        written = {access.buffer for access in nest.accesses if isinstance(access, BufferStore)}
-        memory = {buffer.data for buffer in written}
-        by_buffer: dict[Buffer, list[Access]] = {buffer: [] for buffer in written}
-        for access in nest.accesses:
-            if access.buffer in by_buffer:
-                by_buffer[access.buffer].append(access)
-            elif access.buffer.data in memory:
-                return False  # one memory in two shapes
-        if len(memory) != len(written):
-            return False
-        return all(self._name_iteration(accesses, var, inner) for accesses in by_buffer.values())
-
-    def _name_iteration(self, accesses: list[Access], var: Var, inner: set[Var]) -> bool:
-        """Whether in some dimension all accesses have one index, which inner loops leave and each iteration changes."""
-        first, *others = accesses
-        for dimension, index in enumerate(first.indices):
-            found = linear_coefficients(index, [var], self.facts)
-            if found is None or not isinstance(found[0][0], IntImm) or found[0][0].value == 0:
-                continue
-            if uses_var(found[1], inner.__contains__):
-                continue
-            if all(self._is_same(index, other.indices[dimension]) for other in others):
-                return True
-        return False
-
-    def _is_same(self, a: Expr, b: Expr) -> bool:
-        return structural_equal(a, b) or self.facts.can_prove_equal(a, b)
-
-    def _in_vectors(self, loop: For, nest: _Nest) -> Stmt:
+    def _in_vectors(self, loop: For, nest: Nest) -> Stmt:
         """Chunks of as many lanes as registers hold, then shorter ones, then what is left one by one."""
         widest = max((access.buffer.dtype for access in nest.accesses), key=lambda dtype: dtype.bits)
         lanes = self.cpu.native_vector_lanes(str(widest))

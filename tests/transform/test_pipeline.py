@@ -276,6 +276,7 @@ def test_stages_start_with_the_program_itself():
         "plan_storage",
         "partition_loops",
         "hoist_if_then_else",
+        "interchange_loops",
         "vectorize_outer_loops",
         "flatten_buffers",
         "vectorize_loops",
