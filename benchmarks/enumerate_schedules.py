@@ -2,6 +2,10 @@
 
     python benchmarks/enumerate_schedules.py --cases 20000 --seed 0 --jobs 2 --json enumeration.json
     python benchmarks/enumerate_schedules.py --exhaustive --sizes 1 2 3
+    python benchmarks/enumerate_schedules.py --cases 1000000 --seed 7 --jobs 16 --record campaign --seconds 540
+
+With `--record` every part of 500 cases is written down when it is done, and `--seconds` ends with the parts under way.
+The same command goes on where the last one stopped, and shows the whole campaign.
 
 Exit status 1 when anything wrong was accepted. The table has one row a primitive; below it, the false refusals by
 reason with an example each, and every false acceptance made small, as a script and a trace.
@@ -11,14 +15,17 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from itertools import islice
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 os.environ.setdefault("LOOPWRIGHT_FREEZE", "1")
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
@@ -26,6 +33,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.campaign_record import Record
 from loopwright.runtime import progress
 from loopwright.schedule import Schedule
 from tests.schedule.harness.cases import Move
@@ -58,8 +66,12 @@ def main() -> int:
     parser.add_argument("--kinds", nargs="+", help="only these steps, e.g. Merge ComputeAt")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--json", type=Path, help="write the counts and every bad case here")
+    parser.add_argument("--record", type=Path, help="a folder for the parts that are done, to go on with later")
+    parser.add_argument("--seconds", type=float, default=math.inf, help="start no part after so many seconds")
     options = parser.parse_args()
     start = time.perf_counter()
+    if options.record:
+        return _recorded(options)
     tally = _campaign(options)
     seconds = time.perf_counter() - start
     console = Console() if sys.stdout.isatty() else Console(width=180)
@@ -80,10 +92,61 @@ def _campaign(options: argparse.Namespace) -> Tally:
     if options.exhaustive:
         parts = [(position, jobs * 4, options.sizes, options.kinds) for position in range(jobs * 4)]
         return _joined(jobs, _share, parts)
+    return _joined(jobs, _sample, _parts(options))
+
+
+def _parts(options: argparse.Namespace) -> list[tuple[int, int, Sequence[int], Sequence[str] | None]]:
     counts = [PART] * (options.cases // PART) + [options.cases % PART]
     seeds = [options.seed * 1_000_003 + position for position in range(len(counts))]
-    parts = [(seed, count, options.sizes, options.kinds) for seed, count in zip(seeds, counts, strict=True) if count]
-    return _joined(jobs, _sample, parts)
+    return [(seed, count, options.sizes, options.kinds) for seed, count in zip(seeds, counts, strict=True) if count]
+
+
+def _recorded(options: argparse.Namespace) -> int:
+    """Do the parts that are not recorded yet, then show all that are."""
+    settings = {name: getattr(options, name) for name in ("cases", "seed", "sizes", "kinds")}
+    record = Record(options.record, settings)
+    parts = {str(part[0]): part for part in _parts(options)}
+    left = record.run(_sample_as_data, parts, options.jobs, options.seconds)
+    return _show_record(record, left)
+
+
+def _sample_as_data(part: tuple[int, int, Sequence[int], Sequence[str] | None]) -> dict[str, Any]:
+    start = time.perf_counter()
+    tally = _sample(part)
+    return {
+        "seed": part[0],
+        "seconds": round(time.perf_counter() - start, 2),
+        "by_primitive": {kind: dict(counts) for kind, counts in tally.counts.items()},
+        "slowest": tally.slowest,
+        "false_refusals": [(case.move.kind, answer.said, str(case)) for case, answer in tally.false_refusals],
+        "broken": [f"{case}\n{answer.said}" for case, answer in tally.broken],
+        "false_acceptances": [f"{case}\n{answer.witness}" for case, answer in tally.false_acceptances],
+    }
+
+
+def _show_record(record: Record, left: int) -> int:
+    tally, seconds, refusals, broken, wrong = Tally(), 0.0, [], [], []
+    for part in record.parts():
+        for kind, counts in part["by_primitive"].items():
+            tally.counts.setdefault(kind, Counter()).update(counts)
+        seconds += part["seconds"]
+        tally.slowest = max(tally.slowest, tuple(part["slowest"]))
+        refusals += part["false_refusals"]
+        broken += part["broken"]
+        wrong += part["false_acceptances"]
+    console = Console() if sys.stdout.isatty() else Console(width=180)
+    _show(console, tally, seconds)
+    reasons = Counter([f"{kind}: {said.split(':')[0]}" for kind, said, _ in refusals])
+    for reason, count in reasons.most_common(40):
+        console.print(f"{count:6} false refusals: {reason}", markup=False, highlight=False)
+    console.print(f"slowest case: {tally.slowest[0]:.1f} s, {tally.slowest[1]}", markup=False, highlight=False)
+    for title, texts in (("broken", broken), ("FALSE ACCEPTANCE", wrong)):
+        for text in texts[:20]:
+            console.rule(title)
+            console.print(text, markup=False, highlight=False)
+    bad = f"{len(wrong)} false acceptances, {len(broken)} broken"
+    console.print(f"{tally.total} cases recorded, {bad}; {left} parts left")
+    return 1 if wrong else 0
 
 
 def _joined(jobs: int, work: object, parts: Sequence[tuple[int, int, Sequence[int], Sequence[str] | None]]) -> Tally:

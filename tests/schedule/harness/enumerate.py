@@ -11,6 +11,7 @@ import random
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from time import perf_counter
 
 from loopwright.ir import PrimFunc
 from loopwright.runtime.errors import LoopwrightError
@@ -237,6 +238,7 @@ class Tally:
     false_acceptances: list[tuple[Case, Answer]] = field(default_factory=list)
     false_refusals: list[tuple[Case, Answer]] = field(default_factory=list)
     broken: list[tuple[Case, Answer]] = field(default_factory=list)
+    slowest: tuple[float, str] = (0.0, "")  # seconds that the longest case took, and which one it was
 
     def add(self, case: Case, answer: Answer) -> None:
         self.counts.setdefault(case.move.kind, Counter())[answer.outcome] += 1
@@ -250,6 +252,7 @@ class Tally:
         self.false_acceptances += other.false_acceptances
         self.false_refusals += other.false_refusals
         self.broken += other.broken
+        self.slowest = max(self.slowest, other.slowest)
 
     @property
     def total(self) -> int:
@@ -264,5 +267,9 @@ def run(source: Iterator[tuple[Site, Move]], limit: int) -> Tally:
     """Ask the first `limit` cases."""
     tally = Tally()
     for (site, step), _ in zip(source, range(limit), strict=False):
-        tally.add(Case(site.program, site.so_far, step), site.ask(step))
+        case, start = Case(site.program, site.so_far, step), perf_counter()
+        tally.add(case, site.ask(step))
+        seconds = perf_counter() - start
+        if seconds > tally.slowest[0]:
+            tally.slowest = seconds, str(case)
     return tally

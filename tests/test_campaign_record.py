@@ -1,0 +1,28 @@
+"""A campaign's record: parts are done once, and a folder belongs to one campaign."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks.campaign_record import OtherCampaign, Record
+
+
+def double(part: int) -> dict[str, int]:
+    return {"part": part, "double": 2 * part}
+
+
+def test_a_campaign_goes_on_where_it_stopped(tmp_path):
+    parts = {str(k): k for k in range(3)}
+    first = Record(tmp_path, {"seed": 1})
+    assert first.run(double, parts, jobs=1, seconds=0) == 3  # no time: nothing is begun
+    assert list(first.parts()) == []
+    first.add("1", {"part": 1, "double": 2})
+    again = Record(tmp_path, {"seed": 1})
+    assert again.run(double, parts, jobs=1) == 0
+    assert [part["double"] for part in again.parts()] == [0, 2, 4]
+
+
+def test_another_campaign_needs_another_folder(tmp_path):
+    Record(tmp_path, {"seed": 1})
+    with pytest.raises(OtherCampaign, match=r"records a campaign with \{'seed': 1\}, not \{'seed': 2\}"):
+        Record(tmp_path, {"seed": 2})
