@@ -35,7 +35,7 @@ from loopwright.transform.choose_index_width import _ChooseIndexWidth
 from loopwright.transform.compact_buffers import _Collect as CompactCollect
 from loopwright.transform.partition_loops import _PartitionLoops
 from loopwright.transform.plan_storage import _Pool
-from tests import test_own_overlap
+from tests import test_own_overlap, test_vector_lanes
 from tests.analysis import test_bounds, test_races, test_reduction_init, test_uninitialised
 from tests.codegen import test_abi, test_emitter, test_low_precision, test_math, test_parallel
 from tests.ir import test_structural, test_verifier
@@ -520,6 +520,11 @@ BUGS = [
             test_insert_barriers.test_memory_allocated_in_a_loop_is_the_same_in_each_iteration(),
             test_insert_barriers.test_a_schedule_that_stages_in_shared_memory_waits_before_it_writes_again(),
         ),
+    ),
+    Bug(
+        "lanes are believed to keep apart where data decides",
+        lambda: patch("loopwright.analysis.races.check_lanes", lambda program: None),
+        lambda: test_vector_lanes.test_lanes_that_may_meet_are_refused("a guard by data"),
     ),
     Bug(
         "a written argument may overlap itself",

@@ -119,7 +119,7 @@ class Program:
         self.constants = walk.constants
         self.unknown: set[Var] = walk.unknown
         self.effects: Sequence[Call] = walk.effects  # calls that do something besides returning a value
-        self.outside: Sequence[tuple[Call, tuple[Loop, ...]]] = walk.outside  # those that may do anything, and where
+        self.outside: Sequence[tuple[Call, Instance]] = walk.outside  # those that may do anything, and where
         self.has_threads = walk.has_threads
         self.crossings: dict[bool, Any] = {}  # filled by thread_races.py
         self._owners: dict[Buffer, tuple[str | Var, ...]] = {}
@@ -220,7 +220,7 @@ class _AccessWalk(InstanceWalk):
         self.accesses: list[Access] = []
         self.unknown: set[Var] = set()  # memory that calls may touch, or that goes by several names
         self.effects: list[Call] = []
-        self.outside: list[tuple[Call, tuple[Loop, ...]]] = []
+        self.outside: list[tuple[Call, Instance]] = []
         self._names: dict[Var, Buffer] = {}
         self._indexing = 0  # inside how many indices we are
 
@@ -296,7 +296,7 @@ class _AccessWalk(InstanceWalk):
             if not getattr(call.op, "is_pure", False) and name not in _HARMLESS:
                 self.effects.append(call)
                 if reaches_outside(call):
-                    self.outside.append((call, self.loops))
+                    self.outside.append((call, self.instance))
             for argument in call.args:
                 self.visit(argument)
 

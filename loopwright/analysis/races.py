@@ -7,9 +7,10 @@ one for two iterations that touch one cell with a write among them.
 
 A lemma settles the common case: in some dimension, the loop variable moves the index further than everything within
 the loop does; or several dimensions do so with its digits (`f // 8` and `f % 8` of a fused loop). isl decides the
-rest. Refused is only what certainly conflicts: accesses whose index or condition depends on data (a scatter) are not
-judged, so a parallel loop around them is the author's responsibility. Of loops bound to threads, and of the barriers
-between them, `thread_races.py` speaks.
+rest. Of parallel loops, refused is only what certainly conflicts: accesses whose index or condition depends on data (a
+scatter) are not judged, so a parallel loop around them is the author's responsibility. Lanes of vectorized loops must
+be proved to keep apart: code runs some of their statements as vectors and others lane by lane. Of loops bound to
+threads, and of the barriers between them, `thread_races.py` speaks.
 
 A buffer whose values do not leave their iteration is no reason to refuse a parallel loop: each iteration gets memory of
 its own (`private_memory.py`). `privatised` writes that down.
@@ -25,18 +26,20 @@ from loopwright.analysis.accesses import Access, Program, accesses_of
 from loopwright.analysis.affine import Form, Part, inequalities
 from loopwright.analysis.around_loop import around_loop
 from loopwright.analysis.effects import called_name
-from loopwright.analysis.instances import Loop
+from loopwright.analysis.instances import Instance, Loop
 from loopwright.analysis.polyhedral import Undecided
 from loopwright.analysis.private_memory import with_private_memory
 from loopwright.analysis.products import coefficient_of
 from loopwright.analysis.same_cell import same_indices, same_owner
 from loopwright.analysis.thread_axes import takes_turns
-from loopwright.analysis.time_order import not_before
+from loopwright.analysis.time_order import before
+from loopwright.analysis.vector_loops import runs_in_lockstep
 from loopwright.analysis.witness import actor, assignment, deed, element, named_values, values_of
 from loopwright.ir import (
     Block,
     Buffer,
     BufferStore,
+    Call,
     Expr,
     For,
     ForKind,
@@ -46,6 +49,7 @@ from loopwright.ir import (
     deep,
     pre_order_visit,
 )
+from loopwright.runtime.description import UNPROVED
 from loopwright.runtime.errors import LoopwrightError
 
 PAIRS: Final = 500  # of accesses to one buffer that isl is asked about
@@ -113,6 +117,38 @@ class ParallelRace(LoopwrightError, ValueError):
         )
 
 
+class LanesMayMeet(LoopwrightError, ValueError):
+    """Whether the lanes of a vectorized loop disturb each other depends on data, or is too complex to decide.
+
+    The lanes of a vectorized loop run in lockstep: each statement's loads come before its stores. That is what the
+    generated code does only where lanes keep apart, and where they do so must be known when the program is built.
+
+    For example:
+
+        import loopwright
+        from loopwright.script import tir as T
+
+        @T.prim_func
+        def shift(B: T.Buffer(8), S: T.Buffer(1)):
+            if S[0] > T.float32(0):
+                for i in T.vectorized(8):
+                    B[(i + 1) % 8] = B[i] * T.float32(10)
+
+        loopwright.build(shift)
+    """
+
+    code = "LW0273"
+
+    def __init__(self, loop: Loop, reason: str) -> None:
+        super().__init__(
+            f"the lanes of the vectorized loop {loop.var.name} are not proved to keep apart",
+            at=loop.node,
+            why=reason,
+            hint=f"make the loop {loop.var.name} serial, or let each lane write elements of its own",
+            fields={"loop": loop.var.name, "reason": reason},
+        )
+
+
 _KIND_NAMES: Final[dict[ForKind | None, str]] = {
     ForKind.PARALLEL: "parallel",
     ForKind.VECTORIZED: "vectorized",
@@ -123,13 +159,19 @@ _KINDS: Final = (ForKind.PARALLEL, ForKind.VECTORIZED)
 
 
 def check_races(function: PrimFunc) -> None:
-    """Raise ParallelRace when two iterations of a parallel or vectorized loop certainly conflict."""
+    """Raise ParallelRace when two iterations of a parallel or vectorized loop certainly conflict.
+
+    LanesMayMeet when those of a vectorized loop may, unless the function says that it is not proved.
+    """
     check_races_in(accesses_of(function))
 
 
 def check_races_in(program: Program) -> None:
     """The same for a program already walked."""
-    check_loops(program, lambda loop: loop.kind in _KINDS)
+    is_unproved = bool(program.function.attrs.get(UNPROVED, False))
+    check_loops(program, lambda loop: loop.kind in _KINDS and (is_unproved or not _has_lanes(loop)))
+    if not is_unproved:
+        check_lanes(program)
 
 
 def check_loops(program: Program, is_judged: Callable[[Loop], bool]) -> None:
@@ -207,6 +249,54 @@ def find_race_in(function: PrimFunc, var: Var) -> ParallelRace | str | None:
     return found if private is None else find_race_in(private, var)
 
 
+def _has_lanes(loop: Loop) -> bool:
+    """Whether the iterations of the loop are lanes; a vectorized loop around another one runs serially."""
+    return loop.kind is ForKind.VECTORIZED and isinstance(loop.node, For) and runs_in_lockstep(loop.node)
+
+
+def check_lanes(program: Program) -> None:
+    """Raise ParallelRace or LanesMayMeet unless the lanes of every vectorized loop are proved to keep apart.
+
+    Code for a vectorized loop runs some statements as vectors and others lane by lane, which is the same only then.
+    """
+    loops = {loop for access in program.accesses for loop in access.instance.loops}
+    loops |= {loop for _, instance in program.outside for loop in instance.loops}
+    lanes = {loop for loop in loops if _has_lanes(loop)}
+    if not lanes:
+        return
+    within: dict[Loop, dict[Buffer, list[Access]]] = {}
+    calls: dict[Loop, list[tuple[Call, Instance]]] = {}
+    for access in program.accesses:
+        for loop in access.instance.loops:
+            if loop in lanes and not program.is_own(access.cell[0], loop):
+                within.setdefault(loop, {}).setdefault(access.cell[0], []).append(access)
+    for call, instance in program.outside:
+        for loop in instance.loops:
+            if loop in lanes:
+                calls.setdefault(loop, []).append((call, instance))
+    for loop in {**within, **calls}:
+        program.polyhedra.questions = 0
+        found: ParallelRace | str | None = _calls_in_lanes(loop, calls.get(loop, ()))
+        for buffer, accesses in within.get(loop, {}).items():
+            if found is None and any([access.writes for access in accesses]):
+                if buffer.data in program.unknown:
+                    found = f"{buffer.name} is touched by calls, or goes by several names"
+                elif not _disjoint(program, loop, accesses):
+                    found = _first_race(program, loop, accesses)
+        if isinstance(found, str):
+            raise LanesMayMeet(loop, found)
+        if found is not None:
+            raise found
+
+
+def _calls_in_lanes(loop: Loop, calls: Sequence[tuple[Call, Instance]]) -> str | None:
+    """Calls come in the order of lanes where they stand in one statement, right in the loop."""
+    for call, instance in calls:
+        if instance is not calls[0][1] or instance.loops[-1] is not loop:
+            return f"{called_name(call)} may have effects, and lanes call it in another order than iterations would"
+    return None
+
+
 def prove_no_race(program: Program, var: Var) -> ParallelRace | str | None:
     """None when the iterations of the loop that counts with `var` are proved not to disturb each other.
 
@@ -217,8 +307,8 @@ def prove_no_race(program: Program, var: Var) -> ParallelRace | str | None:
     if any([data not in program.homes for data in program.unknown]):
         return "a call may touch any memory"
     var = program.regions.aliases.get(var, var)
-    for call, loops in program.outside:
-        if any([loop.of is var and not _runs_once(loop) for loop in loops]):
+    for call, instance in program.outside:
+        if any([loop.of is var and not _runs_once(loop) for loop in instance.loops]):
             return f"its iterations call {called_name(call)}, which may have effects: their order would not be kept"
     # The loop of a thread is there once for each stretch between barriers.
     shared: dict[tuple[Loop, Buffer], list[Access]] = {}
@@ -469,8 +559,9 @@ def _meeting(
     if loop.kind is ForKind.VECTORIZED:
         inside = 2 * depth + 2  # of a vector of time: what is within one iteration
         a_time, b_time = one.time_in(first)[inside:], other.time_in(second)[inside:]
-        orders = [f"({here} < {there} and {late})" for late in [not_before(a_time, b_time)] if late]
-        orders += [f"({here} > {there} and {late})" for late in [not_before(b_time, a_time)] if late]
+        # Lanes store in their order: what one statement stores at one time comes as it would serially.
+        orders = [f"({here} < {there} and {late})" for late in [before(b_time, a_time)] if late]
+        orders += [f"({here} > {there} and {late})" for late in [before(a_time, b_time)] if late]
         if not orders:
             return None
         constraints.append(f"({' or '.join(orders)})")
