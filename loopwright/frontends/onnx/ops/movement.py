@@ -83,9 +83,9 @@ def _equal_parts(node: Node, size: Dim) -> list[Any]:
     count = node.attr("num_outputs", node.output_count)
     if count < 1 or count != node.output_count:
         raise node.bad(f"there are {count} parts for {node.output_count} outputs")
-    one = divide_up(size, count)
     if isinstance(size, int):
-        return [min(times(one, k), size) for k in range(count + 1)]
+        return [min(-(-size // count) * k, size) for k in range(count + 1)]
+    one = divide_up(size, count)
     ends = [as_dim(minimum(times(one, k), size)) for k in range(1, count)]
     return [0, *ends, size]
 
