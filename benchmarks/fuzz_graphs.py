@@ -241,7 +241,7 @@ class Watched:
         for line in lines:
             word, seed, *rest = line.decode(errors="replace").split(maxsplit=2)
             if word == "bug":
-                self.problems.append((int(seed), rest[0]))
+                self._note(int(seed), rest[0])
             elif word == "did":
                 self._advance()
 
@@ -249,8 +249,12 @@ class Watched:
         self.left = range(self.left.start + self.left.step, self.left.stop, self.left.step)
         self.done += 1
 
+    def _note(self, seed: int, problem: str) -> None:
+        print(f"  seed {seed}: {problem}", flush=True)
+        self.problems.append((seed, problem))
+
     def _lost(self, why: str) -> None:
-        self.problems.append((self.left.start, why))
+        self._note(self.left.start, why)
         self._said = b""
         self._advance()
         if self.left:
@@ -264,11 +268,11 @@ class Watched:
             self._lost(f"hang: no answer within {LIMIT:.0f} s")
 
 
-def fuzz_open(seed: int, count: int, jobs: int) -> int:
-    """Check so many models in workers; the number of models with a problem."""
+def fuzz_open(seed: int, count: int, jobs: int, limit: float) -> int:
+    """Check so many models in workers, or as many as fit into the time; the number of problems, said as they come."""
     start = perf_counter()
     workers = [Watched(range(seed + place, seed + count, jobs)) for place in range(jobs)]
-    while any(one.left for one in workers):
+    while any(one.left for one in workers) and perf_counter() - start < limit:
         ready = selectors.DefaultSelector()
         for one in workers:
             if one.left:
@@ -280,17 +284,17 @@ def fuzz_open(seed: int, count: int, jobs: int) -> int:
             if one.left:
                 one.watch()
     for one in workers:
+        one.process.kill()
         one.process.wait()
+    done = sum(one.done for one in workers)
     seconds = perf_counter() - start
     problems = sorted(problem for one in workers for problem in one.problems)
     kinds = Counter(text.split(":")[0] for _, text in problems)
     print(
-        f"{count} random models with symbolic dimensions, {CALLS + 1} calls or more each, in {seconds:.0f} s "
-        f"({count / seconds:.1f} a second): {len({one for one, _ in problems})} with a problem"
+        f"{done} random models with symbolic dimensions, {CALLS + 1} calls or more each, in {seconds:.0f} s "
+        f"({done / seconds:.1f} a second): {len({one for one, _ in problems})} with a problem"
         + (f" ({', '.join(f'{kind} {many}' for kind, many in kinds.items())})" if kinds else "")
     )
-    for one, text in problems:
-        print(f"  seed {one}: {text}")
     return len(problems)
 
 
@@ -300,6 +304,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--open-sizes", action="store_true", help="models with symbolic dimensions")
     parser.add_argument("--jobs", type=int, default=1, help="worker processes, with --open-sizes")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="stop after that, with --open-sizes")
     parser.add_argument("--show", action="store_true", help="one model in this process, with all that is compared")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--stop", type=int, default=0, help=argparse.SUPPRESS)
@@ -313,7 +318,7 @@ def main() -> int:
         print("\n".join(problems) or "nothing wrong")
         return int(bool(problems))
     if args.open_sizes:
-        return int(fuzz_open(args.seed, args.count, args.jobs) > 0)
+        return int(fuzz_open(args.seed, args.count, args.jobs, args.seconds) > 0)
     return fuzz_fixed(args.seed, args.count)
 
 

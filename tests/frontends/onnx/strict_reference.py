@@ -8,8 +8,10 @@ the package's own.
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from itertools import product
 from typing import Any, Final
@@ -38,6 +40,7 @@ def reference_of(proto: ModelProto, arrays: dict[str, np.ndarray]) -> Outcome:
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         try:
+            _stored.set(frozenset(tensor.name for tensor in proto.graph.initializer))
             evaluator = ReferenceEvaluator(proto, new_ops=list(_STRICT))
             found = evaluator.run(None, {name: array.copy() for name, array in arrays.items()})
         except Unspecified as error:
@@ -195,8 +198,35 @@ class Softmax(OpRun):
         return ((grown / grown.sum(axis, keepdims=True)).astype(x.dtype),)
 
 
+class Flatten(OpRun):
+    def _run(self, x: Any, axis: int = 1) -> Any:
+        axis = axis + x.ndim if axis < 0 else axis
+        return (x.reshape(math.prod(x.shape[:axis]), math.prod(x.shape[axis:])),)
+
+
+class GlobalMaxPool(OpRun):
+    def _run(self, x: Any) -> Any:
+        return (x.max(tuple(range(2, x.ndim)), keepdims=True),)
+
+
+class GlobalAveragePool(OpRun):
+    def _run(self, x: Any) -> Any:
+        require(0 not in x.shape[2:], "a mean of nothing")
+        return (x.astype("d").mean(tuple(range(2, x.ndim)), keepdims=True).astype(x.dtype),)
+
+
+_stored: ContextVar[frozenset[str]] = ContextVar("stored")  # names of the initialisers of the model
+
+
 class Reshape(OpRun):
+    def __init__(self, node: Any, params: Any) -> None:
+        super().__init__(node, params)
+        self.is_stored = node.input[1] in _stored.get()
+
     def _run(self, x: Any, shape: Any, allowzero: int = 0) -> Any:
+        if not self.is_stored and not allowzero and any(size == 0 for size in shape):
+            # A 0 in a shape keeps a size. Where the model computes it, from sizes of a call, it means no elements.
+            raise Unspecified("a size that is computed is 0")
         sizes = [x.shape[k] if size == 0 and not allowzero else int(size) for k, size in enumerate(shape)]
         if -1 in sizes and 0 in sizes:
             raise Unspecified("what is left of nothing")
@@ -230,12 +260,12 @@ class _Windows:
                 self.after[k] = needed - self.before[k]
             else:
                 room = self.sizes[k] + self.before[k] + self.after[k] - self.spans[k]
+                require(room >= 0, "the window is larger than the image")
                 out = room // self.strides[k] + 1
                 if pool and attrs.get("ceil_mode"):
                     out = -(-room // self.strides[k]) + 1
                     if (out - 1) * self.strides[k] >= self.sizes[k] + self.before[k]:
                         out -= 1  # a window that starts in the padding behind the end is none
-            require(out >= 0, "the window is larger than the image")
             self.out.append(out)
 
     def places(self, axis: int, at: int) -> np.ndarray:
@@ -307,7 +337,7 @@ class AveragePool(_Pool):
 
 _STRICT: Final = (
     Gather, GatherElements, GatherND, ScatterElements, ScatterND, Split, TopK, Pad, LayerNormalization, Gemm, Softmax,
-    Reshape, Conv, MaxPool, AveragePool,
+    Reshape, Flatten, GlobalMaxPool, GlobalAveragePool, Conv, MaxPool, AveragePool,
 )  # fmt: skip
 for _each in _STRICT:
     _each.op_domain = ""

@@ -98,3 +98,16 @@ def test_squeezing_open_sizes_goes_by_the_call():
     require_right(text, [(2, 1, 1)], [(1, 3, 1)], [(1, 1, 1)], [(2, 3, 1)], [(1, 0, 1)])
     text = "(float[m, n] x) => (float[a] y) <int64[1] k = {1}> { y = Squeeze(x, k) }"
     require_right(text, [(2, 1)], [(0, 1)], [(2, 3)], [(2, 0)], [(0, 2)])
+
+
+def test_expand_goes_to_its_target():
+    text = "(float[n, 4] x) => (float[a, b] y) <int64[2] s = {3, 4}> { y = Expand(x, s) }"
+    require_right(text, [(3, 4)], [(1, 4)], [(2, 4)], [(0, 4)])
+    text = "(float[n, 4] x, float[m, k] z) => (float[a, b] y) { s = Shape(z) y = Expand(x, s) }"
+    require_right(
+        text,
+        *[[(n, 4), (m, k)] for n, m, k in [(3, 1, 4), (1, 3, 1), (3, 3, 1), (0, 1, 4), (1, 0, 4)]],
+        *[[(n, 4), (m, k)] for n, m, k in [(3, 2, 4), (1, 3, 2), (3, 3, 0), (0, 2, 4), (1, 1, 8)]],
+    )
+    text = "(float[n] x, float[m, n] z) => (float[a, b] y) { s = Shape(z) y = Expand(x, s) }"
+    require_right(text, [(3,), (2, 3)], [(3,), (0, 3)], [(0,), (2, 0)])

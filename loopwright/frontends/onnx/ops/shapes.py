@@ -13,8 +13,9 @@ from loopwright.frontends.onnx.known import objects
 from loopwright.frontends.onnx.node import Node, all_known
 from loopwright.frontends.onnx.registry import converter
 from loopwright.ir import Expr as PrimExpr
+from loopwright.ir import Select, const
 from loopwright.relay.expr import Constant
-from loopwright.relay.op.sizes import divide_down, times
+from loopwright.relay.op.sizes import broadcast_dim, divide_down, times
 from loopwright.relay.types import Dim, as_dim, is_any, same_dim
 
 
@@ -186,14 +187,26 @@ def expand(node: Node, x: Any, shape: Any) -> Any:
     wanted = [_expanded(node, one, other) for one, other in zip(left, right)]
     if rank == len(given) and all(same_dim(one, other) for one, other in zip(wanted, given)):
         return x
-    return relay.broadcast_to(x, tuple(wanted))
+    made = relay.broadcast_to(x, tuple(wanted))
+    # A size that is a number stays one: the size with a name that it is expanded to is 1 or that number.
+    numbers = [one if isinstance(one, int) and one != 1 else 0 for one in left]
+    if any(number and not isinstance(size, int) for number, size in zip(numbers, wanted)):
+        return relay.reshape(made, numbers)
+    return made
 
 
 def _expanded(node: Node, one: Dim, other: Any) -> Dim:
-    if isinstance(other, int) and other == 1:
+    """The size that two are broadcast to; of sizes with names, that it is so is checked when the model is called."""
+    if is_any(one):
         return one
-    if isinstance(one, int) and one == 1:
-        return as_dim(other) if isinstance(other, PrimExpr) else int(other)
-    if isinstance(one, int) and isinstance(other, int) and one != other:
-        raise node.bad(f"a size of {one} cannot be expanded to {other}")
-    return one
+    wanted = as_dim(other) if isinstance(other, PrimExpr) else int(other)
+    if isinstance(wanted, int) and wanted == 1:
+        return one
+    if isinstance(one, int) and one != 1:
+        if isinstance(wanted, int):
+            if one != wanted:
+                raise node.bad(f"a size of {one} cannot be expanded to {wanted}")
+            return one
+        assert isinstance(wanted, PrimExpr)
+        return as_dim(Select(wanted.equal(1), const(one, wanted.dtype), wanted))
+    return broadcast_dim("Expand", one, wanted)
