@@ -196,7 +196,5 @@ def _variables(extent: int | Expr) -> list[Var]:
 
 
 def _may_be_same_bytes(one: Value, other: Value) -> bool:
-    """Whether two values can be the same bytes; where open lengths are written differently, a call finds out."""
-    if one.is_static != other.is_static:
-        return False
-    return not one.is_static or one.nbytes == other.nbytes
+    """Whether two values can be the same bytes; where a length is open, a call finds out."""
+    return not (one.is_static and other.is_static) or one.nbytes == other.nbytes

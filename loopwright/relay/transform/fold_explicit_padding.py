@@ -47,7 +47,7 @@ class _FoldPadding(TypedRewrite):
             tuple(width) != (0, 0) for letter, width in widths.items() if letter not in letters
         ):
             return call
-        if any(_cuts(widths[letter]) for letter in letters) or isinstance(call.attrs.padding, str):
+        if not all(_adds(widths[letter]) for letter in letters) or isinstance(call.attrs.padding, str):
             return call
         if pad.attrs.pad_mode != "constant" or not self._is_own_padding(call, pad):
             return call
@@ -91,9 +91,9 @@ class _FoldPadding(TypedRewrite):
         return all(step == 1 for step in spread) and widest + max(*before, *after) < min(window)
 
 
-def _cuts(width: Any) -> bool:
-    """Whether cells are cut off rather than added."""
-    return any(int(side) < 0 for side in width)
+def _adds(width: Any) -> bool:
+    """Whether a known number of cells is added, and none cut off."""
+    return all(isinstance(side, int) and side >= 0 for side in width)
 
 
 def FoldExplicitPadding() -> GraphPass:

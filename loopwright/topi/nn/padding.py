@@ -10,14 +10,15 @@ import numpy as np
 from loopwright import te
 from loopwright.ir import Expr, as_expr, const
 from loopwright.ir.intrinsics import all as all_of
-from loopwright.ir.intrinsics import if_then_else
+from loopwright.ir.intrinsics import if_then_else, maximum
+from loopwright.te.assumed_sizes import assume
 from loopwright.te.tags import default_tag
 from loopwright.topi import tag
 from loopwright.topi.errors import BadPadding
 from loopwright.topi.pad_amounts import check_amount
 from loopwright.topi.registry import Sample, operator
 from loopwright.topi.samples import numbers, of_each_type
-from loopwright.topi.sizes import is_zero, simplify
+from loopwright.topi.sizes import is_zero, known, simplify
 
 
 def _pad(data: np.ndarray, before: Any, after: Any = None, value: Any = 0.0) -> np.ndarray:
@@ -102,6 +103,9 @@ def mirror_pad(
     before, after = _both(name, data, pad_before, pad_after)
     shape = [simplify(size + low + high) for size, low, high in zip(data.shape, before, after, strict=True)]
     skipped = 1 if mode == "REFLECT" else 0
+    for size, low, high in zip(data.shape, before, after, strict=True):
+        if not (is_zero(low) and is_zero(high)):
+            require_cells(name, size, maximum(as_expr(low), high) + skipped)
 
     def cell(*indices: Expr) -> Expr:
         places: list[Expr] = []
@@ -117,6 +121,16 @@ def mirror_pad(
 
     padded: te.Tensor = te.compute(shape, cell, name=name, tag=default_tag(f"{tag.INJECTIVE},pad"))
     return padded
+
+
+def require_cells(name: str, size: Any, least: Any) -> None:
+    """Refuse a dimension with fewer than `least` cells to repeat; where its size is not known yet, that is assumed."""
+    spare = known(as_expr(size) - least)
+    if spare is None:
+        assume(as_expr(size) >= least, [size], f"it at least {simplify(as_expr(least))}: the pads repeat its cells")
+    elif spare < 0:
+        problem = f"a dimension of {known(size)} cells is padded with cells of its own"
+        raise BadPadding(name, problem, f"that takes {known(as_expr(least))} cells at least")
 
 
 def _both(

@@ -111,3 +111,90 @@ def test_expand_goes_to_its_target():
     )
     text = "(float[n] x, float[m, n] z) => (float[a, b] y) { s = Shape(z) y = Expand(x, s) }"
     require_right(text, [(3,), (2, 3)], [(3,), (0, 3)], [(0,), (2, 0)])
+
+
+@pytest.mark.parametrize(
+    ("auto_pad", "kernel", "stride", "dilation"),
+    [
+        ("SAME_UPPER", 3, 2, 1),
+        ("SAME_UPPER", 2, 3, 1),
+        ("SAME_UPPER", 3, 1, 2),
+        ("SAME_LOWER", 2, 2, 1),
+        ("SAME_LOWER", 1, 2, 1),
+        ("SAME_LOWER", 3, 2, 2),
+    ],
+)
+def test_same_padding_of_open_sizes_with_strides(auto_pad, kernel, stride, dilation):
+    weights = ", ".join(str(k % 5 - 2) for k in range(2 * 3 * kernel))
+    window = f'auto_pad = "{auto_pad}", kernel_shape = [{kernel}], strides = [{stride}], dilations = [{dilation}]'
+    text = f"""(float[n, 3, m] x) => (float[n, 2, a] y, float[n, 3, b] z, float[n, 3, c] u)
+    <float[2, 3, {kernel}] w = {{{weights}}}> {{
+        y = Conv<{window}>(x, w)
+        z = MaxPool<{window}>(x)
+        u = AveragePool<{window}>(x)
+    }}"""
+    require_right(text, *[[(1 + m % 2, 3, m)] for m in (1, 2, 3, 4, 5, 8)], rtol=1e-6)
+
+
+def test_same_padding_of_images():
+    text = """(float[n, 2, h, w] x) => (float[n, 2, a, b] y) {
+        p = MaxPool<auto_pad = "SAME_UPPER", kernel_shape = [3, 3], strides = [2, 2]>(x)
+        y = AveragePool<auto_pad = "SAME_LOWER", kernel_shape = [2, 2], strides = [2, 2], count_include_pad = 1>(p)
+    }"""
+    require_right(text, [(1, 2, 7, 4)], [(2, 2, 5, 5)], [(1, 2, 1, 2)])
+
+
+def test_two_ways_to_half_the_size_meet():
+    text = """(float[n, 1, m] x) => (float[n, 1, a] y) <float[1, 1, 3] w = {1, 2, 1}> {
+        p = MaxPool<auto_pad = "SAME_UPPER", kernel_shape = [2], strides = [2]>(x)
+        q = Conv<auto_pad = "SAME_UPPER", kernel_shape = [3], strides = [2]>(x, w)
+        y = Add(p, q)
+    }"""
+    require_right(text, *[[(2, 1, m)] for m in (1, 2, 5, 6)])
+
+
+def test_down_up_and_the_skip_added():
+    text = """(float[n, 2, h, w] x) => (float[n, 2, h, w] y) <float[4] s = {1, 1, 2, 2}> {
+        p = MaxPool<strides = [2, 2], kernel_shape = [2, 2]>(x)
+        u = Resize<mode = "nearest", coordinate_transformation_mode = "asymmetric", nearest_mode = "floor">(p, "", s)
+        y = Add(u, x)
+    }"""
+    require_right(text, [(1, 2, 4, 6)], [(2, 2, 2, 8)], [(1, 2, 4, 7)], [(1, 2, 5, 6)])
+
+
+@pytest.mark.parametrize("mode", ["edge", "reflect", "wrap"])
+def test_padding_with_cells_of_an_open_axis(mode):
+    text = f'(float[n, m] x) => (float[a, b] y) <int64[4] p = {{0, 1, 0, 2}}> {{ y = Pad<mode = "{mode}">(x, p) }}'
+    require_right(text, [(1, 3)], [(2, 7)], [(2, 0)], [(0, 4)])
+    if mode != "reflect":
+        require_right(text, [(2, 1)], [(2, 2)])
+    else:
+        with pytest.raises(LoopwrightError, match=r"axis 1 of input x \(m\) is 2: Pad_0 .* needs it at least 3"):
+            CompiledModel(model(text))(numbers(1, 2))
+
+
+def test_reshaping_open_sizes_to_numbers():
+    text = "(float[n, 4] x) => (float[2, 6] y) <int64[2] s = {2, 6}> { r = Relu(x) y = Reshape(r, s) }"
+    require_right(text, [(3, 4)], [(2, 4)], [(0, 4)])
+    text = "(float[n, m] x) => (float[2, 6] y) <int64[2] s = {2, 6}> { r = Softmax(x) z = Reshape(r, s) y = Neg(z) }"
+    require_right(text, [(3, 4)], [(12, 1)], [(2, 4)], rtol=1e-6)
+    text = "(float[3, 4] x, float[n, m] z) => (float[n, m] y) { r = Relu(x) s = Shape(z) y = Reshape(r, s) }"
+    require_right(text, [(3, 4), (2, 6)], [(3, 4), (12, 1)], [(3, 4), (3, 5)])
+    text = "(float[n, m] x) => (float[a] y) <int64[1] k = {0}> { r = Relu(x) s = Squeeze(r, k) y = Neg(s) }"
+    require_right(text, [(1, 3)], [(1, 0)], [(2, 3)])
+
+
+def test_sizes_with_two_names_are_equal_or_refused():
+    require_right(
+        "(float[n, m] x, float[k, 6] z) => (float[n, 6] y) { y = MatMul(x, z) }", [(3, 4), (4, 6)], [(3, 4), (5, 6)]
+    )
+    require_right(
+        "(float[b, n, m] x, float[c, m, k] z) => (float[a, n, k] y) { y = MatMul(x, z) }",
+        *[[(b, 3, 4), (c, 4, 5)] for b, c in [(1, 2), (2, 1), (2, 2), (0, 1), (1, 0), (1, 1), (2, 3), (0, 2)]],
+    )
+    text = "(float[n, m] x, float[?, k] z) => (float[n, a] y) { y = Concat<axis = 1>(x, z) }"
+    require_right(text, [(3, 4), (3, 2)], [(3, 4), (2, 2)])
+    text = "(float[n, c, 5] x, float[2, ?, 3] w) => (float[n, 2, 3] y) { y = Conv(x, w) }"
+    require_right(text, [(2, 3, 5), (2, 3, 3)], [(2, 3, 5), (2, 2, 3)])
+    text = '(float[n, m] x, float[k, p] z) => (float[n, p] y) { y = Einsum<equation = "ij,jk->ik">(x, z) }'
+    require_right(text, [(3, 4), (4, 5)], [(3, 4), (3, 5)], [(3, 0), (0, 5)])

@@ -10,25 +10,30 @@ import numpy as np
 from loopwright import relay
 from loopwright.frontends.onnx.node import Node
 from loopwright.frontends.onnx.registry import converter
+from loopwright.ir import Expr as PrimExpr
 from loopwright.ir.intrinsics import maximum
 from loopwright.relay.op.sizes import divide_up
-from loopwright.relay.types import Dim, is_any
+from loopwright.relay.types import Dim, as_dim, is_any
 
 
-def same_pads(node: Node, size: Dim, kernel: int, stride: int, dilation: int) -> tuple[Any, Any]:
-    """How much to pad so that the result has size / stride elements: before and after, for SAME_UPPER."""
+def same_pads(node: Node, size: Dim, kernel: int, stride: int, dilation: int, lower: bool) -> tuple[Any, Any]:
+    """How much to pad so that the result has size / stride elements: before and after; with `lower`, more before.
+
+    Of a size that is no number these are expressions, and the one after may be negative: what no window looks at is cut
+    off, so that the number of windows is size / stride, rounded up, and is written so.
+    """
     reach = (kernel - 1) * dilation + 1
     if is_any(size):
         raise node.unsupported("auto_pad of a size that is known only when the model runs")
+    total: Any
     if isinstance(size, int):
         total = max((-(-size // stride) - 1) * stride + reach - size, 0)
-        return total // 2, total - total // 2
-    total_expr: Any = (divide_up(size, stride) - 1) * stride + reach - size  # type: ignore[operator]
-    if stride == 1:
+    elif stride == 1:
         total = reach - 1
-        return total // 2, total - total // 2
-    total_expr = maximum(total_expr, 0)
-    return total_expr // 2, total_expr - total_expr // 2
+    else:
+        total = (divide_up(size, stride) - 1) * stride + reach - size  # type: ignore[operator]
+    before = (maximum(total, 0) + int(lower)) // 2 if isinstance(total, PrimExpr) else (total + int(lower)) // 2
+    return as_dim(before), as_dim(total - before)
 
 
 def window_pads(
@@ -48,10 +53,16 @@ def window_pads(
         return pads
     if auto not in ("SAME_UPPER", "SAME_LOWER"):
         raise node.invalid("auto_pad", auto, "NOTSET, VALID, SAME_UPPER or SAME_LOWER")
-    pairs = [same_pads(node, *one) for one in zip(sizes, kernel, strides, dilations)]
-    if auto == "SAME_LOWER":
-        pairs = [(after, before) for before, after in pairs]
+    lower = auto == "SAME_LOWER"
+    pairs = [same_pads(node, *one, lower) for one in zip(sizes, kernel, strides, dilations)]
     return [before for before, _ in pairs] + [after for _, after in pairs]
+
+
+def padded_for_windows(x: Any, pads: Sequence[Any], value: Any) -> tuple[Any, list[int]]:
+    """The data with its pads, and those of the operator that follows: none."""
+    rank = len(pads) // 2
+    widths = [(0, 0), (0, 0), *zip(pads[:rank], pads[rank:])]
+    return relay.nn.pad(x, widths, pad_value=value), [0] * (2 * rank)
 
 
 def window(node: Node, rank: int, name: str, default: int = 1) -> list[int]:
@@ -98,9 +109,7 @@ def convolved(node: Node, x: Any, w: Any, out_dtype: str = "", pad_value: int = 
     if isinstance(channels, int) and (groups < 1 or channels % groups):
         raise node.bad(f"{channels} channels cannot be parted into {groups} groups")
     if pad_value or not all(isinstance(pad, int) for pad in pads):
-        widths = [(0, 0), (0, 0), *zip(pads[:rank], pads[rank:])]
-        x = relay.nn.pad(x, widths, pad_value=pad_value)
-        pads = [0] * (2 * rank)
+        x, pads = padded_for_windows(x, pads, pad_value)
     function = (relay.nn.conv1d, relay.nn.conv2d, relay.nn.conv3d)[rank - 1]
     return function(
         x,

@@ -9,22 +9,24 @@ import numpy as np
 
 from loopwright import relay
 from loopwright.frontends.onnx.node import Node
-from loopwright.frontends.onnx.ops.convolution import window, window_pads
+from loopwright.frontends.onnx.ops.convolution import padded_for_windows, window, window_pads
 from loopwright.frontends.onnx.registry import converter
 from loopwright.relay.op.sizes import times
 
 
-def _window(node: Node, x: Any) -> tuple[list[int], list[int], list[int], list[int], bool]:
-    """Kernel, strides, dilations, pads, and whether a last partial window counts."""
+def _window(node: Node, x: Any) -> tuple[list[int], list[int], list[int], list[Any], bool]:
+    """Kernel, strides, dilations, pads (expressions where sizes are), and whether a last partial window counts."""
     kernel = list(node.attr("kernel_shape"))
     rank = len(kernel)
     if node.rank(x) != rank + 2:
         raise node.bad(f"the data has {node.rank(x)} dimensions, and the window {rank}")
     strides, dilations = window(node, rank, "strides"), window(node, rank, "dilations")
     pads = window_pads(node, node.shape(x)[2:], kernel, strides, dilations)
-    if not all(isinstance(pad, int) for pad in pads):
-        raise node.unsupported("auto_pad of sizes that are no numbers, with strides")
-    return kernel, strides, dilations, [int(pad) for pad in pads], bool(node.attr("ceil_mode", 0))
+    return kernel, strides, dilations, pads, bool(node.attr("ceil_mode", 0))
+
+
+def _are_numbers(pads: Sequence[Any]) -> bool:
+    return all(isinstance(pad, int) for pad in pads)
 
 
 def _counts(node: Node, x: Any, kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int],
@@ -63,13 +65,27 @@ def _pool(name: str, rank: int) -> Any:
 def max_pool(node: Node, x: Any) -> Any:
     kernel, strides, dilations, pads, ceil = _window(node, x)
     rank = len(kernel)
+    if ceil or node.wants(1):
+        _require_numbers(node, x, pads)
     if ceil:
         pads = _ceil_pads(node, x, kernel, strides, dilations, pads)
     if node.wants(1):
         return _max_pool_with_places(node, x, kernel, strides, dilations, pads)
     if rank > 3:
         raise node.unsupported(f"a window of {rank} dimensions")
+    if not _are_numbers(pads):
+        x, pads = padded_for_windows(x, pads, _lowest(node, x))
     return _pool("max", rank)(x, pool_size=kernel, strides=strides, dilation=dilations, padding=pads)
+
+
+def _require_numbers(node: Node, x: Any, pads: Sequence[Any]) -> None:
+    if not _are_numbers(pads):
+        raise node.sizes_needed("pads of windows that are not plain", node.shape(x))
+
+
+def _lowest(node: Node, x: Any) -> Any:
+    kind = node.dtype(x)
+    return node.const(-np.inf if kind.is_float else kind.min_value(), x)
 
 
 def _patches(node: Node, x: Any, kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int],
@@ -106,9 +122,7 @@ def _patches(node: Node, x: Any, kernel: Sequence[int], strides: Sequence[int], 
 def _max_pool_with_places(node: Node, x: Any, kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int],
                           pads: Sequence[int]) -> list[Any]:  # fmt: skip
     """The maxima and where they were: places count over the whole tensor, by rows or (storage_order=1) by columns."""
-    kind = node.dtype(x)
-    lowest = node.const(-np.inf if kind.is_float else kind.min_value(), x)
-    rows, places, counts = _patches(node, x, kernel, strides, dilations, pads, lowest)
+    rows, places, counts = _patches(node, x, kernel, strides, dilations, pads, _lowest(node, x))
     batch, channels, *sizes = node.static_shape(x)
     shape = (batch, channels, *counts)
     best = relay.argmax(rows, axis=[3])
@@ -129,6 +143,10 @@ def average_pool(node: Node, x: Any) -> Any:
     kernel, strides, dilations, pads, ceil = _window(node, x)
     rank = len(kernel)
     counted = bool(node.attr("count_include_pad", 0))
+    if not _are_numbers(pads):
+        if ceil or rank > 3:
+            _require_numbers(node, x, pads)
+        return _averaged(node, x, kernel, strides, dilations, pads, counted)
     wider = _ceil_pads(node, x, kernel, strides, dilations, pads) if ceil else pads
     if rank <= 3 and not (counted and wider != pads):
         return _pool("avg", rank)(
@@ -142,6 +160,23 @@ def average_pool(node: Node, x: Any) -> Any:
     )
 
 
+def _averaged(node: Node, x: Any, kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int],
+              pads: Sequence[Any], counted: bool) -> Any:  # fmt: skip
+    """The average with pads that are expressions: of padded data, divided by the share of a window that is no pad."""
+    options: dict[str, Any] = {
+        "pool_size": kernel,
+        "strides": strides,
+        "dilation": dilations,
+        "count_include_pad": True,
+    }
+    pool = _pool("avg", len(kernel))
+    found = pool(padded_for_windows(x, pads, 0)[0], **options)
+    if counted:
+        return found
+    ones = relay.full(node.const(1, x), (1, 1, *node.shape(x)[2:]), dtype=str(node.dtype(x)))
+    return relay.divide(found, pool(padded_for_windows(ones, pads, 0)[0], **options))
+
+
 @converter("LpPool")
 def lp_pool(node: Node, x: Any) -> Any:
     """(sum of |x|^p)^(1/p) over each window."""
@@ -149,8 +184,11 @@ def lp_pool(node: Node, x: Any) -> Any:
     rank = len(kernel)
     p = node.attr("p", 2)
     if ceil:
+        _require_numbers(node, x, pads)
         pads = _ceil_pads(node, x, kernel, strides, dilations, pads)
     powered = relay.power(relay.abs(x), node.const(p, x))
+    if not _are_numbers(pads):
+        powered, pads = padded_for_windows(powered, pads, 0)
     mean = _pool("avg", rank)(
         powered, pool_size=kernel, strides=strides, dilation=dilations, padding=pads, count_include_pad=True
     )

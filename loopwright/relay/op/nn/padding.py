@@ -8,14 +8,16 @@ from typing import Any as Anything
 import numpy as np
 
 from loopwright import te, topi
+from loopwright.ir import Expr as PrimExpr
 from loopwright.ir.intrinsics import maximum, minimum
 from loopwright.ir.types import Type
 from loopwright.relay.errors import BadAttribute, TypeMismatch
 from loopwright.relay.expr import Constant, Expr, const
 from loopwright.relay.op.from_topi import FromTopi, only_interpreted, type_of_compute
 from loopwright.relay.op.registry import Kind, Operator, calls, make, register
-from loopwright.relay.types import Any, TensorType
+from loopwright.relay.types import Any, TensorType, as_dim
 from loopwright.te.tags import default_tag
+from loopwright.topi.nn.padding import require_cells
 
 _MODES = {"constant": "constant", "edge": "edge", "reflect": "reflect"}
 
@@ -25,6 +27,7 @@ class Pad(Operator):
     """Cells around the data: `pad_width` has a pair for each dimension.
 
     `pad_mode` is "constant" (they are `pad_value`), "edge" (the nearest cell) or "reflect" (mirrored, edge left out).
+    A width may be an expression of size variables; one that turns out negative cuts cells off.
     """
 
     pad_width: tuple[tuple[int, int], ...]
@@ -60,6 +63,9 @@ class Pad(Operator):
 
 def _edge_pad(data: Anything, before: Sequence[int], after: Sequence[int]) -> Anything:
     shape = [size + low + high for size, low, high in zip(data.shape, before, after, strict=True)]
+    for size, low, high in zip(data.shape, before, after, strict=True):
+        if not low == high == 0:
+            require_cells("nn.pad", size, 1)
 
     def cell(*at: Anything) -> Anything:
         inside = [
@@ -80,9 +86,13 @@ def pad(data: Expr, pad_width: Anything, pad_value: Anything = 0, pad_mode: str 
     if isinstance(widths, Expr):
         made = make("dyn.nn.pad", data, widths, value, pad_mode=pad_mode)
     else:
-        pairs = tuple((int(low), int(high)) for low, high in widths)
+        pairs = tuple((_width(low), _width(high)) for low, high in widths)
         made = make("nn.pad", data, value, pad_width=pairs, pad_mode=pad_mode)
     return made
+
+
+def _width(given: Anything) -> Anything:
+    return as_dim(given) if isinstance(given, PrimExpr) else int(given)
 
 
 @register("dyn.nn.pad", Kind.OPAQUE)
