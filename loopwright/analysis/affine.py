@@ -4,7 +4,8 @@
     0 <= i and i < n           ↔     all of [i ≥ 0, n - i - 1 ≥ 0]
 
 Variables that stand for others (block axes, lets) are replaced on the way, without rebuilding any expression. What has
-no such form (a load, a product of variables, arithmetic in narrow types, which wrap) is *not affine*: callers widen it.
+no such form (a load, a product of variables, arithmetic in narrow types, which wrap; divisions in divisions by the
+hundred) is *not affine*: callers widen it.
 A loop variable times a parameter is a part with a symbol of its own (`products.py`): exact where the loop has a few
 iterations, known in number; else only `loose_form` shows it.
 As everywhere in index arithmetic, int32 and int64 count as mathematical integers.
@@ -47,6 +48,8 @@ from loopwright.ir import (
 )
 from loopwright.runtime.dtype import INT32, INT64
 
+MOST_PARTS: Final = 200  # inside one another; isl is lost long before, and twice as many at each let would have no end
+
 
 class NotAffine(Exception):
     """The expression has no affine form. Never leaves the analysis."""
@@ -63,7 +66,7 @@ class Part:
     stands for it in isl text.
     """
 
-    __slots__ = ("args", "divisor", "op", "symbol", "variables")
+    __slots__ = ("args", "divisor", "op", "size", "symbol", "variables")
 
     def __init__(self, op: Op, args: tuple[Form, ...], divisor: int, symbol: Var | None = None) -> None:
         self.op = op
@@ -71,6 +74,7 @@ class Part:
         self.divisor = divisor
         self.symbol = symbol
         self.variables: frozenset[Var] = frozenset().union(*[arg.variables() for arg in args])
+        self.size: int = 1 + sum([arg.size() for arg in args])
 
     def at(self, values: Mapping[Var, int]) -> int:
         """The number this is when its variables have `values`."""
@@ -130,6 +134,10 @@ class Form:
     def parts(self) -> list[Part]:
         """The terms that are not variables."""
         return [term for term in self.terms if isinstance(term, Part)]
+
+    def size(self) -> int:
+        """How many parts the form has when it is written out: one that stands in two others counts twice."""
+        return sum([term.size for term in self.terms if isinstance(term, Part)])
 
     def at(self, values: Mapping[Var, int]) -> int:
         """The number this is when its variables have `values`."""
@@ -191,6 +199,7 @@ class Affine:
         # What a variable stands for: itself (loops), a form (axes, lets), None (data). Absent ones are parameters.
         self.values: dict[Var, Form | None] = {}
         self.digits: dict[Var, Digits] = {}  # of fused loops over open sizes
+        self.largest = 0  # the size of the largest part
         self._parts: dict[Hashable, Part] = {}
         self._bounds: dict[Var, tuple[int, int]] = {}  # of loops with literal bounds, both ends included
         self._own: set[Var] = set()  # variables that stand for themselves: loops
@@ -317,6 +326,8 @@ class Affine:
         # Each with each, so that equal products look alike.
         add_into(terms, y.terms, k * x.const)
         add_into(terms, x.terms, k * y.const)
+        if len(x.terms) * len(y.terms) > MOST_PARTS:
+            raise NotAffine
         for one, a in x.terms.items():
             for other, b in y.terms.items():
                 add_into(terms, {self._product(one, other, is_loop): 1}, k * a * b)
@@ -338,9 +349,16 @@ class Affine:
                 assert isinstance(one, Var)
                 symbol = Var(f"{one.name} * …", one.dtype)
                 part = Part("times", args, 1, symbol)
-                self.products[symbol] = part
-            self._parts[key] = part
+            self._keep(key, part)
+            if part.symbol is not None:
+                self.products[part.symbol] = part
         return part
+
+    def _keep(self, key: Hashable, part: Part) -> None:
+        if part.size > MOST_PARTS:
+            raise NotAffine
+        self.largest = max(self.largest, part.size)
+        self._parts[key] = part
 
     def cases(self, product: Part) -> Condition | None:
         """What the symbol of a product is, case by case: all that isl need know. None where there are too many."""
@@ -384,7 +402,8 @@ class Affine:
         key: Hashable = (op, x.key, divisor.key)
         part = self._parts.get(key)
         if part is None:
-            part = self._parts[key] = Part(op, (x, divisor), 1)
+            part = Part(op, (x, divisor), 1)
+            self._keep(key, part)
         add_into(terms, {part: 1}, k)
         return 0
 
@@ -418,7 +437,8 @@ class Affine:
         key: Hashable = (op, tuple([arg.key for arg in args]), divisor)
         part = self._parts.get(key)
         if part is None:
-            part = self._parts[key] = Part(op, args, divisor)
+            part = Part(op, args, divisor)
+            self._keep(key, part)
         add_into(terms, {part: 1}, k)
         return base
 

@@ -16,6 +16,7 @@ import numpy as np
 from loopwright.analysis.affine import Affine, Form, Part, inequalities
 from loopwright.analysis.digits import fixed_by
 from loopwright.analysis.products import coefficient_of
+from loopwright.arith.isl import BudgetExceeded, divisions_in, within_budget
 from loopwright.ir import (
     EQ,
     GE,
@@ -226,13 +227,15 @@ class _Query:
         here = f"i{self.depth}"
         other = [f"j{k}" for k in range(len(variables))]
         later = f"{{ [{', '.join(variables)}] -> [{', '.join(other)}] : {here} < j{self.depth} }}"
-        context = isl.Context()
-        context.set_max_operations(BUDGET)
-        try:
-            point = isl.Map.read_from_str(context, reach)
+
+        def meet(ctx: Any) -> bool:
+            point = isl.Map.read_from_str(ctx, reach)
             twice = point.apply_range(point.reverse())
-            return not twice.intersect(isl.Map.read_from_str(context, later)).is_empty()
-        except isl.Error:
+            return not twice.intersect(isl.Map.read_from_str(ctx, later)).is_empty()
+
+        try:
+            return within_budget(meet, BUDGET, 2 * divisions_in(reach))
+        except (isl.Error, BudgetExceeded):
             return None
 
 

@@ -31,7 +31,7 @@ from loopwright.analysis.flow_question import NotProvable, Question, answer
 from loopwright.analysis.instances import Place
 from loopwright.analysis.polyhedral import Polyhedra
 from loopwright.analysis.time_order import not_before
-from loopwright.arith.isl import BudgetExceeded, budget, context
+from loopwright.arith.isl import BudgetExceeded, context
 from loopwright.ir import BinaryExpr, Buffer, BufferLoad, BufferStore, Expr, IterType, Var
 
 if TYPE_CHECKING:
@@ -49,6 +49,10 @@ def flow_budget(operations: int) -> Iterator[None]:
         yield
     finally:
         _flow_budget.reset(token)
+
+
+def _too_complex(buffer: Buffer) -> NotProvable:
+    return NotProvable(f"the flow through {buffer.name} is too complex to follow")
 
 
 Kind = Literal["read", "write", "update", "start", "final"]
@@ -156,18 +160,22 @@ class Dataflow:
         self._tags: dict[Buffer, str] = {}
         self._named: dict[str, int] = {}
         self._flows: dict[Buffer, Flow | NotProvable] = {}
+        self._spent: dict[Buffer, int] = {}  # isl operations that did not suffice
 
     def flow(self, buffer: Buffer) -> Flow:
         """What every reader of `buffer` sees. Raises NotProvable."""
         found = self._flows.get(buffer)
         if found is None:
+            limit = _flow_budget.get()
+            if self._spent.get(buffer, 0) >= limit:
+                raise _too_complex(buffer)
             try:
-                with budget(_flow_budget.get()):
-                    found = self._compute(buffer)
+                found = self._compute(buffer, limit)
             except NotProvable as reason:
                 found = reason
             except BudgetExceeded:
-                found = NotProvable(f"the flow through {buffer.name} is too complex to follow")
+                self._spent[buffer] = limit  # under a larger budget it may be asked again
+                raise _too_complex(buffer) from None
             self._flows[buffer] = found
         if isinstance(found, NotProvable):
             raise found
@@ -210,7 +218,7 @@ class Dataflow:
 
     # --- relations --------------------------------------------------------------------------------------------------
 
-    def _compute(self, buffer: Buffer) -> Flow:
+    def _compute(self, buffer: Buffer, limit: int) -> Flow:
         self._check(buffer)
         readers, writers, updaters = self._references(buffer)
         every = [*readers, *writers, *updaters]
@@ -229,7 +237,7 @@ class Dataflow:
             tuple([item.tuple_text for item in updaters]),
             tuple(late_updates),
         )
-        base, updates, update_bases = answer(question, buffer.name)
+        base, updates, update_bases = answer(question, buffer.name, limit, self.program.affine.largest)
         return Flow(buffer, readers, writers, updaters, base, updates, update_bases)
 
     def _check(self, buffer: Buffer) -> None:

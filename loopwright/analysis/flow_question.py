@@ -11,7 +11,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from loopwright.arith.isl import BudgetExceeded, budget, context
+from loopwright.arith.isl import BudgetExceeded, context, within_budget
 
 if TYPE_CHECKING:
     import islpy
@@ -57,22 +57,24 @@ class _Kept(threading.local):
 _kept: Final = _Kept()
 
 
-def answer(question: Question, buffer: str) -> Answer:
-    """Who sees what. Raises NotProvable."""
+def answer(question: Question, buffer: str, limit: int, divisions: int) -> Answer:
+    """Who sees what. Raises NotProvable, and BudgetExceeded past `limit` isl operations."""
     found = _kept.answers.get(question)
     if found is None:
-        found = _kept.answers[question] = _work_out(question, buffer)
+        found = _kept.answers[question] = within_budget(
+            lambda _: _work_out(question, buffer, divisions), limit, divisions
+        )
         if len(_kept.answers) > ANSWERS:
             _kept.answers.popitem(last=False)
     _kept.answers.move_to_end(question)
     return found
 
 
-def _work_out(question: Question, buffer: str) -> Answer:
+def _work_out(question: Question, buffer: str, divisions: int) -> Answer:
     import islpy as isl
 
     asked = question.union(question.asked)
-    base_of_all = _by_only_writes(question, asked)
+    base_of_all = _by_only_writes(question, asked, divisions)
     if base_of_all is None:
         sources, times = question.union([*question.written, question.start]), question.union(question.times)
         base_of_all = (
@@ -100,7 +102,7 @@ def _work_out(question: Question, buffer: str) -> Answer:
     return base, updates.coalesce(), update_bases
 
 
-def _by_only_writes(question: Question, asked: Any) -> Any:
+def _by_only_writes(question: Question, asked: Any, divisions: int) -> Any:
     """The last plain write of every cell before it is asked for, where no cell is written twice; None elsewhere.
 
     Then there is no last one to be searched for, which is what takes isl long: who comes after the only write of its
@@ -109,15 +111,18 @@ def _by_only_writes(question: Question, asked: Any) -> Any:
     start = question.union([question.start])
     if not question.written:
         return asked.apply_range(start.reverse())
+
+    def find(_: Any) -> Any:
+        written = question.union(question.written)
+        if not written.is_injective():
+            return None
+        seen = asked.apply_range(written.reverse())
+        if question.late_writes:
+            seen = seen.subtract(question.union(question.late_writes))
+        return seen.union(asked.subtract_domain(seen.domain()).apply_range(start.reverse()))
+
     try:
-        with budget(ONLY_WRITES_BUDGET):
-            written = question.union(question.written)
-            if not written.is_injective():
-                return None
-            seen = asked.apply_range(written.reverse())
-            if question.late_writes:
-                seen = seen.subtract(question.union(question.late_writes))
-            return seen.union(asked.subtract_domain(seen.domain()).apply_range(start.reverse()))
+        return within_budget(find, ONLY_WRITES_BUDGET, divisions)
     except BudgetExceeded:
         return None
 

@@ -7,13 +7,13 @@ them. Other scalars are data: the program is only wrong when it is wrong whateve
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from time import thread_time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from loopwright.analysis.affine import AllOf, Condition, Eq, Form, Ge, Part
-from loopwright.arith.isl import BudgetExceeded, budget, context
+from loopwright.arith.isl import BudgetExceeded, within_budget
 from loopwright.ir import SizeVar, Var
 from loopwright.runtime.dtype import INT32
 
@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from loopwright.analysis.instances import Loop
 
 BUDGET: Final = 2_000_000  # isl operations a question: a quarter of a second
+SMALLEST_SECONDS: Final = 0.2  # to find the first of the points, once it is known that there are some
 QUESTIONS: Final = 1_000  # asked about one function, before the rest goes unproved
+SECONDS: Final = 1.0  # spent on questions about one function that stayed open, before the rest goes unproved
 ANSWERS: Final = 1_024  # kept
 
 
@@ -37,6 +39,7 @@ class Polyhedra:
         self.program = program
         self.parameters: dict[Var, str] = {}
         self.questions = 0
+        self.lost = 0.0  # seconds spent on questions that stayed open
 
     def begin(self) -> Polyhedra:
         """Forget the parameters of the last question, so that a witness shows only those that matter."""
@@ -106,28 +109,22 @@ class Polyhedra:
     ) -> dict[str, int] | None:
         """The first point where all the constraints and none of `excluded` hold, sizes of arguments first.
 
-        None when there is none; unless `certain` is off, there must be one whatever the scalars are.
+        None when there is none; unless `certain` is off, there must be one whatever the scalars are. Raises Undecided.
         """
         known = tuple(self.known())
         sizes = len([var for var in self.parameters if var in self.program.sizes])
         question = _Question(
             tuple(self.ordered()), sizes, known, tuple(dims), tuple(constraints), tuple(excluded), certain
         )
-        with self.ask():
-            found = _smallest(question)
-        return None if found is None else dict(zip([*question.parameters, *dims], found, strict=True))
-
-    @contextmanager
-    def ask(self) -> Iterator[Any]:
-        """isl's context, with a fresh budget for one question; Undecided when it is spent, or there were too many."""
         self.questions += 1
-        if self.questions > QUESTIONS:
+        if self.questions > QUESTIONS or self.lost > SECONDS:
             raise Undecided
-        try:
-            with budget(BUDGET) as found:
-                yield found
-        except BudgetExceeded:
-            raise Undecided from None
+        started = thread_time()
+        found = _smallest(question, self.program.affine.largest)
+        if isinstance(found, _Open):
+            self.lost += thread_time() - started
+            raise Undecided
+        return None if found is None else dict(zip([*question.parameters, *dims], found, strict=True))
 
     def ordered(self) -> list[str]:
         """The names of the parameters, sizes of arguments first."""
@@ -162,23 +159,33 @@ class _Question(NamedTuple):
     certain: bool
 
 
+class _Open:
+    """The answer of a question that the budget did not suffice for."""
+
+
 @lru_cache(maxsize=ANSWERS)
-def _smallest(question: _Question) -> tuple[int, ...] | None:
+def _smallest(question: _Question, divisions: int) -> tuple[int, ...] | _Open | None:
     """The values of parameters and dimensions at the first point; kept, as programs ask the same again and again."""
     import islpy as isl
 
-    isl_context = context()
     space = f"[{', '.join([*question.parameters, *question.dims])}]"
     holds = " and ".join([*question.known, *question.constraints]) or "0 = 0"
-    points = isl.Set.read_from_str(isl_context, f"{{ {space} : {holds} }}")
-    for text in question.excluded:
-        if points.is_empty():
-            break
-        points = points.subtract(isl.Set.read_from_str(isl_context, f"{{ {space} : {text} }}"))
-    return _first(points, question)
+
+    def search(ctx: Any) -> tuple[int, ...] | None:
+        points = isl.Set.read_from_str(ctx, f"{{ {space} : {holds} }}")
+        for text in question.excluded:
+            if points.is_empty():
+                break
+            points = points.subtract(isl.Set.read_from_str(ctx, f"{{ {space} : {text} }}"))
+        return _first(points, question, divisions)
+
+    try:
+        return within_budget(search, BUDGET, divisions)
+    except BudgetExceeded:
+        return _Open()
 
 
-def _first(points: Any, question: _Question) -> tuple[int, ...] | None:
+def _first(points: Any, question: _Question, divisions: int) -> tuple[int, ...] | None:
     import islpy as isl
 
     if points.is_empty():
@@ -196,7 +203,7 @@ def _first(points: Any, question: _Question) -> tuple[int, ...] | None:
     points = points if natural.is_empty() else natural
     if natural.is_empty() or scalars:
         outer = points.project_out(isl.dim_type.set, sizes, length - sizes)
-        chosen = outer.sample_point() if natural.is_empty() else _smallest_point(outer)
+        chosen = outer.sample_point() if natural.is_empty() else _smallest_point(outer, divisions)
         for k in range(sizes):
             points = points.fix_val(isl.dim_type.set, k, chosen.get_coordinate_val(isl.dim_type.set, k))
         for k in range(sizes, sizes + scalars):
@@ -205,7 +212,7 @@ def _first(points: Any, question: _Question) -> tuple[int, ...] | None:
                 some = points.sample_point().get_coordinate_val(isl.dim_type.set, k)
                 at_zero = points.fix_val(isl.dim_type.set, k, some)
             points = at_zero
-    first = _smallest_point(points)
+    first = _smallest_point(points, divisions)
     return tuple([int(first.get_coordinate_val(isl.dim_type.set, k).to_python()) for k in range(length)])
 
 
@@ -223,14 +230,21 @@ def _whatever(points: Any, question: _Question) -> Any:
     return points.intersect(wrong.insert_dims(kind, sizes, scalars + dims))
 
 
-def _smallest_point(points: Any) -> Any:
-    """The first point in lexicographic order; where isl fails to find the first, some point."""
+def _smallest_point(points: Any, divisions: int) -> Any:
+    """The first point in lexicographic order; where isl fails to find the first, or takes long, some point."""
     import islpy as isl
 
     # isl 0.27 gives up on some sets with remainders, though not on the same set written in another way.
     for same in (lambda: points, points.compute_divs, points.coalesce, points.make_disjoint):
         try:
-            return same().lexmin().sample_point()
+            return within_budget(
+                lambda _, same=same: same().lexmin().sample_point(),  # type: ignore[misc]
+                BUDGET,
+                divisions,
+                SMALLEST_SECONDS,
+            )
+        except BudgetExceeded:
+            break
         except isl.Error as error:
             if "domain dimensions" not in str(error):
                 raise

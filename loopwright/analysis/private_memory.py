@@ -20,7 +20,7 @@ from loopwright.analysis.accesses import accesses_of
 from loopwright.analysis.around_loop import around_loop
 from loopwright.analysis.dataflow import Dataflow, Reference, dataflow_of
 from loopwright.analysis.flow_question import NotProvable
-from loopwright.arith.isl import BudgetExceeded, budget, context
+from loopwright.arith.isl import BudgetExceeded, context, within_budget
 from loopwright.ir import (
     Allocate,
     Block,
@@ -92,7 +92,8 @@ def _flows_inside(function: PrimFunc, loop_var: Var, buffer: Buffer) -> bool:
     try:
         flow = flows.flow(buffer)
         readers, sources = [*flow.readers, *flow.updaters], [*flow.writers, *flow.updaters]
-        with budget(BUDGET):
+
+        def stays(_: Any) -> bool:
             apart = _apart(flows, loop_var, readers, sources)
             return all(
                 [
@@ -101,6 +102,8 @@ def _flows_inside(function: PrimFunc, loop_var: Var, buffer: Buffer) -> bool:
                     if not relation.is_empty()
                 ]
             )
+
+        return within_budget(stays, BUDGET, flows.program.affine.largest)
     except (NotProvable, BudgetExceeded):
         return False
 

@@ -1,19 +1,25 @@
-"""Exact integer sets through isl, under a budget of operations.
+"""Exact integer sets through isl, under a budget of operations and of time.
 
 Expressions become isl text; isl reads text as fast as its objects can be put together from Python. Importing this
 module does not load islpy, using it does (50 ms).
 
-    with budget(100_000):
-        smallest_point({i: Range(0, n), j: Range(0, i)}, [i * 4 + j > 10])       # {n: 3, i: 2, j: 3}
+    smallest_point({i: Range(0, n), j: Range(0, i)}, [i * 4 + j > 10])       # {n: 3, i: 2, j: 3}
+    within_budget(lambda ctx: islpy.Set.read_from_str(ctx, text).is_empty(), 100_000, divisions_in(text))
+
+A call into isl cannot be stopped from outside, only by a limit of operations that is set before it. An operation (a
+pivot, mostly) takes a tenth of a microsecond; behind nested divisions and remainders, whose coefficients grow to
+hundreds of digits, it takes a millisecond. So `within_budget` asks a question with many divisions under a small limit
+first, and again under a larger one as long as the time of the last attempt lets expect an answer in time.
 """
 
 from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final
+from time import thread_time
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from loopwright.arith.structure import Structure
 from loopwright.ir import (
@@ -49,14 +55,26 @@ if TYPE_CHECKING:
     import islpy
 
 DEFAULT_BUDGET: Final = 1_000_000  # isl operations; about a second
+SECONDS: Final = 1.0  # of the thread's own time that a question may take, where its limit of operations is a usual one
+OPERATIONS_A_SECOND: Final = 5_000_000  # what a larger limit counts as
+
+# The first limit that a question is asked under: few divisions cannot make an operation slow.
+FIRST_SLICE: Final = 200_000
+FEW_DIVISIONS: Final = 8
+FIRST_SLICE_OF_MANY: Final = 1_000
+GROWTH: Final = 4
+
+MOST_PIECES: Final = 200_000  # of text; an expression that holds one object in many places could need 2**40
+
+T = TypeVar("T")
 
 
 class BudgetExceeded(LoopwrightError):
-    """An exact question about integer sets took more operations than it was allowed.
+    """An exact question about integer sets took more operations, or more time, than it was allowed.
 
     Exact integer reasoning can take exponential time. Every question therefore runs under a budget; past it the
-    question stays open, and whoever asked has to refuse. Smaller constants, fewer variables in one expression or a
-    larger budget (`with arith.isl.budget(n)`) help.
+    question stays open, and whoever asked has to refuse. Smaller constants, fewer variables in one expression, fewer
+    divisions and remainders inside each other or a larger budget (`smallest_point(…, limit=n)`) help.
 
     For example:
 
@@ -69,10 +87,10 @@ class BudgetExceeded(LoopwrightError):
 
     code = "LW0902"
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, problem: str = "") -> None:
         super().__init__(
-            f"integer sets: the question is still open after {limit:,} isl operations",
-            hint=f"allow more, `with arith.isl.budget({limit * 10})`, or make the index expressions simpler",
+            f"integer sets: {problem or f'the question is still open after {limit:,} isl operations'}",
+            hint=f"allow more, `limit={limit * 10}`, or make the index expressions simpler",
             fields={"limit": limit},
         )
 
@@ -114,9 +132,43 @@ def context() -> islpy.Context:
     return found
 
 
+class _Exhausted(Exception):
+    """The operations are spent. Never leaves this module."""
+
+
+def within_budget(
+    question: Callable[[islpy.Context], T],
+    limit: int = DEFAULT_BUDGET,
+    divisions: int = 0,
+    seconds: float | None = None,
+) -> T:
+    """What `question` returns; BudgetExceeded past `limit` operations, or past `seconds` (by default, as go with them).
+
+    `divisions` are the floor divisions and remainders of its hardest expression. The question may be asked more than
+    once. A question inside another has a budget of its own.
+    """
+    allowed, spent = seconds or max(SECONDS, limit / OPERATIONS_A_SECOND), 0.0
+    operations = min(limit, FIRST_SLICE if divisions <= FEW_DIVISIONS else FIRST_SLICE_OF_MANY)
+    while True:
+        started = thread_time()
+        try:
+            with _operations(operations) as ctx:
+                return question(ctx)
+        except _Exhausted:
+            took = max(thread_time() - started, 1e-6)
+        spent += took
+        if operations >= limit:
+            raise BudgetExceeded(limit)
+        # Operations become slower as coefficients grow: count on twice the time.
+        affordable = int(operations * (allowed - spent) / (2 * took))
+        if affordable < 2 * operations:
+            raise BudgetExceeded(limit, f"the question is still open after {spent:.1f} s and {operations:,} operations")
+        operations = min(limit, GROWTH * operations, affordable)
+
+
 @contextmanager
-def budget(limit: int = DEFAULT_BUDGET) -> Iterator[islpy.Context]:
-    """Run isl under a limit of operations, past which BudgetExceeded is raised. The innermost budget counts."""
+def _operations(limit: int) -> Iterator[islpy.Context]:
+    """Run isl under a limit of operations, past which _Exhausted is raised. The innermost limit counts."""
     import islpy
 
     ctx = context()
@@ -127,11 +179,16 @@ def budget(limit: int = DEFAULT_BUDGET) -> Iterator[islpy.Context]:
         yield ctx
     except islpy.Error as error:
         if _is_exhausted(ctx, error):
-            raise BudgetExceeded(limit) from None
+            raise _Exhausted from None
         raise
     finally:
         ctx.reset_operations()
         ctx.set_max_operations(outer)
+
+
+def divisions_in(text: str) -> int:
+    """How many floor divisions and remainders isl will see in a text."""
+    return text.count("floor(") + text.count("ceil(") + text.count(" mod ")
 
 
 def _is_exhausted(ctx: islpy.Context, error: Exception) -> bool:
@@ -188,6 +245,8 @@ class _Writer:
 
     def number(self, e: Any) -> None:
         cls, write = type(e), self.pieces.append
+        if len(self.pieces) > MOST_PIECES:
+            raise BudgetExceeded(MOST_PIECES, "an expression is too long, written out, to be asked about")
         if isinstance(e, Var):
             write(self.names.var(e))
         elif cls is IntImm:
@@ -284,7 +343,10 @@ def _facts(domains: Mapping[Var, Range], conditions: Sequence[Expr], names: Name
 def domain_set(
     domains: Mapping[Var, Range], conditions: Sequence[Expr] = (), names: Names | None = None
 ) -> tuple[islpy.Set, Names]:
-    """The set of the domains' variables, in order, where the conditions hold; all other variables are parameters."""
+    """The set of the domains' variables, in order, where the conditions hold; all other variables are parameters.
+
+    Raises BudgetExceeded and NotAffine.
+    """
     import islpy
 
     names = names or Names()
@@ -292,7 +354,7 @@ def domain_set(
     facts = _facts(domains, conditions, names)
     parameters = ", ".join([name for name in names.all() if name not in dims])
     text = f"[{parameters}] -> {{ [{', '.join(dims)}] : {facts} }}"
-    return islpy.Set.read_from_str(context(), text), names
+    return within_budget(lambda ctx: islpy.Set.read_from_str(ctx, text), divisions=divisions_in(text)), names
 
 
 def smallest_point(
@@ -309,7 +371,8 @@ def smallest_point(
     # Sizes and other outer values lead, so that the least point has the smallest of them.
     order = [var for var in names.of if var not in domains] + list(domains)
     dims = ", ".join([names.of[var] for var in order])
-    with budget(limit) as ctx:
+
+    def search(ctx: islpy.Context) -> dict[Var, int] | None:
         whole = islpy.Set.read_from_str(ctx, f"{{ [{dims}] : {facts} }}")
         if whole.is_empty():
             return None
@@ -319,6 +382,8 @@ def smallest_point(
             if not near.is_empty():
                 return _coordinates(near.lexmin().sample_point(), order)
         return _coordinates(whole.sample_point(), order)
+
+    return within_budget(search, limit, divisions_in(facts))
 
 
 def _coordinates(point: islpy.Point, order: Sequence[Var]) -> dict[Var, int]:
@@ -339,17 +404,16 @@ def implies(
     import islpy
 
     names = Names(abstract=True)
-    facts = [f"not {condition_text(condition, names)}"]
-    for var, value in bindings.items():
-        if isinstance(value, Range):
-            facts.append(range_text(var, value, names))
-        elif value.dtype.is_int:
-            facts.append(f"{names.var(var)} = {affine_text(value, names)}")
-    facts += [condition_text(fact, names) for fact in assumed]
-    facts += _sizes(names)
     try:
-        with budget(limit) as ctx:
-            wrong = islpy.Set.read_from_str(ctx, f"{{ [{', '.join(names.all())}] : {' and '.join(facts)} }}")
-            return bool(wrong.is_empty())
+        facts = [f"not {condition_text(condition, names)}"]
+        for var, value in bindings.items():
+            if isinstance(value, Range):
+                facts.append(range_text(var, value, names))
+            elif value.dtype.is_int:
+                facts.append(f"{names.var(var)} = {affine_text(value, names)}")
+        facts += [condition_text(fact, names) for fact in assumed]
+        facts += _sizes(names)
+        text = f"{{ [{', '.join(names.all())}] : {' and '.join(facts)} }}"
+        return within_budget(lambda ctx: bool(islpy.Set.read_from_str(ctx, text).is_empty()), limit, divisions_in(text))
     except BudgetExceeded:
         return False

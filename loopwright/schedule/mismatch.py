@@ -16,7 +16,7 @@ from typing import Any, Final, Literal, NamedTuple
 from loopwright.analysis.dataflow import Reference
 from loopwright.analysis.races import ParallelRace
 from loopwright.analysis.thread_races import ThreadRace
-from loopwright.arith.isl import BudgetExceeded, budget, context
+from loopwright.arith.isl import BudgetExceeded, context, within_budget
 from loopwright.ir import Var
 from loopwright.schedule.naming import UNDEFINED, Label
 from loopwright.schedule.sight import Sight, Through
@@ -107,10 +107,9 @@ class Mismatch:
     @cached_property
     def witness(self) -> Witness:
         """The smallest case, in the user's names."""
-        with budget(WITNESS_BUDGET):
-            return _Search(
-                self.kind, self._old, self._new, self._seen, self._known, self._wrong, self._iterations
-            ).find()
+        found = self.kind, self._old, self._new, self._seen, self._known, self._wrong, self._iterations
+        divisions = max(self._old.divisions, self._new.divisions)
+        return within_budget(lambda _: _Search(*found).find(), WITNESS_BUDGET, divisions)
 
     @property
     def reader(self) -> Actor:

@@ -25,7 +25,7 @@ from loopwright.analysis.dataflow import BlockKey, InitOf, NotProvable, Referenc
 from loopwright.analysis.races import find_race_in, prove_no_race
 from loopwright.analysis.thread_axes import has_threads
 from loopwright.analysis.thread_races import find_crossing
-from loopwright.arith.isl import BudgetExceeded, budget, context
+from loopwright.arith.isl import BudgetExceeded, context, within_budget
 from loopwright.ir import Buffer, PrimFunc, Var
 from loopwright.schedule.changed_parts import changed_parts
 from loopwright.schedule.lemmas import unchanged_memory
@@ -59,8 +59,9 @@ def find_mismatch(
         old, new = _sight(before), _sight(after)
         if origins != _SAME:
             new = Sight(new.dataflow, origins, new.settled)
-        with budget(PROOF_BUDGET):
-            return _Comparison(old, new, by_lemmas).find(buffers)
+        return within_budget(
+            lambda _: _Comparison(old, new, by_lemmas).find(buffers), PROOF_BUDGET, max(old.divisions, new.divisions)
+        )
     except NotProvable as reason:
         return Unproved(str(reason))
     except BudgetExceeded:

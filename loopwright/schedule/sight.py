@@ -65,6 +65,11 @@ class Sight:
         self._found: dict[Buffer, Through] = {}
         self._checked: dict[Buffer, NotProvable | None] = {}
 
+    @property
+    def divisions(self) -> int:
+        """The divisions and remainders inside one another in its hardest index, which decide how long isl takes."""
+        return self.dataflow.program.affine.largest
+
     def through(self, buffer: Buffer) -> Through:
         """What the readers of `buffer` see. Raises NotProvable."""
         found = self._found.get(buffer)
@@ -79,10 +84,16 @@ class Sight:
         must they in whatever their block reads.
         """
         if buffer not in self._checked:
+            before = len(self._checked)
             self._checked[buffer] = None  # while we look: names may depend on each other in a circle
             try:
                 self._check(buffer)
-            except NotProvable as reason:
+            except BaseException as reason:
+                # Those looked at meanwhile took this one for granted; and the budget may cut a look off.
+                for other in list(self._checked)[before:]:
+                    del self._checked[other]
+                if not isinstance(reason, NotProvable):
+                    raise
                 self._checked[buffer] = reason
         found = self._checked[buffer]
         if found is not None:

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from loopwright.analysis.accesses import accesses_of
 from loopwright.analysis.dataflow import NotProvable, dataflow_of
 from loopwright.arith import detect_iter_map
+from loopwright.arith.isl import BudgetExceeded, within_budget
 from loopwright.ir import (
     Block,
     BlockRealize,
@@ -295,9 +296,10 @@ def _is_covered(view: View, path: Path) -> bool:
             for reader in flow.readers:
                 if reader.place is None or flow_of.key(reader.place) != block_key(realize.block):
                     continue
-                if start in _tuple_names(flow.base, reader.tag):
+                tag, divisions = reader.tag, flow_of.program.affine.largest
+                if start in within_budget(lambda _: _tuple_names(flow.base, tag), divisions=divisions):  # noqa: B023
                     return False
-    except NotProvable:
+    except (NotProvable, BudgetExceeded):
         return False
     return True
 
@@ -306,11 +308,7 @@ def _tuple_names(relation: Any, reader: str) -> list[str]:
     """The writers that a reader is related to."""
     import islpy as isl
 
-    found: list[str] = []
-
-    def look(one: Any) -> None:
-        if one.get_tuple_name(isl.dim_type.in_) == reader and not one.is_empty():
-            found.append(one.get_tuple_name(isl.dim_type.out))
-
-    relation.foreach_map(look)
-    return found
+    maps: list[Any] = []
+    relation.foreach_map(maps.append)
+    mine = [one for one in maps if one.get_tuple_name(isl.dim_type.in_) == reader and not one.is_empty()]
+    return [one.get_tuple_name(isl.dim_type.out) for one in mine]

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from time import thread_time
+
 import pytest
 
-from loopwright.analysis import ParallelRace, check_races, races
+from loopwright.analysis import ParallelRace, accesses_of, check_races, races
+from loopwright.ir import ForKind, PrimFunc
+from loopwright.script import from_source
 from loopwright.script import tir as T
 
 
@@ -255,3 +259,41 @@ def test_as_many_pairs_as_the_budget_allows_are_asked(monkeypatch):
     assert refused(f).problem == "iterations i = 0 and i = 3 of the parallel loop i both touch C[7]"
     monkeypatch.setattr(races, "PAIRS", 3)
     check_races(f)
+
+
+def divided(levels: int) -> PrimFunc:
+    """Divisions and remainders inside one another in the index of a parallel loop."""
+    index = "i"
+    for level in range(levels):
+        index = f"(({index} * 3 + {level}) // {level + 2} + {index} % {level + 3})"
+    return from_source(
+        "@T.prim_func\ndef f(A: T.Buffer((1000,), 'float32'), B: T.Buffer((100000,), 'float32')):\n"
+        f"    for i in T.parallel(1000):\n        B[{index} % 100000] = A[i]\n"
+    )
+
+
+@pytest.mark.parametrize("levels", [2, 3, 5, 6, 8])
+def test_divisions_in_divisions_take_a_bounded_time(levels):
+    function = divided(levels)
+    started = thread_time()
+    try:
+        check_races(function)  # what isl cannot decide passes
+    except ParallelRace as race:
+        (first,), (second,) = [list(values.values()) for values in race.fields["iterations"]]
+        index = compile(str(function.body.body.indices[0]), "index", "eval")
+        assert first != second
+        assert eval(index, {"i": first}) == eval(index, {"i": second})
+    assert thread_time() - started < 10
+
+
+def test_a_loop_is_not_made_parallel_where_nobody_can_tell():
+    function = divided(8)
+    serial = function.with_(body=function.body.with_(kind=ForKind.SERIAL))
+    started = thread_time()
+    found = races.prove_no_race(accesses_of(serial), serial.body.loop_var)
+    assert found == "which cell of B the statement writes, or whether, depends on data"
+    middle = divided(6)
+    middle = middle.with_(body=middle.body.with_(kind=ForKind.SERIAL))
+    found = races.prove_no_race(accesses_of(middle), middle.body.loop_var)
+    assert found == "whether the iterations of i touch one cell is too complex to decide"
+    assert thread_time() - started < 10

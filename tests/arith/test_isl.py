@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+from time import thread_time
+
 import pytest
 from hypothesis import given, settings
+from islpy import Val, dim_type
 
 from loopwright.arith import Analyzer, ProofStrength
-from loopwright.arith.isl import BudgetExceeded, NotAffine, budget, context, domain_set, smallest_point
+from loopwright.arith.isl import BudgetExceeded, NotAffine, context, domain_set, smallest_point, within_budget
 from loopwright.ir import Expr, Range, SizeVar, Var, const, logical_and, logical_or
 from tests.arith.integers import table
 from tests.arith.test_simplify_random import CONDITION, DOMAINS, VARIABLES, _setup
@@ -40,8 +43,50 @@ def test_budget_is_a_named_error_and_the_context_recovers() -> None:
     with pytest.raises(BudgetExceeded, match="still open after 20 isl operations"):
         smallest_point({I: Range(0, N), J: Range(0, I)}, [I * 4 + J > 10], limit=20)
     assert context().get_max_operations() == 0
-    with budget(50_000):
-        assert domain_set({I: Range(0, 3)})[0].count_val().to_python() == 3
+    assert domain_set({I: Range(0, 3)})[0].count_val().to_python() == 3
+
+
+def nested(var: Expr, levels: int) -> Expr:
+    """Divisions and remainders inside one another: isl's coefficients grow to hundreds of digits."""
+    for level in range(levels):
+        var = (var * 3 + level) // (level + 2) + var % (level + 3)
+    return var
+
+
+@pytest.mark.parametrize("levels", [6, 8])
+def test_slow_operations_are_counted_by_the_clock(levels: int) -> None:
+    """A million operations of this question take minutes; the time is bounded all the same."""
+    same = (nested(I, levels) % 100_000).equal(nested(J, levels) % 100_000)
+    started = thread_time()
+    with pytest.raises(BudgetExceeded, match=r"still open after \d.\d s and [0-9,]+ operations"):
+        smallest_point({I: Range(0, 1000), J: Range(0, 1000)}, [same, I < J])
+    assert thread_time() - started < 5
+    assert smallest_point({I: Range(5, 6)}, []) == {I: 5}
+
+
+def test_a_question_is_asked_again_under_a_larger_limit() -> None:
+    asked: list[int] = []
+
+    def question(ctx: object) -> int:
+        asked.append(context().get_max_operations())
+        if len(asked) < 3:
+            domain = domain_set({I: Range(0, N), J: Range(0, I)}, [I * 4 + J > 10])[0]
+            for _ in range(10_000):
+                domain = domain.subtract(domain.fix_val(dim_type.set, 0, Val(3, context=context())))
+        return 7
+
+    assert within_budget(question, divisions=20) == 7
+    assert asked == [1_000, 4_000, 16_000]
+
+
+def test_an_expression_of_shared_parts_is_not_written_out() -> None:
+    x: Expr = I
+    for _ in range(40):
+        x = x + x
+    with pytest.raises(BudgetExceeded, match="an expression is too long, written out, to be asked about"):
+        smallest_point({I: Range(0, 8)}, [x > 10])
+    proved = Analyzer().can_prove(x // 3 != 5, ProofStrength.SYMBOLIC_BOUND)
+    assert not proved
 
 
 def test_exact_proofs_when_asked() -> None:

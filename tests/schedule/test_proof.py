@@ -6,10 +6,14 @@ from collections.abc import Callable
 
 import pytest
 
+from loopwright.analysis import accesses_of
+from loopwright.analysis.dataflow import NotProvable, dataflow_of
+from loopwright.arith.isl import BudgetExceeded
 from loopwright.evaluator import difference, evaluate_terms
 from loopwright.evaluator.errors import OutOfBounds
-from loopwright.ir import BlockRealize, BufferStore, For, ForKind, PrimFunc, Stmt, Var, pre_order_visit
+from loopwright.ir import BlockRealize, Buffer, BufferStore, For, ForKind, PrimFunc, Stmt, Var, pre_order_visit
 from loopwright.schedule.proof import InitOf, Mismatch, Origins, Race, Unproved, _Comparison, find_mismatch, find_race
+from loopwright.schedule.sight import Sight
 from loopwright.script import tir as T
 from tests.schedule.pairs import axis, blocks_of, version_of
 from tests.schedule.random_pairs import random_cached, random_pair
@@ -1168,3 +1172,27 @@ def test_random_copies(chunk):
         elif isinstance(found, Mismatch):
             assert found.why(), seed
     assert accepted > 20
+
+
+def test_a_proof_cut_off_by_its_budget_leaves_nothing_behind(monkeypatch):
+    """While names are looked at, a buffer counts as sound; if the look is cut off, or fails, that is forgotten."""
+    sight = Sight(dataflow_of(accesses_of(pointwise)))
+    a, b = pointwise.argument_buffers()
+
+    def circle(end: Exception) -> Callable[[Sight, Buffer], None]:
+        def look(self: Sight, buffer: Buffer) -> None:
+            if buffer is a:
+                self.check_names(b)  # which takes `a` for granted
+                raise end
+            self.check_names(a)
+
+        return look
+
+    monkeypatch.setattr(Sight, "_check", circle(BudgetExceeded(1)))
+    with pytest.raises(BudgetExceeded):
+        sight.check_names(a)
+    assert sight._checked == {}
+    monkeypatch.setattr(Sight, "_check", circle(NotProvable("it differs")))
+    with pytest.raises(NotProvable, match="it differs"):
+        sight.check_names(a)
+    assert list(sight._checked) == [a]
