@@ -378,3 +378,19 @@ def test_a_guard_that_skips_the_first_of_a_reduction():
 
     sch = Schedule(before)
     refused(sch, TileNotWhole, "do not divide into tiles over the loops j", "blockize", sch.get_loops("C")[2])
+
+
+def test_a_loop_whose_length_depends_on_loops_outside_is_no_tile():
+    @T.prim_func
+    def as_often_as_told(S: T.Buffer((4,), "int32"), B: T.Buffer((4,), "int32")):
+        for i in range(4):
+            for j in range(T.min(T.max(S[i], 0), 2)):
+                with T.block("B"):
+                    vi = T.axis.spatial(4, i)
+                    vj = T.axis.opaque(2, j)
+                    B[vi] = B[vi] * 2 + vj
+
+    sch = Schedule(as_often_as_told)
+    for units in (True, False):
+        with pytest.raises(TileNotWhole, match="depends on loops outside"):
+            sch.blockize(sch.get_loops("B")[1], preserve_unit_iters=units)

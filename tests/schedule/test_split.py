@@ -7,6 +7,7 @@ import pytest
 
 import loopwright as lw
 from loopwright import te, tir
+from loopwright.evaluator import evaluate
 from loopwright.schedule.errors import BadStepArgument, NotSupported, WouldChangeValues, WouldRace
 from loopwright.schedule.extra_runs import FailsInExtraRuns
 from loopwright.schedule.primitives.split import FactorsNotProved, FactorsTooSmall
@@ -541,3 +542,24 @@ def test_split_sees_through_a_view_of_what_a_bound_reads():
     sch = tir.Schedule(changes)
     with pytest.raises(NotSupported, match="the loop's body writes t"):
         sch.split(sch.get_loops("B")[0], [None, 4])
+
+
+def test_a_loop_without_iterations_is_not_divided_by_its_inferred_factor():
+    @T.prim_func
+    def copy(a: T.handle, b: T.handle):
+        n = T.int32()
+        A = T.match_buffer(a, (n,))
+        B = T.match_buffer(b, (n,))
+        for i in range(n):
+            with T.block("B"):
+                vi = T.axis.spatial(n, i)
+                B[vi] = A[vi]
+
+    sch = tir.Schedule(copy)
+    sch.split(sch.get_loops("B")[0], [2, None, 2], tail="peel")
+    module = lw.build(sch.mod)
+    for size in (0, 1, 4, 5):
+        a, b, c = np.arange(size, dtype="float32"), np.zeros(size, "float32"), np.zeros(size, "float32")
+        evaluate(sch.mod["main"], a, b)
+        module(a, c)
+        assert np.array_equal(a, b) and np.array_equal(a, c)

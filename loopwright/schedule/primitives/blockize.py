@@ -205,6 +205,10 @@ def _check_bound(
         if uses_var(value, outside.__contains__):
             problem = f"the part of axis {axis.var.name} inside the tile depends on loops outside it: {value!r}"
             raise TileNotWhole(step, realize, problem)
+    for loop in inner:
+        if uses_var(loop.min, outside.__contains__) or uses_var(loop.extent, outside.__contains__):
+            problem = f"how often loop {loop.loop_var.name} runs depends on loops outside the tile: {loop.extent!r}"
+            raise TileNotWhole(step, realize, problem)
 
 
 class _Cut(NamedTuple):

@@ -32,7 +32,7 @@ from typing import Final
 from loopwright.arith import Analyzer
 from loopwright.ir import BlockRealize, Expr, For, ForKind, IntImm, IterType, Rewriter, Stmt, Var, const, seq, uses_var
 from loopwright.ir.intrinsics import ceildiv
-from loopwright.ir.operators import minimum
+from loopwright.ir.operators import maximum, minimum
 from loopwright.schedule.bindings import guard_blocks, rebind
 from loopwright.schedule.errors import BadStepArgument, NotSupported, ScheduleError
 from loopwright.schedule.extra_runs import check_extra_runs, with_room, with_wide_axes
@@ -256,7 +256,10 @@ def _peeled(view: View, loop: For, extents: Sequence[Expr], keep_units: bool) ->
     around = view.all_loops_above(path[:-1])
     facts = Analyzer()
     tile = facts.simplify(_product(extents[1:])) if len(extents) > 1 else const(1, loop.loop_var.dtype)
-    whole = facts.simplify(loop.extent // tile)
+    # An inferred factor is 0 where the loop has no iterations: nothing is divided by it.
+    one = const(1, tile.dtype)
+    divisor = tile if facts.can_prove(tile >= one) else maximum(tile, one)
+    whole = facts.simplify(loop.extent // divisor)
     reductions = _check_reductions(view, loop, whole)
 
     loops, index = _nest_of(loop, [whole, *extents[1:]])
@@ -274,7 +277,7 @@ def _peeled(view: View, loop: For, extents: Sequence[Expr], keep_units: bool) ->
     copy, renamed = renew(_StopInits(loop.loop_var).visit(loop.body), tail_name)
     var = Var(f"{loop.loop_var.name}_tail", loop.loop_var.dtype)
     done = facts.simplify(whole * tile)
-    rest = loop.with_(loop_var=var, min=const(0, var.dtype), extent=facts.simplify(loop.extent % tile), body=copy)
+    rest = loop.with_(loop_var=var, min=const(0, var.dtype), extent=facts.simplify(loop.extent % divisor), body=copy)
     rest = rest.with_(body=rebind(copy, {loop.loop_var: value_at(loop, var + done)}, [*around, rest], keep_units))
     return Step(
         view.replaced(path, seq([main, rest])),

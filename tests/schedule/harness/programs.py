@@ -847,11 +847,74 @@ for i in range({n}):
 """
 )
 
+# Data decides whether something runs, and where.
+BY_DATA = _read(
+    """
+== shifted_if | n | S: 1; A: n; B: n+1
+if S[0] > 0:
+    for i in range({n}):
+        with T.block("B"):
+            vi = T.axis.opaque({n}, i)
+            B[vi + 1] = B[vi] * 10 + A[vi]
+
+== shifted_where_told | n | S: n; A: n; B: n+1
+for i in range({n}):
+    if S[i] > 0:
+        with T.block("B"):
+            vi = T.axis.opaque({n}, i)
+            B[vi + 1] = B[vi] + A[vi]
+
+== own_cell_where_told | n | S: n; A: n; B: n
+for i in range({n}):
+    if S[i] > 0:
+        with T.block("B"):
+            vi = T.axis.spatial({n}, i)
+            B[vi] = B[vi] + A[vi]
+
+== scattered | n | I: n; A: n; B: 5
+for i in range({n}):
+    with T.block("B"):
+        vi = T.axis.opaque({n}, i)
+        B[I[vi] + 2] = A[vi]
+
+== counted_by_value | n | I: n; B: 5
+for i in range({n}):
+    with T.block("B"):
+        vi = T.axis.opaque({n}, i)
+        B[I[vi] + 2] = B[I[vi] + 2] + 1
+
+== gathered_from_itself | n | I: n; B: n+5
+for i in range({n}):
+    with T.block("B"):
+        vi = T.axis.opaque({n}, i)
+        B[vi] = B[I[vi] + 2] + 1
+
+== as_often_as_told | n m | S: n; A: n; B: n
+for i in range({n}):
+    for j in range(T.min(T.max(S[i], 0), {m})):
+        with T.block("B"):
+            vi = T.axis.spatial({n}, i)
+            vj = T.axis.opaque({m}, j)
+            B[vi] = B[vi] * 2 + A[vi] + vj
+
+== either_branch | n | S: 1; A: n; B: n+1
+for i in range({n}):
+    if S[0] > 0:
+        with T.block("B"):
+            vi = T.axis.opaque({n}, i)
+            B[vi + 1] = A[vi]
+    else:
+        with T.block("C"):
+            vi = T.axis.opaque({n}, i)
+            B[vi] = B[vi + 1] + 1
+"""
+)
+
 
 def template_programs(choices: Sequence[int], limit: int = 64) -> list[Program]:
     """Every template at every combination of sizes; the largest cubes left out."""
     found = []
-    for template in (*TEMPLATES, *CONVOLUTIONS, *EFFECTS):
+    for template in (*TEMPLATES, *CONVOLUTIONS, *EFFECTS, *BY_DATA):
         for program in template.programs(choices):
             cells = 1
             for size in program.sizes:
