@@ -81,6 +81,33 @@ class Instruction:
         return call_text(self.method, {**self.inputs, **self.attrs}, lambda handle: handle.name)
 
 
+class TraceDoesNotFit(BadStepArgument):
+    """A step of a trace gives another number of results than it did where the trace was made, or takes other arguments.
+
+    A trace names the results of its steps: `get_loops` those of a nest, `split` the new loops. Replayed on a program
+    with more or fewer loops, or changed by hand, the names do not pair up.
+
+    For example:
+
+        from loopwright import te, tir
+
+        A = te.placeholder((8,), name="A")
+        B = te.compute((8,), lambda i: A[i] + 1, name="B")
+        sch = tir.Schedule(te.create_prim_func([A, B]))
+        sch.get_loops("B")
+
+        A = te.placeholder((8, 8), name="A")
+        B = te.compute((8, 8), lambda i, j: A[i, j] + 1, name="B")
+        sch.trace.apply_to_schedule(tir.Schedule(te.create_prim_func([A, B])))
+    """
+
+    code = "LW0274"
+
+    def __init__(self, method: str, position: int, problem: str) -> None:
+        hint = "replay a trace on a program with the nests that it was made on"
+        super().__init__(method, f"entry {position} {problem}", hint=hint)
+
+
 @dataclass
 class Trace:
     """The steps in order; `decisions` holds what was sampled, by the position of the step."""
@@ -219,12 +246,16 @@ class Trace:
             known: dict[int, Any] = {}
             for position, inst in enumerate(insts):
                 task.now(inst.method)
+                _check_names(position, inst)
                 inputs = {name: _translated(value, known) for name, value in inst.inputs.items()}
                 decision = self.decisions.get(position)
                 if decision_provider is not None:
                     decision = decision_provider(inst, list(inputs.values()), list(inst.attrs.values()), decision)
                 attrs = {name: _translated(value, known) for name, value in inst.attrs.items()}
                 outputs = sch.run_instruction(inst.kind, inputs, attrs, decision)
+                if len(outputs) != len(inst.outputs):
+                    problem = f"names {len(inst.outputs)} results, but {inst.method} gave {len(outputs)}"
+                    raise TraceDoesNotFit("apply_to_schedule", position, problem)
                 for old, new in zip(inst.outputs, outputs, strict=True):
                     known[id(old)] = new
                 task.advance("proof")
@@ -242,6 +273,23 @@ class Trace:
         except (TypeError, ValueError):
             raise BadStepArgument("apply_json_to_schedule", "the text is not [steps, decisions]") from None
         sch.replay(lambda: _replay_data(steps, chosen, sch))
+
+
+def _check_names(position: int, inst: Instruction) -> None:
+    """The step is one of the table, and takes the arguments that it has."""
+    from loopwright.schedule.primitives import PRIMITIVES
+
+    row = PRIMITIVES.get(inst.kind)
+    if row is None:
+        raise TraceDoesNotFit("apply_to_schedule", position, f"is of the kind {str(inst.kind)!r}, which there is not")
+    given = {**inst.inputs, **inst.attrs}
+    unknown = [name for name in given if name not in row.inputs and name not in row.attrs]
+    if unknown:
+        problem = f"has an argument {unknown[0]!r}, which {row.method} lacks"
+        raise TraceDoesNotFit("apply_to_schedule", position, problem)
+    lacking = [name for name in row.inputs if name not in given and name in row.required]
+    if lacking:
+        raise TraceDoesNotFit("apply_to_schedule", position, f"lacks the argument {lacking[0]!r} of {row.method}")
 
 
 def _replay_data(steps: Sequence[Any], decisions: Mapping[Any, Any], sch: Schedule) -> None:
@@ -263,8 +311,8 @@ def _replay_data(steps: Sequence[Any], decisions: Mapping[Any, Any], sch: Schedu
             raise BadStepArgument("apply_json_to_schedule", problem) from None
         made = sch.run_instruction(kind, given, settings, decisions.get(position))
         if len(made) != len(outputs):
-            problem = f"entry {position} names {len(outputs)} results, but {row.method} gave {len(made)}"
-            raise BadStepArgument("apply_json_to_schedule", problem)
+            problem = f"names {len(outputs)} results, but {row.method} gave {len(made)}"
+            raise TraceDoesNotFit("apply_json_to_schedule", position, problem)
         known.update(zip(outputs, made, strict=True))
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
-from loopwright import tir
+from loopwright import te, tir
 from loopwright.ir import assert_structural_equal
 from loopwright.schedule import InstructionKind, Trace
 from loopwright.schedule.errors import BadStepArgument
+from loopwright.schedule.trace import TraceDoesNotFit
 from tests.schedule.steps import chain, check_replay, matmul, same_program
 
 
@@ -86,6 +88,34 @@ def test_as_json():
 def test_malformed_json(data, message):
     with pytest.raises(BadStepArgument, match=message):
         Trace.apply_json_to_schedule(data, tir.Schedule(matmul()))
+
+
+@pytest.mark.parametrize(
+    ("position", "changes", "message"),
+    [
+        (2, {"outputs": []}, "entry 2 names 0 results, but split gave 2"),
+        (1, {"outputs": []}, "entry 1 names 0 results, but get_loops gave 3"),
+        (2, {"inputs": {}}, "entry 2 lacks the argument 'loop' of split"),
+        (2, {"attrs": {"speed": 3}}, "entry 2 has an argument 'speed', which split lacks"),
+        (2, {"kind": InstructionKind("Sprint")}, "entry 2 is of the kind 'Sprint', which there is not"),
+    ],
+)
+def test_a_changed_trace_is_refused_by_name(position, changes, message):
+    sch = tir.Schedule(matmul())
+    sch.split(sch.get_loops("C")[0], [None, 2])
+    insts = list(sch.trace.insts)
+    insts[position] = replace(insts[position], **changes)
+    with pytest.raises(TraceDoesNotFit, match=message):
+        Trace(insts, {}).apply_to_schedule(tir.Schedule(matmul()))
+
+
+def test_a_trace_of_another_nest_is_refused_by_name():
+    sch = tir.Schedule(matmul())
+    sch.reorder(*reversed(sch.get_loops("C")))
+    A = te.placeholder((4,), name="A")
+    other = tir.Schedule(te.create_prim_func([A, te.compute((4,), lambda i: A[i] + 1.0, name="C")]))
+    with pytest.raises(TraceDoesNotFit, match="entry 1 names 3 results, but get_loops gave 1"):
+        sch.trace.apply_to_schedule(other)
 
 
 def test_a_trace_is_proved_again_on_another_program():

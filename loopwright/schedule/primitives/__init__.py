@@ -9,6 +9,7 @@ block as its `BlockRealize`). Start with `split.py`.
 from __future__ import annotations
 
 import importlib
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -31,6 +32,12 @@ class Primitive:
     is_users: bool = False  # registered by a user: proved whatever it claims
     is_composite: bool = False  # a function of a schedule, which does steps
     given: Callable[..., Any] | None = None  # the function itself, of a user's step
+
+    @cached_property
+    def required(self) -> frozenset[str]:
+        """The arguments that have no default."""
+        parameters = inspect.signature(self.function).parameters.values()
+        return frozenset([item.name for item in parameters if item.default is item.empty])
 
     @cached_property
     def method(self) -> str:
