@@ -35,6 +35,7 @@ from loopwright.transform.choose_index_width import _ChooseIndexWidth
 from loopwright.transform.compact_buffers import _Collect as CompactCollect
 from loopwright.transform.partition_loops import _PartitionLoops
 from loopwright.transform.plan_storage import _Pool
+from loopwright.transform.tensor_intrinsics import TensorIntrin
 from tests import test_own_overlap, test_vector_lanes
 from tests.analysis import test_bounds, test_races, test_reduction_init, test_uninitialised
 from tests.codegen import test_abi, test_emitter, test_low_precision, test_math, test_parallel
@@ -53,6 +54,7 @@ from tests.schedule import (
     test_proof,
     test_reuse_buffer,
     test_split,
+    test_tensorize,
     test_theses,
     test_transform_layout,
 )
@@ -293,6 +295,16 @@ def wrong_argument(kind: str) -> Callable[[], None]:
 # --- schedule ---
 
 
+def a_broken_promise() -> None:
+    known = dict(TensorIntrin.known)
+    try:
+        (mark,) = test_tensorize.test_the_tile_keeps_what_a_parameter_promises.pytestmark  # type: ignore[attr-defined]
+        test_tensorize.test_the_tile_keeps_what_a_parameter_promises(*mark.args[1][2])
+    finally:
+        TensorIntrin.known.clear()
+        TensorIntrin.known.update(known)
+
+
 def every_layout_that_meets() -> None:
     for layout, elements in test_transform_layout.NOT_ONE_TO_ONE:
         test_transform_layout.test_two_elements_in_one_cell_are_refused("B", "B", layout, elements, None)
@@ -525,6 +537,11 @@ BUGS = [
         "lanes are believed to keep apart where data decides",
         lambda: patch("loopwright.analysis.races.check_lanes", lambda program: None),
         lambda: test_vector_lanes.test_lanes_that_may_meet_are_refused("a guard by data"),
+    ),
+    Bug(
+        "what an intrinsic's parameters promise is not asked of the tile",
+        lambda: patch("loopwright.transform.tensor_intrinsics.match.broken_promise", lambda *args: None),
+        a_broken_promise,
     ),
     Bug(
         "a written argument may overlap itself",

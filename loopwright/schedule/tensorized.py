@@ -20,4 +20,4 @@ def check_tensorized(step: str, before: View, after: View) -> None:
             # The passes that intrinsics belong to load when a program uses one.
             from loopwright.schedule.primitives.tensorize import check_is
 
-            check_is(step, realize.block, str(name))
+            check_is(step, after, realize.block, str(name))

@@ -123,8 +123,8 @@ class UnrollExtentUnknown(LoweringError):
 class RegionDoesNotMatch(LoweringError):
     """A matched buffer promises a layout that the region it stands for does not have, or not provably.
 
-    `match_buffer` gives a region a name and, if declared so, a shape, strides and an offset. Lowering compares each
-    declared value with the region's own.
+    `match_buffer` gives a region a name and, if declared so, a shape, strides, an offset, a multiple that the offset is
+    of, an alignment and a scope. Lowering compares each declared value with the region's own.
 
     For example:
 
@@ -151,7 +151,11 @@ class RegionDoesNotMatch(LoweringError):
                 f"but the region of {match.source.buffer.name} has {found}"
             ),
             at=match,
-            hint=f"declare the {what} as a variable to have it filled in, or match a region that has it",
+            hint="declare it with offset_factor=1, so that it may begin anywhere"
+            if what == "elem_offset" and declared == 0
+            else f"leave the {what} out, or match a region that has it"
+            if what in ("scope", "offset_factor", "align")
+            else f"declare the {what} as a variable to have it filled in, or match a region that has it",
             fields={"buffer": match.buffer.name, "source": match.source.buffer.name, "what": what},
         )
 

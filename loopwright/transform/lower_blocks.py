@@ -42,14 +42,16 @@ from loopwright.transform.errors import BadAnnotation, BlockStateLeft, RegionDoe
 from loopwright.transform.flat_index import add_index, flat_index
 from loopwright.transform.folding import FoldingRewriter
 from loopwright.transform.pipeline_marks import DOUBLE_BUFFER
+from loopwright.transform.promised_layout import broken_promise
 from loopwright.transform.statements import flat_seq
 
 
 class LowerBlocks(FoldingRewriter):
     """Replaces blocks by their statements, and matched buffers by their regions."""
 
-    def __init__(self) -> None:
+    def __init__(self, func: PrimFunc) -> None:
         super().__init__()
+        self.arguments = {buffer.data for buffer in func.argument_buffers()}
         # A matched buffer → the buffer it is part of, and the first index of the region in each dimension.
         self.regions: dict[Buffer, tuple[Buffer, tuple[Expr, ...]]] = {}
 
@@ -64,7 +66,7 @@ class LowerBlocks(FoldingRewriter):
         for iter_var, value in zip(block.iter_vars, bindings, strict=True):
             self.values[iter_var.var] = cast(value, iter_var.var.dtype)
         for match in block.match_buffers:
-            self._match(match)
+            self._match(block, match)
         body: Stmt = self.visit(block.body)
         for key, value in block.annotations.items():
             if key.startswith("pragma_"):
@@ -89,7 +91,7 @@ class LowerBlocks(FoldingRewriter):
         # A block without bindings around it: the root of a hand-written body.
         return self.visit_BlockRealize(BlockRealize((), const(True), block))
 
-    def _match(self, match: MatchBufferRegion) -> None:
+    def _match(self, block: Block, match: MatchBufferRegion) -> None:
         """Learn what the matched buffer and the variables of its declaration stand for."""
         mins = tuple([self.visit(part.min) for part in match.source.region])
         extents = tuple([self.visit(part.extent) for part in match.source.region])
@@ -101,7 +103,11 @@ class LowerBlocks(FoldingRewriter):
             source = self.visit(source)
         buffer = match.buffer
         self.values[buffer.data] = source.data
-        self._declare(match, "elem_offset", buffer.elem_offset, flat_index(source, mins))
+        offset = flat_index(source, mins)
+        broken = broken_promise(buffer, block.body, source, offset, source.data in self.arguments)
+        if broken is not None:
+            raise RegionDoesNotMatch(match, broken.what, broken.declared, broken.found)
+        self._declare(match, "elem_offset", buffer.elem_offset, offset)
         dropped = source.ndim - buffer.ndim
         for declared, found in zip(buffer.shape, extents[dropped:], strict=True):
             self._declare(match, "extent", declared, found)
@@ -143,4 +149,4 @@ class LowerBlocks(FoldingRewriter):
 @deep
 def lower_blocks(func: PrimFunc) -> PrimFunc:
     """A block becomes the statements it stands for."""
-    return func.with_(body=LowerBlocks().visit(func.body))
+    return func.with_(body=LowerBlocks(func).visit(func.body))

@@ -23,7 +23,7 @@ class _ResolveMatches(LowerBlocks):
 
     def visit_Block(self, block: Block) -> Stmt:
         for match in block.match_buffers:
-            self._match(match)
+            self._match(block, match)
         rebuilt: Block = self.rebuild(block.with_(match_buffers=()) if block.match_buffers else block)
         return rebuilt
 
@@ -42,4 +42,4 @@ class _ResolveMatches(LowerBlocks):
 @deep
 def resolve_matches(func: PrimFunc) -> PrimFunc:
     """A matched buffer is replaced by the region that it names."""
-    return func.with_(body=_ResolveMatches().visit(func.body))
+    return func.with_(body=_ResolveMatches(func).visit(func.body))

@@ -77,6 +77,9 @@ class NotWhatItNames(LoopwrightError, ValueError):
 
 
 class _UseTensorIntrinsics(Rewriter):
+    def __init__(self, arguments: Sequence[Buffer]) -> None:
+        self.arguments = arguments
+
     def visit_BlockRealize(self, realize: BlockRealize) -> Stmt:
         name = realize.block.annotations.get(TENSORIZED)
         if name is None:
@@ -84,7 +87,7 @@ class _UseTensorIntrinsics(Rewriter):
         intrin = TensorIntrin.get(str(name))
         assert intrin is not None
         try:
-            match = match_intrinsic(realize.block, intrin)
+            match = match_intrinsic(realize.block, intrin, self.arguments)
         except Differs as found:
             raise NotWhatItNames(realize.block, intrin.name, found) from None
         return realize.with_(block=_implemented(realize.block, intrin, match))
@@ -177,4 +180,4 @@ class _FlatAccesses(Rewriter):
 @deep
 def use_tensor_intrinsics(func: PrimFunc) -> PrimFunc:
     """A block that names a tensor intrinsic becomes the machine's way of computing it."""
-    return func.with_(body=_UseTensorIntrinsics().visit(func.body))
+    return func.with_(body=_UseTensorIntrinsics(func.argument_buffers()).visit(func.body))

@@ -10,6 +10,7 @@ from loopwright import te, tir
 from loopwright.ir import PrimFunc, structural_equal
 from loopwright.schedule import Schedule, ScheduleError
 from loopwright.schedule.primitives.tensorize import IntrinsicMismatch
+from loopwright.script import from_source
 from loopwright.script import tir as T
 from loopwright.transform.tensor_intrinsics import BadIntrinsic, IntrinsicExists, TensorIntrin, UnknownIntrinsic
 from loopwright.transform.use_tensor_intrinsics import NotWhatItNames, use_tensor_intrinsics
@@ -502,3 +503,120 @@ def test_text_with_a_mark_builds_again():
     c = np.zeros((8, 8), "float32")
     loopwright.build(again)(a, b, c)
     np.testing.assert_array_equal(c, a @ b.T)
+
+
+# --- what the parameters of an intrinsic promise ---------------------------------------------------------------------
+
+
+def promising(name: str, promise: str) -> None:
+    """An intrinsic that adds 1 to 8 elements, whose input comes with a promise."""
+    body = "for i in range(8):\n            with T.block('B'):\n                vi = T.axis.spatial(8, i)\n"
+    body += "                B[vi] = A[vi] + T.float32(1)"
+    head = "@T.prim_func\ndef main(a: T.handle, b: T.handle):\n"
+    head += f"    A = T.match_buffer(a, (8,), {promise})\n    B = T.match_buffer(b, (8,), offset_factor=1)\n"
+    text = f"{head}    with T.block('root'):\n        {body}\n"
+    TensorIntrin.register(name, from_source(text), from_source(text))
+
+
+def adding(buffer: str = "A: T.Buffer(64)", start: str = "vi") -> PrimFunc:
+    """B = A + 1, from some element on."""
+    found = from_source(f"""
+@T.prim_func
+def main({buffer}, B: T.Buffer(32)):
+    for i in range(32):
+        with T.block("B"):
+            vi = T.axis.spatial(32, i)
+            B[vi] = A[{start}] + T.float32(1)
+""")
+    assert isinstance(found, PrimFunc)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("promise", "buffer", "start", "problem"),
+    [
+        ("offset_factor=8", "A: T.Buffer(64)", "vi", None),
+        ("offset_factor=4", "A: T.Buffer(64)", "vi + 4", None),
+        ("offset_factor=16", "A: T.Buffer(64)", "vi", r"with offset_factor 16, but the tile of A has an offset"),
+        ("offset_factor=8", "A: T.Buffer(64)", "vi + 4", r"8, but the tile of A has an offset of .* \+ 4"),
+        ("offset_factor=8", "A: T.Buffer((4, 9))", "vi // 8, vi % 8", r"an offset of .* \* 9 elements"),
+        ("align=32", "A: T.Buffer(64)", "vi", r"with align 32, but the tile of A has memory aligned to 4 bytes"),
+        ("align=32", "A: T.Buffer(64, align=32)", "vi", None),
+        ("align=32", "A: T.Buffer(64, align=128)", "vi", None),
+        ("align=32", "A: T.Buffer(64, align=16)", "vi", r"has memory aligned to 16 bytes"),
+        ("align=32", "A: T.Buffer(64, align=32)", "vi + 4", r"has an offset of .* \+ 4 elements of 4 bytes"),
+        ("align=4", "A: T.Buffer(64)", "vi + 1", None),
+        ('scope="shared"', "A: T.Buffer(64)", "vi", r'scope "shared", but the tile of A has scope "global"'),
+    ],
+)  # fmt: skip
+def test_the_tile_keeps_what_a_parameter_promises(promise, buffer, start, problem):
+    promising("test_promise", promise)
+    before = adding(buffer, start)
+    sch = Schedule(before)
+    loop = sch.split(sch.get_loops("B")[0], [None, 8])[1]
+    if problem is not None:
+        error = refused(sch, IntrinsicMismatch, problem, "tensorize", loop, "test_promise")
+        assert error.fields["differs"] == promise.partition("=")[0]
+        return
+    sch.tensorize(loop, "test_promise")
+    check(sch, before)
+    loopwright.build(sch.mod)
+
+
+@pytest.mark.parametrize(("promise", "scope"), [("align=32", "global"), ('scope="shared"', "shared")])
+def test_staged_memory_keeps_promises(promise, scope):
+    promising("test_promise", promise)
+    before = adding()
+    sch = Schedule(before)
+    sch.cache_read("B", 0, scope)
+    loop = sch.split(sch.get_loops("B")[0], [None, 8])[1]
+    sch.tensorize(loop, "test_promise")
+    check(sch, before)
+
+
+def test_a_later_step_keeps_promises():
+    promising("test_promise", "offset_factor=8")
+    sch = Schedule(adding("A: T.Buffer((4, 8))", "vi // 8, vi % 8"))
+    copy = sch.cache_read("B", 0, "global")
+    sch.tensorize(sch.split(sch.get_loops("B")[0], [None, 8])[1], "test_promise")
+    error = refused(sch, IntrinsicMismatch, "offset_factor 8", "storage_align", copy, 0, 0, 8, 1)
+    assert error.fields["intrinsic"] == "test_promise"
+
+
+def test_a_pointer_without_an_offset_is_one_to_the_start():
+    """What `access_ptr` of a parameter without an offset points to is the start of the memory, wherever the tile is."""
+    desc = mma_desc
+    impl = from_source("""
+@T.prim_func
+def main(A: T.Buffer((4, 4)), B: T.Buffer((4, 4)), C: T.Buffer((4, 4))):
+    with T.block("root"):
+        T.evaluate(T.call_extern("int32", "mma", A.access_ptr("r"), B.access_ptr("r"), C.access_ptr("rw")))
+""")
+    TensorIntrin.register("test_pointers", desc, impl)
+    whole = Schedule(matmul_nt(4, 4, 4))
+    whole.decompose_reduction("C", whole.get_loops("C")[0])
+    whole.tensorize(whole.get_loops("C_update")[0], "test_pointers")
+    sch = Schedule(matmul_nt(8, 4, 4))
+    sch.decompose_reduction("C", sch.get_loops("C")[0])
+    inner = sch.split(sch.get_loops("C_update")[0], [None, 4])[1]
+    problem = "A of the intrinsic is declared with elem_offset 0, but the tile of A has an offset of"
+    error = refused(sch, IntrinsicMismatch, problem, "tensorize", inner, "test_pointers")
+    assert "offset_factor=1" in error.hint
+
+
+def test_a_mark_written_by_hand_is_held_to_promises():
+    promising("test_promise", "offset_factor=16")
+
+    @T.prim_func
+    def by_hand(A: T.Buffer(64), B: T.Buffer(32)):
+        for i in range(4):
+            with T.block("B_o"):
+                vo = T.axis.spatial(4, i)
+                T.block_attr({"tensor_intrin": "test_promise"})
+                for j in range(8):
+                    with T.block("B"):
+                        vi = T.axis.spatial(32, vo * 8 + j)
+                        B[vi] = A[vi] + T.float32(1)
+
+    with pytest.raises(NotWhatItNames, match="offset_factor 16, but the tile of A has an offset of"):
+        use_tensor_intrinsics(by_hand)

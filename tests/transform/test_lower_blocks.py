@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from loopwright.script import from_source
 from loopwright.script import tir as T
-from loopwright.transform import BlockStateLeft, RegionDoesNotMatch, lower_blocks
+from loopwright.transform import BlockStateLeft, RegionDoesNotMatch, lower_blocks, resolve_matches
 from tests.transform.before_after import check, unchanged
 
 
@@ -182,3 +183,36 @@ def test_without_blocks_nothing_changes():
                 A[i] = T.float32(0)
 
     unchanged(lower_blocks, lower_blocks(func))
+
+
+@pytest.mark.parametrize(
+    ("promise", "use", "problem"),
+    [
+        ("offset_factor=8", "a[0] = 1.0", None),
+        ("offset_factor=16", "a[0] = 1.0", r"declared offset_factor 16, but the region of A has an offset of v?i \* 8"),
+        ("align=32", "a[0] = 1.0", r"declared align 32, but the region of A has memory aligned to 4 bytes"),
+        ('scope="shared"', "a[0] = 1.0", r'declared scope "shared", but the region of A has scope "global"'),
+        ("offset_factor=1", 'T.evaluate(T.call_extern("int32", "f", a.access_ptr("w")))', None),
+        ("", "a[0] = 1.0", None),
+        ("", 'T.evaluate(T.call_extern("int32", "f", a.access_ptr("w")))', "declared elem_offset 0, but the region"),
+        ("", 'T.evaluate(T.call_extern("int32", "f", a.data))', r"elem_offset 0, but the region of A has an offset"),
+    ],
+)
+def test_what_a_matched_buffer_promises(promise, use, problem):
+    func = from_source(f"""
+@T.prim_func
+def main(A: T.Buffer(64)):
+    for i in range(8):
+        with T.block("B"):
+            vi = T.axis.spatial(8, i)
+            T.reads()
+            T.writes(A[vi * 8 : vi * 8 + 8])
+            a = T.match_buffer(A[vi * 8 : vi * 8 + 8], (8,), {promise})
+            {use}
+""")
+    for run in (lower_blocks, resolve_matches):
+        if problem is None:
+            run(func)
+        else:
+            with pytest.raises(RegionDoesNotMatch, match=problem):
+                run(func)

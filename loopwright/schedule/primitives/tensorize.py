@@ -72,24 +72,24 @@ def tensorize(
     if isinstance(block_or_loop, For):
         starts = bool(intrin.pattern.init)
         tile = tile_of("tensorize", view, block_or_loop, preserve_unit_iters, hoist=not starts)
-        marked = _marked(tile.realize, intrin)
+        marked = _marked(view, tile.realize, intrin)
         return tile._replace(realize=marked).step(view, gives_block=False)
-    realize = _marked(block_or_loop, intrin)
+    realize = _marked(view, block_or_loop, intrin)
     path = view.block_path(block_key(block_or_loop.block))
     return Step(view.replaced(path, realize), Proof.ORDER_KEPT, at=block_or_loop)
 
 
-def _marked(realize: BlockRealize, intrin: TensorIntrin) -> BlockRealize:
+def _marked(view: View, realize: BlockRealize, intrin: TensorIntrin) -> BlockRealize:
     block = realize.block
-    check_is("tensorize", block, intrin.name)
+    check_is("tensorize", view, block, intrin.name)
     return realize.with_(block=block.with_(annotations={**block.annotations, TENSORIZED: intrin.name}))
 
 
-def check_is(step: str, block: Block, name: str) -> None:
+def check_is(step: str, view: View, block: Block, name: str) -> None:
     """The block computes what the intrinsic of that name describes; raises IntrinsicMismatch."""
     intrin = TensorIntrin.get(name)
     assert intrin is not None
     try:
-        match_intrinsic(block, intrin)
+        match_intrinsic(block, intrin, view.function.argument_buffers())
     except Differs as found:
         raise IntrinsicMismatch(name, block, found, step) from None

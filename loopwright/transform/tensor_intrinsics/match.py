@@ -13,7 +13,7 @@ they were split or fused, nor the layout of the buffers around the tile.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Final, NamedTuple
 
@@ -50,6 +50,8 @@ from loopwright.ir import (
     substitute,
     uses_var,
 )
+from loopwright.transform.flat_index import flat_index
+from loopwright.transform.promised_layout import broken_promise
 from loopwright.transform.tensor_intrinsics.nest import Nest, NotANest, nest_of
 from loopwright.transform.tensor_intrinsics.registry import TensorIntrin
 
@@ -62,7 +64,8 @@ class Match(NamedTuple):
 
 
 class Differs(Exception):
-    """A block and a description differ in `what`: "access", "extent", "dtype", "expression", "init" or "structure"."""
+    """A block and a description differ in `what`: "access", "extent", "dtype", "expression", "init", "structure",
+    "scope", "elem_offset", "offset_factor" or "align"."""
 
     def __init__(self, what: str, problem: str, hint: str | None = None, **facts: object) -> None:
         super().__init__(problem)
@@ -70,8 +73,11 @@ class Differs(Exception):
 
 
 @deep
-def match_intrinsic(block: Block, intrin: TensorIntrin) -> Match:
-    """The parts of buffers that the intrinsic works on in place of the block's body; raises Differs."""
+def match_intrinsic(block: Block, intrin: TensorIntrin, arguments: Collection[Buffer] = ()) -> Match:
+    """The parts of buffers that the intrinsic works on in place of the block's body; raises Differs.
+
+    Of `arguments`, only the alignment that they declare is known.
+    """
     try:
         nest = nest_of(block.body)
     except NotANest as problem:
@@ -81,7 +87,7 @@ def match_intrinsic(block: Block, intrin: TensorIntrin) -> Match:
     for swapped in _swaps(intrin):
         attempt = _Matching(block, nest, intrin, swapped)
         try:
-            return attempt.match()
+            return attempt.match(arguments)
         except Differs as found:
             if closest is None or attempt.agreed > closest[0]:
                 closest = attempt.agreed, found
@@ -152,7 +158,7 @@ class _Matching:
         self.start = {loop.loop_var: loop.min for loop in nest.loops}
         self.desc_start = {loop.loop_var: loop.min for loop in self.pattern.loops}
 
-    def match(self) -> Match:
+    def match(self, arguments: Collection[Buffer]) -> Match:
         self._check_start()
         self.pair()
         if self.pattern.init:
@@ -164,6 +170,7 @@ class _Matching:
         self._check_apart()
         regions = [self._region(buffer, origins[buffer]) for buffer in self.intrin.parameters]
         self._check_strides(regions)
+        self._check_promises(regions, arguments)
         return Match(regions, bool(self.pattern.init))
 
     def pair(self) -> None:
@@ -377,11 +384,33 @@ class _Matching:
                     )
                     raise Differs("access", told, "stage the buffer in a layout that holds a tile together")
 
+    def _check_promises(self, regions: Sequence[BufferRegion], arguments: Collection[Buffer]) -> None:
+        """Where the tile begins, and in which memory, is as the intrinsic's parameters say."""
+        known = {buffer.data for buffer in arguments}
+        parameters = [self.intrin.impl.buffer_map[param] for param in self.intrin.impl.params]
+        for described, parameter, region in zip(self.intrin.parameters, parameters, regions, strict=True):
+            source = region.buffer
+            offset = flat_index(source, tuple([part.min for part in region.region]))
+            for promised, user in ((parameter, self.intrin.impl.body), (described, self.intrin.desc.body)):
+                broken = broken_promise(promised, user, source, offset, source.data in known, self.facts)
+                if broken is not None:
+                    told = f"{promised.name} of the intrinsic is declared with {broken.what} {broken.declared}, "
+                    told += f"but the tile of {source.name} has {broken.found}"
+                    raise Differs(broken.what, told, _HINTS[broken.what])
+
     def _region(self, parameter: Buffer, begin: Sequence[Expr]) -> BufferRegion:
         buffer = self.buffers[parameter]
         skipped = len(begin) - len(parameter.shape)
         sizes = [*[const(1, low.dtype) for low in begin[:skipped]], *parameter.shape]
         return BufferRegion(buffer, tuple([Range.from_min_extent(a, b) for a, b in zip(begin, sizes, strict=True)]))
+
+
+_HINTS: Final = {
+    "scope": "stage the buffer in memory of that kind: cache_read, cache_write, set_scope",
+    "elem_offset": "declare the parameter with offset_factor=1, so that it may begin anywhere",
+    "offset_factor": "choose tiles, or a layout, that begin at multiples of it",
+    "align": "declare the argument with that alignment (T.match_buffer(…, align=…)), or stage the buffer",
+}
 
 
 def _uses(expr: Expr, var: Var) -> bool:
