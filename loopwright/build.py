@@ -113,7 +113,7 @@ def _compiled_in(task: progress.Task, module: IRModule, target: Target, autosche
         module = apply(module, target, winograd=winograd).mod
     start = perf_counter()
     verify(module)
-    check_program(module)
+    module = check_program(module)
     checked = perf_counter()
     lowered = run_pipeline(module, target)
     finished = perf_counter()

@@ -12,7 +12,7 @@ from typing import Any, Final, TypeGuard
 
 from loopwright.analysis.affine import Affine, Condition, Form, Ge, constant, inequalities
 from loopwright.analysis.effects import reaches_outside
-from loopwright.analysis.instances import Barrier, Instance, InstanceWalk, Loop, Realized
+from loopwright.analysis.instances import Assumption, Barrier, Instance, InstanceWalk, Loop, Realized
 from loopwright.analysis.polyhedral import Polyhedra
 from loopwright.analysis.products import Symbols, symbols_in
 from loopwright.analysis.ranges import Ranges
@@ -48,7 +48,19 @@ class Access:
     the same as `buffer` and `indices`. `loose` are the indices of the cell where some have loose products.
     """
 
-    __slots__ = ("buffer", "cell", "exact", "guards", "indices", "instance", "loops", "loose", "node", "writes")
+    __slots__ = (
+        "assumptions",
+        "buffer",
+        "cell",
+        "exact",
+        "guards",
+        "indices",
+        "instance",
+        "loops",
+        "loose",
+        "node",
+        "writes",
+    )
 
     def __init__(
         self,
@@ -59,6 +71,7 @@ class Access:
         loops: tuple[Loop, ...],
         guards: tuple[Condition, ...],
         exact: bool,
+        assumptions: tuple[Assumption, ...] = (),
     ) -> None:
         self.instance = instance
         self.node = node
@@ -67,6 +80,7 @@ class Access:
         self.cell = cell
         self.loops = loops
         self.guards = guards
+        self.assumptions = assumptions
         self.exact = exact  # the loops and guards say exactly when it happens
         self.loose: tuple[Form | None, ...] = cell[1]
         self.writes = isinstance(node, BufferStore)
@@ -116,6 +130,7 @@ class Program:
         if self.affine.products:
             self._name_products()
         self.homes = walk.homes
+        self.definitions = walk.definitions
         self.constants = walk.constants
         self.unknown: set[Var] = walk.unknown
         self.effects: Sequence[Call] = walk.effects  # calls that do something besides returning a value
@@ -259,7 +274,7 @@ class _AccessWalk(InstanceWalk):
         cell = self._resolve(node.buffer, given)
         if self._names.setdefault(cell[0].data, cell[0]) is not cell[0]:
             self.unknown.add(cell[0].data)
-        access = Access(self.instance, node, given, cell, loops, self.guards, self.exact)
+        access = Access(self.instance, node, given, cell, loops, self.guards, self.exact, self.assumptions)
         if None in cell[1] and cell[0] is node.buffer:
             loose = [form or self.affine.loose_form(index) for form, index in zip(given, node.indices, strict=True)]
             access.loose = tuple(loose)
@@ -313,10 +328,10 @@ class _AccessWalk(InstanceWalk):
         self.visit(let.body)
 
     def _guarded(self, condition: Expr, holds: bool, value: Expr) -> None:
-        saved = self.guards, self.exact
+        saved = self.conditions
         self.guard(condition, holds)
         self.visit(value)
-        self.guards, self.exact = saved
+        self.conditions = saved
 
     def visit_Var(self, var: Var) -> None:
         if var.dtype is HANDLE:

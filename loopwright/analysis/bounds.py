@@ -1,20 +1,23 @@
 """check_bounds: every affine access stays within its buffer, for all sizes of the arguments.
 
 Bounds of loops settle nearly every access; isl decides the rest exactly and gives the smallest iteration that goes
-wrong. Left to run time: indices and conditions that depend on data, products of symbolic sizes, and what isl cannot
-decide within its budget. Scalar arguments that are no size count as data: an access is refused only when it is wrong
-whatever they are.
+wrong. Indices that are not affine are bounded by `opaque_indices.py`. What is neither proved nor wrong for certain is
+*unproved*, and checked when the program runs (`transform/check_accesses.py`): indices and conditions that depend on
+data, and what isl cannot decide within its budget. Scalar arguments that are no size count as data: an access is
+refused only when it is wrong whatever they are.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from loopwright.analysis.accesses import Access, Program, accesses_of
 from loopwright.analysis.affine import Form, inequalities
+from loopwright.analysis.opaque_indices import InsideProof, Polynomials, unproved_axes
 from loopwright.analysis.polyhedral import Polyhedra, Undecided
 from loopwright.analysis.witness import actor, at_iteration, deed, element, named_values, tuple_text, values_of
-from loopwright.ir import Buffer, PrimFunc, Var
+from loopwright.ir import Buffer, PrimFunc, Var, deep
 from loopwright.runtime.errors import LoopwrightError
 
 
@@ -81,44 +84,108 @@ class OutOfBounds(LoopwrightError, IndexError):
         )
 
 
+class Unproved(NamedTuple):
+    """An access that is not proved to stay inside its buffer, nor certain to leave it; `axes` are those in doubt."""
+
+    access: Access
+    axes: tuple[int, ...]
+
+
 def check_bounds(function: PrimFunc) -> None:
     """Raise OutOfBounds unless every affine access stays within its buffer."""
     check_bounds_in(accesses_of(function))
 
 
-def check_bounds_in(program: Program) -> None:
-    """The same for a program already walked."""
-    shapes: dict[Buffer, tuple[Form | None, ...]] = {}
-    asked: set[object] = set()
-    for access in program.accesses:
-        places = [(access.buffer, access.indices)]
-        if access.cell[0] is not access.buffer:
-            places.append(access.cell)
-        for buffer, indices in places:
-            shape = shapes.get(buffer)
-            if shape is None:
-                shape = shapes[buffer] = tuple([program.affine.form(extent) for extent in buffer.shape])
-            if access.exact and not _proved(program, access, indices, shape):
-                try:
-                    _ask(program.polyhedra.begin(), access, buffer, indices, shape, asked)
-                except Undecided:
-                    continue
+@deep
+def check_bounds_in(program: Program) -> list[Unproved]:
+    """The same for a program already walked; what is left to be checked when it runs comes back."""
+    return _Check(program, refuses=True).unproved()
 
 
-def _proved(program: Program, access: Access, indices: tuple[Form | None, ...], shape: tuple[Form | None, ...]) -> bool:
-    """Whether loop bounds and single conditions show that no affine index leaves the shape."""
+@deep
+def unproved_in(program: Program) -> list[Unproved]:
+    """The accesses that are not proved to stay inside, those that are certainly wrong among them."""
+    return _Check(program, refuses=False).unproved()
+
+
+class _Check:
+    """The check of one program."""
+
+    def __init__(self, program: Program, refuses: bool) -> None:
+        self.program = program
+        self.refuses = refuses
+        self.shapes: dict[Buffer, tuple[Form | None, ...]] = {}
+        self.asked: dict[object, bool] = {}  # questions to isl, and whether no iteration goes wrong
+        self.polynomials: Polynomials | None = None
+
+    def unproved(self) -> list[Unproved]:
+        found = []
+        for access in self.program.accesses:
+            axes = self._axes(access, access.buffer, access.indices)
+            cell, indices = access.cell
+            if cell is not access.buffer and self._axes(access, cell, indices):
+                axes = tuple(range(access.buffer.ndim))  # the region of a sub-buffer is in doubt, not one index
+            if axes:
+                found.append(Unproved(access, axes))
+        return found
+
+    def _axes(self, access: Access, buffer: Buffer, indices: tuple[Form | None, ...]) -> tuple[int, ...]:
+        """The axes of `buffer` along which `access` is not proved; raises OutOfBounds where it is certainly wrong."""
+        shape = self.shapes.get(buffer)
+        if shape is None:
+            shape = self.shapes[buffer] = tuple([self.program.affine.form(extent) for extent in buffer.shape])
+        affine = _unproved(self.program, access, indices, shape)
+        if affine and access.exact and self.refuses and self._ask(access, buffer, indices, shape, certain=True):
+            affine = []
+        opaque = [axis for axis, pair in enumerate(zip(indices, shape, strict=True)) if None in pair]
+        if not affine and not opaque:
+            return ()
+        if buffer is not access.buffer:
+            return (*affine, *opaque)  # there are no expressions for these indices
+        if self.polynomials is None:
+            self.polynomials = Polynomials(self.program)
+        proof = InsideProof(self.polynomials, access)
+        left = unproved_axes(proof, buffer, access.node.indices, [*affine, *opaque])
+        if set(left) & set(affine) and self._ask(access, buffer, indices, shape, certain=False):
+            left = [axis for axis in left if axis not in affine]
+        return tuple(left)
+
+    def _ask(
+        self,
+        access: Access,
+        buffer: Buffer,
+        indices: tuple[Form | None, ...],
+        shape: tuple[Form | None, ...],
+        certain: bool,
+    ) -> bool:
+        """Whether isl finds no iteration whose index leaves the shape.
+
+        With `certain`, one that leaves it whatever the scalars are raises OutOfBounds.
+        """
+        try:
+            return _ask(self.program.polyhedra.begin(), access, buffer, indices, shape, self.asked, certain)
+        except Undecided:
+            return False
+
+
+def _unproved(
+    program: Program, access: Access, indices: tuple[Form | None, ...], shape: tuple[Form | None, ...]
+) -> list[int]:
+    """The axes with an affine index that loop bounds and single conditions do not show to stay inside."""
     known: list[Form] | None = None
-    for index, extent in zip(indices, shape, strict=True):
+    found = []
+    for axis, (index, extent) in enumerate(zip(indices, shape, strict=True)):
         if index is None or extent is None:
             continue
         for form, limit in ((index.negated(), 0), (index.plus(extent, -1), -1)):
-            found = program.ranges.greatest(form, access.loops)
-            if found is None or found > limit:
+            greatest = program.ranges.greatest(form, access.loops)
+            if greatest is None or greatest > limit:
                 if known is None:
                     known = inequalities(access.guards)
                 if not program.ranges.is_at_most(form, limit, access.loops, known):
-                    return False
-    return True
+                    found.append(axis)
+                    break
+    return found
 
 
 def _ask(
@@ -127,9 +194,10 @@ def _ask(
     buffer: Buffer,
     indices: tuple[Form | None, ...],
     shape: tuple[Form | None, ...],
-    asked: set[object],
-) -> None:
-    """Ask isl for an iteration whose index leaves the shape; raise OutOfBounds with it."""
+    asked: dict[object, bool],
+    certain: bool,
+) -> bool:
+    """Whether isl finds no iteration whose index leaves the shape; raises OutOfBounds with one that is certain."""
     names = {loop.var: f"i{k}" for k, loop in enumerate(access.loops)}
     wrong = []
     for index, extent in zip(indices, shape, strict=True):
@@ -137,13 +205,18 @@ def _ask(
             text = polyhedra.form(index, names)
             wrong += [f"{text} < 0", f"{text} >= {polyhedra.form(extent, names)}"]
     constraints = [*polyhedra.domain(access.loops, access.guards, names), f"({' or '.join(wrong)})"]
-    question = tuple(constraints)
+    question = (certain, *constraints)
     if question in asked:
-        return  # answered before: no such iteration
-    asked.add(question)
+        return asked[question]
+    asked[question] = False
+    if not certain:
+        asked[question] = polyhedra.is_impossible(list(names.values()), constraints)
+        return asked[question]
     point = polyhedra.smallest(list(names.values()), constraints)
     if point is None:
-        return
+        # That none is wrong whatever the scalars are does not mean that none is wrong for some of them.
+        asked[question] = all([var in polyhedra.program.sizes for var in polyhedra.parameters])
+        return asked[question]
     values = values_of(point, names, polyhedra)
     found = [None if index is None else index.at(values) for index in indices]
     # A dimension whose index is not affine was not part of the question: variables in its size have no value.
@@ -154,3 +227,4 @@ def _ask(
     for axis, (at, size) in enumerate(zip(found, sizes, strict=True)):
         if at is not None and size is not None and not 0 <= at < size:
             raise OutOfBounds(access, buffer, found, sizes, axis, values)
+    return False

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 from loopwright.analysis.accesses import accesses_of
 from loopwright.analysis.block_domains import check_domains_in
 from loopwright.analysis.bounds import check_bounds_in
@@ -12,27 +14,35 @@ from loopwright.analysis.thread_memory import check_thread_memory_in
 from loopwright.analysis.thread_races import check_thread_races_in
 from loopwright.analysis.uninitialised import check_initialised_in
 from loopwright.ir import IRModule, PrimFunc
+from loopwright.ir.annotations import UNPROVED_ACCESSES
 from loopwright.runtime import progress
 
+P = TypeVar("P", IRModule, PrimFunc)
 
-def check_program(program: IRModule | PrimFunc) -> None:
-    """Raise an error for the first thing that certainly goes wrong in any function.
 
-    StridesMeet, AxisLeavesDomain, OutOfBounds, UninitialisedRead or ParallelRace; of threads ThreadExtentMismatch,
-    BarrierNotReached, ThreadRace or PrivateMemoryShared. Works on programs at every stage. What depends on data, and
-    what isl cannot decide within its budget, passes.
+def check_program(program: P) -> P:
+    """The program, its functions marked that have accesses to be checked when they run.
+
+    Raises an error for the first thing that certainly goes wrong in any function: StridesMeet, AxisLeavesDomain,
+    OutOfBounds, UninitialisedRead or ParallelRace; of threads ThreadExtentMismatch, BarrierNotReached, ThreadRace or
+    PrivateMemoryShared. Works on programs at every stage. What depends on data, and what isl cannot decide within its
+    budget, passes.
     """
-    functions = [program] if isinstance(program, PrimFunc) else list(program.functions.values())
-    with progress.task("check", len(functions)) as task:
-        for function in functions:
+    count = 1 if isinstance(program, PrimFunc) else len(program.functions)
+    with progress.task("check", count) as task:
+
+        def checked(function: PrimFunc) -> PrimFunc:
             task.now(function.name)
             check_thread_extents(function)
             check_strides(function)
             walked = accesses_of(function)
             check_domains_in(walked)
-            check_bounds_in(walked)
+            unproved = check_bounds_in(walked)
             check_initialised_in(walked)
             check_races_in(walked)
             check_thread_memory_in(walked)
             check_thread_races_in(walked)
             task.advance()
+            return function.with_attr(UNPROVED_ACCESSES, True) if unproved else function
+
+        return checked(program) if isinstance(program, PrimFunc) else program.map_functions(checked)

@@ -150,6 +150,21 @@ def common_depth(a: InLoops, b: InLoops) -> int:
     return depth
 
 
+class Definition(NamedTuple):
+    """The value of a variable, and the statement that computes it; None where each use computes it anew."""
+
+    value: Expr
+    statement: Stmt | None
+
+
+class Assumption(NamedTuple):
+    """A condition that is not affine, whether it holds, and the statement that asks."""
+
+    condition: Expr
+    holds: bool
+    statement: Stmt
+
+
 class View(NamedTuple):
     """A sub-buffer: its element `index` is `source[starts + index]`; leading dimensions of the source may be fixed."""
 
@@ -169,6 +184,8 @@ class InstanceWalk(Visitor):
         self.affine = Affine()
         self.loops: tuple[Loop, ...] = ()
         self.guards: tuple[Condition, ...] = ()
+        self.assumptions: tuple[Assumption, ...] = ()  # what else holds here: conditions that are not affine
+        self.definitions: dict[Var, Definition] = {}  # of variables whose value is not affine
         self.exact = True  # the loops and guards say exactly when the current statement runs
         self.block: Block | None = None
         self.place = Place(None, 0, ())
@@ -195,13 +212,24 @@ class InstanceWalk(Visitor):
         known, exact = self.affine.condition(condition, holds)
         if known is not ALWAYS:
             self.guards = (*self.guards, known)
-        self.exact = self.exact and exact
+        if not exact:
+            self.assumptions = (*self.assumptions, Assumption(condition, holds, self.instance.statement))
+            self.exact = False
+
+    @property
+    def conditions(self) -> tuple[tuple[Condition, ...], tuple[Assumption, ...], bool]:
+        """All that is known to hold here; set it again where that ends."""
+        return self.guards, self.assumptions, self.exact
+
+    @conditions.setter
+    def conditions(self, saved: tuple[tuple[Condition, ...], tuple[Assumption, ...], bool]) -> None:
+        self.guards, self.assumptions, self.exact = saved
 
     def _within(self, condition: Expr, holds: bool, body: Stmt) -> None:
-        saved = self.guards, self.exact
+        saved = self.conditions
         self.guard(condition, holds)
         self.visit(body)
-        self.guards, self.exact = saved
+        self.conditions = saved
 
     def _loop(self, loop: Loop, body: Stmt, within: Sequence[Loop] = ()) -> None:
         """Visit `body` in `loop`, and in the loops `within` that."""
@@ -246,13 +274,13 @@ class InstanceWalk(Visitor):
         return Loop(digit.var, constant(0), high, loop, loop.loop_var)
 
     def visit_While(self, loop: While) -> None:
-        saved = self.guards, self.exact
+        saved = self.conditions
         self.begin(loop)
         self.visit(loop.condition)
         self.guard(loop.condition)
         # How often the body runs is not known: endless as far as the domain is concerned.
         self._loop(Loop(Var("iteration"), constant(0), None, loop), loop.body)
-        self.guards, self.exact = saved
+        self.conditions = saved
 
     def visit_IfThenElse(self, choice: IfThenElse) -> None:
         self.begin(choice)
@@ -267,21 +295,23 @@ class InstanceWalk(Visitor):
         self._within(check.condition, True, check.body)
 
     def visit_SeqStmt(self, sequence: SeqStmt) -> None:
-        saved = self.guards, self.exact  # a promise made in the sequence ends with it
+        saved = self.conditions  # a promise made in the sequence ends with it
         for statement in sequence.seq:
             self.visit(statement)
-        self.guards, self.exact = saved
+        self.conditions = saved
 
     def visit_LetStmt(self, let: LetStmt) -> None:
         self.begin(let)
         self.bind(let.var, let.value)
         self.visit(let.body)
 
-    def bind(self, var: Var, value: Expr) -> None:
-        """`var` stands for `value`, which is computed here."""
+    def bind(self, var: Var, value: Expr, once: bool = True) -> None:
+        """`var` stands for `value`, which is computed here, or wherever the variable is used."""
         self.visit(value)
         self.binders[var] = self.place
         self.affine.stand_for(var, value)
+        if self.affine.values[var] is None:
+            self.definitions[var] = Definition(value, self.instance.statement if once else None)
 
     def visit_AttrStmt(self, attr: AttrStmt) -> None:
         self.begin(attr)
@@ -310,9 +340,9 @@ class InstanceWalk(Visitor):
         block = realize.block
         self.begin(realize)
         for axis, value in zip(block.iter_vars, realize.iter_values, strict=True):
-            self.bind(axis.var, value)
+            self.bind(axis.var, value, once=False)  # lowering writes it wherever the axis stands
         self.visit(realize.predicate)
-        saved = self.guards, self.exact, self.block, self.place
+        saved = self.conditions, self.block, self.place
         self.guard(realize.predicate)
         self.place.has_blocks = True
         self.place = Place(block, len(self.loops), tuple([self.affine.values[axis.var] for axis in block.iter_vars]))
@@ -328,7 +358,7 @@ class InstanceWalk(Visitor):
             starts = tuple([self.affine.form(axis.min) for axis in match.source.region])
             self.views[match.buffer] = View(match.source.buffer, starts)
         self.visit(block.body)
-        self.guards, self.exact, self.block, self.place = saved
+        self.conditions, self.block, self.place = saved
 
     def visit_BufferStore(self, store: BufferStore) -> None:
         self.begin(store)

@@ -7,10 +7,10 @@ them. Other scalars are data: the program is only wrong when it is wrong whateve
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from time import thread_time
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from loopwright.analysis.affine import AllOf, Condition, Eq, Form, Ge, Part
 from loopwright.arith.isl import BudgetExceeded, within_budget
@@ -26,6 +26,8 @@ SMALLEST_SECONDS: Final = 0.2  # to find the first of the points, once it is kno
 QUESTIONS: Final = 1_000  # asked about one function, before the rest goes unproved
 SECONDS: Final = 1.0  # spent on questions about one function that stayed open, before the rest goes unproved
 ANSWERS: Final = 1_024  # kept
+
+R = TypeVar("R")
 
 
 class Undecided(Exception):
@@ -116,15 +118,25 @@ class Polyhedra:
         question = _Question(
             tuple(self.ordered()), sizes, known, tuple(dims), tuple(constraints), tuple(excluded), certain
         )
+        found = self._ask(_smallest, question)
+        return None if found is None else dict(zip([*question.parameters, *dims], found, strict=True))
+
+    def is_impossible(self, dims: Sequence[str], constraints: Sequence[str]) -> bool:
+        """Whether the constraints hold at no point, for any sizes and scalars. Raises Undecided."""
+        question = _Question(tuple(self.ordered()), 0, tuple(self.known()), tuple(dims), tuple(constraints), (), False)
+        return self._ask(_is_impossible, question)
+
+    def _ask(self, answer: Callable[[_Question, int], R | _Open], question: _Question) -> R:
+        """The answer; Undecided when the budget is spent, or there were too many questions."""
         self.questions += 1
         if self.questions > QUESTIONS or self.lost > SECONDS:
             raise Undecided
         started = thread_time()
-        found = _smallest(question, self.program.affine.largest)
+        found = answer(question, self.program.affine.largest)
         if isinstance(found, _Open):
             self.lost += thread_time() - started
             raise Undecided
-        return None if found is None else dict(zip([*question.parameters, *dims], found, strict=True))
+        return found
 
     def ordered(self) -> list[str]:
         """The names of the parameters, sizes of arguments first."""
@@ -178,6 +190,22 @@ def _smallest(question: _Question, divisions: int) -> tuple[int, ...] | _Open | 
                 break
             points = points.subtract(isl.Set.read_from_str(ctx, f"{{ {space} : {text} }}"))
         return _first(points, question, divisions)
+
+    try:
+        return within_budget(search, BUDGET, divisions)
+    except BudgetExceeded:
+        return _Open()
+
+
+@lru_cache(maxsize=ANSWERS)
+def _is_impossible(question: _Question, divisions: int) -> bool | _Open:
+    import islpy as isl
+
+    space = f"[{', '.join([*question.parameters, *question.dims])}]"
+    holds = " and ".join([*question.known, *question.constraints]) or "0 = 0"
+
+    def search(ctx: Any) -> bool:
+        return bool(isl.Set.read_from_str(ctx, f"{{ {space} : {holds} }}").is_empty())
 
     try:
         return within_budget(search, BUDGET, divisions)

@@ -171,4 +171,5 @@ FUNCTIONS: Final[dict[str, Callable[[DataType], Function]]] = {
     "q_multiply_shift_per_axis": _fixed_point_per_axis,
     "large_uint_imm": lambda dtype: lambda low, high: low | (high << 32),
     "likely": lambda dtype: lambda x: x,
+    "in_bounds": lambda dtype: lambda index, extent: 0 <= index < extent,
 }

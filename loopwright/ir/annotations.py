@@ -6,4 +6,5 @@ from typing import Final
 
 ASSUMED_SIZES: Final = "loopwright.assumed_sizes"  # of a function: conditions on sizes that every caller has checked
 TENSORIZED: Final = "tensor_intrin"  # names the tensor intrinsic that computes the block
+UNPROVED_ACCESSES: Final = "loopwright.unproved_accesses"  # of a function: lowering writes checks of some indices
 VECTOR_LANES: Final = "vector_lanes"  # a vectorized loop that is longer than this runs in vectors of so many lanes

@@ -54,7 +54,7 @@ PREDICATES: Final = "isnan isinf isfinite".split()
 
 _PURE_OTHERS: Final = (
     "abs fma clz popcount likely if_then_else reinterpret ldexp call_pure_extern call_llvm_pure_intrin large_uint_imm "
-    "tvm_thread_invariant"
+    "tvm_thread_invariant in_bounds"
 ).split()
 _OPAQUE: Final = (
     "call_packed tvm_call_packed tvm_call_cpacked call_extern call_llvm_intrin assume prefetch call_tir "
@@ -192,6 +192,11 @@ def likely(cond: Any) -> Expr:
     """`cond`, with the hint that it nearly always holds."""
     condition = as_expr(cond)
     return condition if isinstance(condition, IntImm) else Call(condition.dtype, Op.get("tir.likely"), (condition,))
+
+
+def in_bounds(index: Any, extent: Any) -> Expr:
+    """Whether 0 <= index < extent; lowering asks this of the very number that goes into an address."""
+    return Call(BOOL, Op.get("tir.in_bounds"), as_exprs((index, extent)))
 
 
 def _bits_of(name: str, value: Expr) -> Expr:
@@ -349,6 +354,7 @@ __all__ = [
     "fabs",
     "fma",
     "if_then_else",
+    "in_bounds",
     "infinity",
     "ldexp",
     "likely",

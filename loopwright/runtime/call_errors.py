@@ -289,6 +289,30 @@ class SizesDoNotFit(CallError, ValueError):
     code = "LW0615"
 
 
+class IndexOutOfRange(CallError, IndexError):
+    """The program reads or writes an element that a buffer does not have.
+
+    Accesses whose indices follow from loops and sizes are proved when a program is built (LW0821). An index that comes
+    from data or from a scalar argument, and any that could not be proved, is checked when the program runs, before the
+    access. Outputs may have been written in part by then.
+
+    For example:
+
+        import numpy as np
+        import loopwright
+        from loopwright.script import tir as T
+
+        @T.prim_func
+        def pick(A: T.Buffer((8,), "float32"), at: T.Buffer((2,), "int32"), B: T.Buffer((2,), "float32")):
+            for i in range(2):
+                B[i] = A[at[i]]
+
+        loopwright.build(pick)(np.zeros(8, "float32"), np.array([3, 8], "int32"), np.zeros(2, "float32"))
+    """
+
+    code = "LW0451"
+
+
 class WorkspaceExhausted(CallError, MemoryError):
     """There was no memory for a temporary buffer of the function.
 
@@ -408,6 +432,7 @@ KINDS: Final[dict[str, type[CallError]]] = {
         NullArgument,
         AssertionFailed,
         SizesDoNotFit,
+        IndexOutOfRange,
         WorkspaceExhausted,
         ReadOnlyArgument,
         ResultOutOfRange,

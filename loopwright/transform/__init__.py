@@ -18,6 +18,7 @@ from loopwright.transform.annotate_entry import annotate_entry
 from loopwright.transform.auto_unroll import auto_unroll
 from loopwright.transform.bind_target import bind_target
 from loopwright.transform.canonicalize_loops import canonicalize_loops
+from loopwright.transform.check_accesses import check_accesses
 from loopwright.transform.check_bounds import check_bounds
 from loopwright.transform.choose_index_width import choose_index_width
 from loopwright.transform.common_subexpressions import common_subexpressions
@@ -120,6 +121,7 @@ __all__ = [
     "auto_unroll",
     "bind_target",
     "canonicalize_loops",
+    "check_accesses",
     "check_bounds",
     "choose_index_width",
     "common_subexpressions",

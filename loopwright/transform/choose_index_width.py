@@ -28,6 +28,7 @@ from loopwright.ir import (
     Allocate,
     BinaryExpr,
     Broadcast,
+    Call,
     Cast,
     CompareExpr,
     Expr,
@@ -54,7 +55,8 @@ from loopwright.ir.node import rewrite_tuple
 from loopwright.ir.passes import function_pass
 from loopwright.runtime.dtype import INT32, INT64
 from loopwright.transform.cpu_of import cpu_of
-from loopwright.transform.index_rewriter import IndexRewriter
+from loopwright.transform.index_rewriter import IndexRewriter, inside
+from loopwright.transform.known_ops import IN_BOUNDS
 from loopwright.transform.narrow_indices import narrow_indices
 
 Interval = tuple[int, int]
@@ -88,6 +90,9 @@ class _ChooseIndexWidth(IndexRewriter):
         if wide is None or (isinstance(wide, Cast) and wide.value is expr.value):
             return self.rebuild(expr)
         return wide
+
+    def visit_Call(self, call: Call) -> Expr:
+        return inside(*[self.index(arg) for arg in call.args]) if call.op is IN_BOUNDS else self.rebuild(call)
 
     # -- definitions
 

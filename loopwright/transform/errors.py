@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from loopwright.ir import AttrStmt, Block, For, IterVar, MatchBufferRegion
+from loopwright.ir import AttrStmt, Block, BufferLoad, BufferStore, For, IterVar, MatchBufferRegion
 from loopwright.runtime.errors import LoopwrightError
 
 
@@ -453,4 +453,34 @@ class IndexTooWide(LoweringError, ValueError):
             f"force_narrow_index_to_int32: {number} needs more than 32 bits",
             hint="keep 64-bit indices in this function: they are not slower where pointers have 64 bits",
             fields={"number": number},
+        )
+
+
+class IndexCallsFunction(LoweringError):
+    """An index comes from a call that is not pure, and cannot be checked: that would call it twice.
+
+    An index that is not proved to stay inside its buffer is computed once to be checked and once for the access. Bind
+    the result of the call to a variable, and use that as the index.
+
+    For example:
+
+        import loopwright
+        from loopwright.script import tir as T
+
+        @T.prim_func
+        def store(A: T.Buffer((8,), "int32")):
+            A[T.call_extern("int32", "rand")] = 0
+
+        loopwright.build(store)
+    """
+
+    code = "LW1142"
+
+    def __init__(self, function: str, node: BufferLoad | BufferStore, axis: int) -> None:
+        super().__init__(
+            lambda: f"{function}: the index {node.indices[axis]!r} of {node.buffer.name} calls an impure function",
+            at=node,
+            why="it is not proved to stay inside, and checking it would call the function twice",
+            hint="bind the result first: k: T.int32 = call; then index with k",
+            fields={"buffer": node.buffer.name, "axis": axis},
         )

@@ -9,6 +9,9 @@ Passes differ in `index` alone, and in which variables they give a successor of 
 from __future__ import annotations
 
 from loopwright.ir import (
+    GE,
+    LT,
+    And,
     Buffer,
     BufferLoad,
     BufferStore,
@@ -20,9 +23,24 @@ from loopwright.ir import (
     Rewriter,
     Stmt,
     Var,
+    cast,
+    const,
     uses_var,
 )
 from loopwright.ir.node import rewrite_tuple
+from loopwright.runtime.dtype import DataType
+
+_UINT64 = DataType("uint64")
+
+
+def inside(index: Expr, extent: Expr) -> Expr:
+    """0 <= index < extent, as one comparison where the extent is a number.
+
+    As an unsigned number, what is negative is larger than any extent; but an extent that is computed may be negative.
+    """
+    if isinstance(extent, IntImm):
+        return LT(cast(index, _UINT64), const(max(extent.value, 0), _UINT64))
+    return And(GE(index, const(0, index.dtype)), LT(index, cast(extent, index.dtype)))
 
 
 class LetRewriter(Rewriter):

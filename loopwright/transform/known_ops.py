@@ -7,6 +7,7 @@ from typing import Final
 from loopwright.ir import Op, intrinsics  # registers the operators
 
 ADDRESS_OF: Final = Op.get("tir.address_of")
+IN_BOUNDS: Final = Op.get("tir.in_bounds")
 FMA: Final = Op.get("tir.fma")
 IF_THEN_ELSE: Final = Op.get("tir.if_then_else")
 LIKELY: Final = Op.get("tir.likely")

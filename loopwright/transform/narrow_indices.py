@@ -15,9 +15,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from loopwright.ir import Add, Broadcast, Cast, Expr, For, IntImm, Mul, Ramp, Stmt, Sub, Var, cast, const
+from loopwright.ir import Add, Broadcast, Call, Cast, Expr, For, IntImm, Mul, Ramp, Stmt, Sub, Var, cast, const
 from loopwright.runtime.dtype import INT32, INT64
-from loopwright.transform.index_rewriter import IndexRewriter
+from loopwright.transform.index_rewriter import IndexRewriter, inside
+from loopwright.transform.known_ops import IN_BOUNDS
 
 _LIMIT: Final = 1 << 31
 
@@ -36,6 +37,11 @@ class _NarrowIndices(IndexRewriter):
         return loop.with_(
             loop_var=var, min=const(low.value, INT32), extent=const(extent.value, INT32), body=self.visit(loop.body)
         )
+
+    def visit_Call(self, call: Call) -> Expr:
+        if call.op is not IN_BOUNDS:
+            return self.rebuild(call)
+        return inside(*[cast(self.visit(arg), INT64) for arg in call.args])  # all of it, not only the low bits
 
     def index(self, expr: Expr) -> Expr:
         """`expr` as an index: 32 bits."""

@@ -20,6 +20,7 @@ from loopwright.runtime.errors import LoopwrightError
 from loopwright.target import Target
 from loopwright.transform.auto_unroll import auto_unroll
 from loopwright.transform.canonicalize_loops import canonicalize_loops
+from loopwright.transform.check_accesses import check_accesses
 from loopwright.transform.check_bounds import check_bounds
 from loopwright.transform.choose_index_width import choose_index_width
 from loopwright.transform.compact_buffers import compact_buffers
@@ -78,6 +79,9 @@ CPU_PIPELINE: list[Step] = [
     Step(legalize_low_precision, 2),  # before form_fma: the sums and products it makes are in float32
     Step(form_fma, 2),  # before partition_loops and vectorize_loops: every copy of a statement computes the same bits
     Step(check_bounds, 2, "tir.instrument_bound_checkers"),  # before flatten_buffers: shapes say what the bounds are
+    Step(
+        check_accesses, 2
+    ),  # before flatten_buffers too; before plan_storage: what is checked early is still there then
     Step(plan_storage, 2),  # before partition_loops: a nest is one statement still, and is seen to work in place
     Step(partition_loops, 2),  # before vectorize_loops: a vector loop without guards needs no lane-by-lane form
     Step(hoist_if_then_else, 2),  # after it: what it cannot decide is asked once; before vectorize_loops: not by lanes
@@ -98,7 +102,7 @@ SOURCE_STEPS: dict[Pass, list[Step]] = {
         Step(unroll_small_loops, 2),  # before vectorize_loops: what that one unrolls itself stays loops over lanes
         Step(vectorize_loops, 2),  # vector statements say which loads come before which stores
         Step(scalarize_vectors, 2),  # after it, and before simplify: it makes new index arithmetic
-    ]
+    ],
 }
 
 

@@ -73,7 +73,7 @@ def _run(part: EarlyPart, target: Target) -> list[np.ndarray] | None:
     inputs = [node for node in part.wrappers if isinstance(node, AllocateConst)]
     func = early_function(part, _NAME)
     try:
-        check_program(IRModule({_NAME: func}))
+        func = check_program(func)
     except LoopwrightError:
         return None  # the whole program is checked with its user's words
     compiled = _compiled(func, target)

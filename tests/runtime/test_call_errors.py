@@ -22,6 +22,7 @@ CODES = {
     "NullArgument": ("LW0119", ValueError),
     "AssertionFailed": ("LW0120", AssertionError),
     "SizesDoNotFit": ("LW0615", ValueError),
+    "IndexOutOfRange": ("LW0451", IndexError),
     "WorkspaceExhausted": ("LW0121", MemoryError),
     "ReadOnlyArgument": ("LW0122", ValueError),
     "ResultOutOfRange": ("LW0128", OverflowError),

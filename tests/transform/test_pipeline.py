@@ -273,6 +273,7 @@ def test_stages_start_with_the_program_itself():
         "lower_intrinsics",
         "legalize_low_precision",
         "form_fma",
+        "check_accesses",
         "plan_storage",
         "partition_loops",
         "hoist_if_then_else",

@@ -79,8 +79,7 @@ def _lowered(func: PrimFunc, target: Target) -> PrimFunc:
     if not func.attrs.get(SCHEDULED, False):
         module = apply(module, target).mod
     verify(module)
-    prove(module)
-    return next(function for _, function in lower(module, target).functions_items())
+    return next(function for _, function in lower(prove(module), target).functions_items())
 
 
 def _called(name: str) -> Kernel:

@@ -104,7 +104,7 @@ def compile_kernel(module: IRModule, target: Target, pairs: Pairs, symbol: str, 
         module, decisions = plan.mod, plan.decisions
     scheduled = perf_counter()
     verify(module)
-    check_program(module)
+    module = check_program(module)
     allowed = tuple(pair for pair in pairs if may_overwrite(module[_NAME], *pair))
     text = str(module[_NAME])
     place, is_same = place_to_run(target)
