@@ -39,6 +39,10 @@ REFUSED = {
     "a let": ("for i in T.vectorized(8):", "    with T.LetStmt(B[I[i]]) as x:", "        B[i] = x"),
     "a product of lanes": ("for i in T.vectorized(8):", "    B[i * i % 8] = B[i] + 1"),
     "a scalar": ("for i in T.vectorized(8):", "    B[(i + n) % 8] = B[i] + 1"),
+    "data that wraps": (
+        "with T.LetStmt(S[0]) as x:", "    if x + 1 < x:", "        for i in T.vectorized(8):",
+        "            B[(i + 1) % 8] = B[i] * 10",
+    ),
     "two calls": (
         "for i in T.vectorized(8):",
         '    T.evaluate(T.call_packed("one", i))',
