@@ -135,7 +135,9 @@ class _Check:
         if shape is None:
             shape = self.shapes[buffer] = tuple([self.program.affine.form(extent) for extent in buffer.shape])
         affine = _unproved(self.program, access, indices, shape)
-        if affine and access.exact and self.refuses and self._ask(access, buffer, indices, shape, certain=True):
+        # One element may stand for an axis, whatever the index: that is known when the function is called.
+        refuses = self.refuses and not (buffer.buffer_type == "auto_broadcast" and not access.writes)
+        if affine and access.exact and refuses and self._ask(access, buffer, indices, shape, certain=True):
             affine = []
         opaque = [axis for axis, pair in enumerate(zip(indices, shape, strict=True)) if None in pair]
         if not affine and not opaque:

@@ -165,7 +165,7 @@ class Parameters:
             return 0 if broadcasts and array.shape[axis] == 1 else array.strides[axis]
 
         def wrong(values: Sequence[Any], expected: int) -> Exception | None:
-            if values[position].shape[axis] <= 1:
+            if values[position].shape[axis] <= 1 and not broadcasts:
                 return None  # the stride of a unit dimension is never used
             return StrideMismatch(
                 f"{self.func.name}: argument {buffer.name} has stride {actual(values)} in dimension {axis}, "

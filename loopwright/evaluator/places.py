@@ -14,7 +14,20 @@ Run = Callable[[], Any]
 class Place:
     """Where one access goes. `run` gives the element offset from the buffer's pointer, or a list with one a lane."""
 
-    __slots__ = ("at", "buffer", "check", "indices", "loops", "offset", "run", "sizes", "strides", "vector", "writes")
+    __slots__ = (
+        "at",
+        "broadcasts",
+        "buffer",
+        "check",
+        "indices",
+        "loops",
+        "offset",
+        "run",
+        "sizes",
+        "strides",
+        "vector",
+        "writes",
+    )
 
     def __init__(
         self,
@@ -31,6 +44,7 @@ class Place:
         self.buffer, self.indices, self.vector, self.check = buffer, indices, vector, check
         self.sizes, self.strides, self.offset = layout
         self.loops, self.writes, self.at = loops, writes, at
+        self.broadcasts = buffer.buffer_type == "auto_broadcast" and not writes and not vector
         self.run: Run = self._general
         if not vector and buffer.dtype.lanes == 1:
             if all(isinstance(item, int) for item in (*self.sizes, *self.strides, self.offset)):
@@ -59,6 +73,8 @@ class Place:
         last = len(self.indices) - 1
         for k, run in enumerate(self.indices):
             index, size, stride = run(), _value(self.sizes[k]), _value(self.strides[k])
+            if self.broadcasts and size == 1 and stride == 0:
+                continue  # one element for all indices
             if self.vector and k == last:
                 if self.check and not all(0 <= lane < size for lane in index):
                     raise self.outside()

@@ -391,6 +391,8 @@ def decl_buffer(
     index_dtype = sizes[0].dtype if sizes else DataType("int32")
     if elem_offset is None and offset_factor:
         elem_offset = Var(f"{name}_elem_offset", index_dtype)
+    if buffer_type == "auto_broadcast" and not strides:  # where an axis has one element, the call makes its stride 0
+        strides = [Var(f"{name}_stride{axis}", size.dtype) for axis, size in enumerate(sizes)]
     return Buffer(
         data=data if data is not None else pointer(name, stored_dtype(element), scope or "global"),
         dtype=element,

@@ -10,7 +10,7 @@ which they must be asked: the index of an access may itself be an access.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from loopwright.ir import (
@@ -44,9 +44,13 @@ Wrap = Callable[[Expr], Expr]
 
 
 class Wanted:
-    """The axes of loads and stores that are not proved, by the identity of the node."""
+    """The axes of loads and stores that are not proved, by the identity of the node.
 
-    def __init__(self, axes: Mapping[int, Iterable[int]]) -> None:
+    `broadcasts` are the buffers whose axes of one element take any index.
+    """
+
+    def __init__(self, axes: Mapping[int, Iterable[int]], broadcasts: Collection[Buffer] = ()) -> None:
+        self.broadcasts = broadcasts
         self._axes = {node: sorted(found) for node, found in axes.items()}
         self._found: set[int] = set()
 
@@ -109,7 +113,9 @@ class _Collect(Visitor):
         for axis in axes:
             if not is_pure(node.indices[axis]):
                 raise IndexCallsFunction(self.function, node, axis)
-        condition = logical_and(*[part for axis in axes for part in _inside(node.buffer, node.indices[axis], axis)])
+        broadcasts = node.buffer in self.wanted.broadcasts
+        parts = [part for axis in axes for part in _inside(node.buffer, node.indices[axis], axis, broadcasts)]
+        condition = logical_and(*parts)
         for wrap in reversed(self.around):
             condition = wrap(condition)
         self.groups[-1].append(Check(condition, self._message(node)))
@@ -181,7 +187,7 @@ def _excused(excuse: Expr) -> Wrap:
     return lambda condition: logical_or(excuse, condition)
 
 
-def _inside(buffer: Buffer, index: Expr, axis: int) -> list[Expr]:
+def _inside(buffer: Buffer, index: Expr, axis: int, broadcasts: bool) -> list[Expr]:
     """That an index is inside, lane by lane."""
     extent = buffer.shape[axis]
     if isinstance(index, Ramp):  # the lanes between the first and the last are between them
@@ -191,8 +197,10 @@ def _inside(buffer: Buffer, index: Expr, axis: int) -> list[Expr]:
     else:
         ends = [index]
     inside = [in_bounds(end, extent) for end in ends]
-    if buffer.buffer_type == "auto_broadcast":
-        return [logical_or(extent.equal(1), part) for part in inside]  # one element for all indices
+    if broadcasts:
+        return [
+            logical_or(extent.equal(const(1, extent.dtype)), part) for part in inside
+        ]  # one element for all indices
     return inside
 
 

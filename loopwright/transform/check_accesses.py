@@ -45,6 +45,7 @@ from loopwright.ir import (
     IntImm,
     LetStmt,
     Node,
+    Or,
     PrimFunc,
     Select,
     Stmt,
@@ -297,7 +298,7 @@ class _CheckAccesses(StmtRewriter):
         pending = [condition]
         while pending:
             part = pending.pop()
-            if isinstance(part, And):
+            if isinstance(part, And) or (isinstance(part, Or) and not uses_var(part.a, var.same_as)):
                 pending += [part.a, part.b]
                 continue
             if not (isinstance(part, Call) and part.op is IN_BOUNDS):
@@ -390,7 +391,9 @@ def check_accesses(func: PrimFunc) -> PrimFunc:
     checked = func.without_attr(UNPROVED_ACCESSES)
     if not wanted:
         return checked
-    rewriter = _CheckAccesses(func, Wanted(wanted))
+    written = {access.buffer.data for access in program.accesses if access.writes} | program.unknown
+    broadcasts = {b for b in func.argument_buffers() if b.buffer_type == "auto_broadcast" and b.data not in written}
+    rewriter = _CheckAccesses(func, Wanted(wanted, broadcasts))
     body = rewriter.visit(func.body)
     if rewriter.wanted.missed():
         raise InternalError(f"{func.name}: an access that is not proved was not found again, so it is not checked")

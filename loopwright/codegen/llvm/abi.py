@@ -235,6 +235,11 @@ class EntryEmitter:
             if isinstance(extent, ir.Var) and extent not in values:
                 values[extent] = self.emitter.cast(value, INT64, extent.dtype)
         self.strides[buffer] = self._read_strides(buffer, tensor)
+        if buffer.buffer_type == "auto_broadcast":
+            self.strides[buffer] = [
+                self.b.value(f"select i1 {self.b.value(f'icmp eq i64 {extent}, 1')}, i64 0, i64 {stride}")
+                for extent, stride in zip(self.shapes[buffer], self.strides[buffer], strict=True)
+            ]
         for stride, value in zip(buffer.strides, self.strides[buffer], strict=False):
             if isinstance(stride, ir.Var) and stride not in values:
                 values[stride] = self.emitter.cast(value, INT64, stride.dtype)
@@ -313,7 +318,9 @@ class EntryEmitter:
         holds = "true"
         for axis in range(buffer.ndim):
             same = b.value(f"icmp eq i64 {actual[axis]}, {expected[axis]}")
-            short = b.value(f"icmp eq i64 {shape[axis]}, 1")
+            # Where one element stands for a whole axis, its stride of 0 is what keeps indices inside.
+            broadcasts = buffer.buffer_type == "auto_broadcast"
+            short = "false" if broadcasts else b.value(f"icmp eq i64 {shape[axis]}, 1")
             either = b.value(f"or i1 {same}, {short}")
             holds = b.value(f"and i1 {holds}, {either}")
         holds = b.value(f"or i1 {holds}, {empty}")
