@@ -1,5 +1,8 @@
 """vectorize_outer_loops: where an innermost loop makes no good vectors, a loop around it with unit stride does.
 
+A short innermost loop with unit stride becomes vectors here as well: what it updates then stays in registers over the
+loop around it, which LLVM unrolls before it would make vectors.
+
     for j in range(512):                         →    for j_chunk in range(8):
         C[i, j] = 0.0                                     for j in T.vectorized(64):
         for k in range(512):                                  C[i, j_chunk * 64 + j] = 0.0
@@ -65,16 +68,27 @@ class _VectorizeOuterLoops(StmtRewriter):
         body = self.visit(loop.body)
         if body is not loop.body:  # a loop further in was better
             return loop.with_(body=body)
-        if loop.kind is not ForKind.SERIAL or loop.annotations or isinstance(body, (BufferStore, DeclBuffer)):
+        if loop.kind is not ForKind.SERIAL or loop.annotations or isinstance(body, DeclBuffer):
             return loop
         nest = read_nest(body)
         if nest is None:
             return loop
-        if not any(self._makes_poor_vectors(inner) for inner in nest.innermost):
+        if not nest.loops and not self._is_short(loop, nest):
+            return loop
+        if nest.loops and not any(self._makes_poor_vectors(inner) for inner in nest.innermost):
             return loop
         if not (self._has_unit_strides(nest, loop.loop_var) and iterations_are_apart(nest, loop.loop_var, self.facts)):
             return loop
         return self._in_vectors(loop, nest)
+
+    def _is_short(self, loop: For, nest: Nest) -> bool:
+        """Whether a few registers hold what all iterations compute."""
+        return isinstance(loop.extent, IntImm) and SHORT <= loop.extent.value <= _REGISTERS * self._lanes(nest)
+
+    def _lanes(self, nest: Nest) -> int:
+        """How many elements of the widest type a vector has."""
+        widest = max((access.buffer.dtype for access in nest.accesses), key=lambda dtype: dtype.bits)
+        return self.cpu.native_vector_lanes(str(widest))
 
     def _makes_poor_vectors(self, loop: For) -> bool:
         """Whether the code generator had better not make vectors of an innermost loop."""
@@ -101,8 +115,7 @@ class _VectorizeOuterLoops(StmtRewriter):
 
     def _in_vectors(self, loop: For, nest: Nest) -> Stmt:
         """Chunks of as many lanes as registers hold, then shorter ones, then what is left one by one."""
-        widest = max((access.buffer.dtype for access in nest.accesses), key=lambda dtype: dtype.bits)
-        lanes = self.cpu.native_vector_lanes(str(widest))
+        lanes = self._lanes(nest)
         tile = 1
         for inner in nest.loops:
             if inner.kind is ForKind.UNROLLED and isinstance(inner.extent, IntImm):

@@ -38,11 +38,9 @@ def assembly(func, target) -> str:
 
 
 @T.prim_func
-def blocked(A: T.Buffer((64, 64)), B: T.Buffer((64, 64)), C: T.Buffer((64, 64))):
-    for io, jo, k, ii, ji in T.grid(2, 2, 64, 32, 32):
-        C[io * 32 + ii, jo * 32 + ji] = (
-            C[io * 32 + ii, jo * 32 + ji] + A[io * 32 + ii, k] * B[k, jo * 32 + ji]
-        )
+def blocked(A: T.Buffer((64, 64)), B: T.Buffer((64, 128)), C: T.Buffer((64, 128))):
+    for io, jo, k, ii, ji in T.grid(2, 2, 64, 32, 64):
+        C[io * 32 + ii, jo * 64 + ji] = C[io * 32 + ii, jo * 64 + ji] + A[io * 32 + ii, k] * B[k, jo * 64 + ji]
 
 
 def test_the_innermost_loop_of_a_blocked_matmul_is_vectorized_and_no_other():
@@ -83,6 +81,16 @@ def test_a_value_that_flows_to_the_next_iteration_is_no_vector():
     assert hints(swap) == []
 
 
+def test_lanes_far_apart_are_no_vectors():
+    @T.prim_func
+    def transpose(A: T.Buffer((24, 1000)), B: T.Buffer((1000, 24))):
+        for i, j in T.grid(1000, 24):
+            B[i, j] = A[j, i]
+
+    assert hints(transpose) == [["vectorize.enable"], ["vectorize.enable"]]
+    assert "gather" not in assembly(transpose, AVX2)
+
+
 def test_a_condition_in_the_loop_is_left_to_llvm():
     @T.prim_func
     def guarded(A: T.Buffer((4096,)), B: T.Buffer((4096,))):
@@ -97,7 +105,7 @@ def test_results_do_not_depend_on_the_hints():
     import numpy as np
 
     random = np.random.default_rng(0)
-    a, b = (random.standard_normal((64, 64)).astype("float32") for _ in range(2))
-    c = np.zeros((64, 64), "float32")
+    a, b = (random.standard_normal(shape).astype("float32") for shape in ((64, 64), (64, 128)))
+    c = np.zeros((64, 128), "float32")
     build(blocked)(a, b, c)
     np.testing.assert_allclose(c, a.astype("float64") @ b, rtol=1e-4, atol=1e-4)

@@ -135,12 +135,30 @@ def test_every_type_gives_what_the_loops_give(dtype, columns):
     same_at_every_stage(func)
 
 
-def test_a_unit_stride_innermost_is_left_to_the_code_generator():
+def test_a_short_innermost_loop_stays_in_registers():
     @T.prim_func
-    def func(A: T.Buffer((4, 8)), B: T.Buffer((8, 16)), C: T.Buffer((4, 16))):
+    def before(A: T.Buffer((4, 8)), B: T.Buffer((8, 12)), C: T.Buffer((4, 12))):
+        for i, k, j in T.grid(4, 8, 12):
+            C[i, j] = C[i, j] + A[i, k] * B[k, j]
+
+    @T.prim_func
+    def after(A: T.Buffer((4, 8)), B: T.Buffer((8, 12)), C: T.Buffer((4, 12))):
+        for i, k in T.grid(4, 8):
+            for j in T.vectorized(8):
+                C[i, j] = C[i, j] + A[i, k] * B[k, j]
+            for j in T.vectorized(4):
+                C[i, 8 + j] = C[i, 8 + j] + A[i, k] * B[k, 8 + j]
+
+    check(vectorize_outer_loops, before, after)
+    same_native(before, after)
+
+
+def test_a_long_unit_stride_innermost_is_left_to_the_code_generator():
+    @T.prim_func
+    def func(A: T.Buffer((4, 8)), B: T.Buffer((8, 100)), C: T.Buffer((4, 100))):
         for i in range(4):
             for k in range(8):
-                for j in range(16):
+                for j in range(100):
                     C[i, j] = C[i, j] + A[i, k] * B[k, j]
 
     unchanged(vectorize_outer_loops, func)

@@ -76,7 +76,7 @@ def _to_bool(emitter: ExpressionEmitter, value: str, source: DataType) -> str:
 
 
 def _saturate(emitter: ExpressionEmitter, value: str, source: DataType, target: DataType) -> str:
-    if target.lanes > 1 and target.bits < 32:
+    if target.bits < 32:
         return _saturate_narrow(emitter, value, source, target)
     name = f"llvm.fpto{'u' if target.is_unsigned else 's'}i.sat.{mangled(target)}.{mangled(source)}"
     to, given = register_type(target), register_type(source)
@@ -87,15 +87,16 @@ def _saturate(emitter: ExpressionEmitter, value: str, source: DataType, target: 
 def _saturate_narrow(emitter: ExpressionEmitter, value: str, source: DataType, target: DataType) -> str:
     """Clamped while a float, whose type holds both ends exactly, and then by way of int32.
 
-    The function that saturates is done lane by lane on machines whose conversion does not: sixteen times as slow.
+    The function that saturates is done lane by lane on machines whose conversion does not: sixteen times as slow, also
+    where LLVM makes the lanes.
     """
     given, element = register_type(source), register_type(source.element)
     zero_text = zero(source)
     is_number = emitter.b.value(f"fcmp ord {given} {value}, {zero_text}")
-    lanes = f"<{source.lanes} x i1>"
+    lanes = f"<{source.lanes} x i1>" if source.lanes > 1 else "i1"
     value = emitter.b.value(f"select {lanes} {is_number}, {given} {value}, {given} {zero_text}")
     for compare, bound in (("olt", target.max_value()), ("ogt", target.min_value())):
-        limit = f"splat ({element} {float(bound):.1f})"
+        limit = f"splat ({element} {float(bound):.1f})" if source.lanes > 1 else f"{float(bound):.1f}"
         inside = emitter.b.value(f"fcmp {compare} {given} {value}, {limit}")
         value = emitter.b.value(f"select {lanes} {inside}, {given} {value}, {given} {limit}")
     wide = register_type(DataType("int32").with_lanes(target.lanes))

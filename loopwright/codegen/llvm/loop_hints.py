@@ -11,7 +11,7 @@ blocked matmul ran ten times slower than the same loops compiled by gcc. So:
 - a loop around such tiles is left as it is;
 - an innermost loop whose accesses all have stride 0 or 1, stores 1, and in which no value flows from one iteration to
   another, is vectorized before it is unrolled;
-- a loop around others in which lanes would lie apart in memory makes no vectors.
+- a loop around others whose lanes would lie apart in memory makes no vectors, nor does one whose lanes lie far apart.
 
 About any other loop LLVM decides. `vectorize.enable` allows it to reorder float sums, so a loop that carries one never
 gets it.
@@ -27,6 +27,7 @@ from loopwright.codegen.llvm.unrolling import holds_tile, is_worth_unrolling
 from loopwright.ir.visitor import Visitor
 
 _SHORT: Final = 8  # iterations: fewer are better unrolled
+_FARTHEST: Final = 8  # elements: lanes further apart are each a load of their own, and a vector saves nothing
 
 _UNROLL: Final = ("llvm.loop.unroll.full",)
 _KEEP: Final = ("llvm.loop.unroll.disable",)
@@ -67,9 +68,13 @@ class LoopHints:
             return Hints(_NO_VECTORS) if any(stride not in (-1, 0, 1) for stride in strides) else Hints()
         if look.is_plain and _is_long(loop) and self._is_independent(look.accesses, strides):
             return Hints(_VECTORIZE)
-        cells = zip(look.accesses, strides, strict=True)
-        carried = [cell.buffer.data for cell, stride in cells if isinstance(cell, ir.BufferStore) and stride == 0]
-        return Hints((), frozenset(carried))
+        if any(stride is not None and abs(stride) > _FARTHEST for stride in strides):
+            return Hints(_NO_VECTORS, self._carried(look, strides))
+        return Hints((), self._carried(look, strides))
+
+    def _carried(self, look: _Read, strides: list[int | None]) -> frozenset[ir.Var]:
+        cells = [cell for cell, stride in zip(look.accesses, strides, strict=True) if stride == 0]
+        return frozenset([cell.buffer.data for cell in cells if isinstance(cell, ir.BufferStore)])
 
     def _stride(self, access: ir.BufferLoad | ir.BufferStore, var: ir.Var) -> int | None:
         (index,) = access.indices
