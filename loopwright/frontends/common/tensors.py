@@ -14,7 +14,7 @@ from typing import Any
 from loopwright import relay
 from loopwright.ir.types import Type
 from loopwright.relay.expr import Constant, Expr, TupleWrapper, Var, require_expr
-from loopwright.relay.types import Dim, TensorType
+from loopwright.relay.types import Dim, TensorType, is_any, same_dim
 from loopwright.relay.visitor import parts
 from loopwright.runtime.dtype import DataType
 from loopwright.runtime.errors import LoopwrightError
@@ -69,6 +69,20 @@ class Tensors:
         kind = self.dtype(dtype) if isinstance(dtype, Expr) else DataType(dtype)
         made: Constant = relay.const(value, str(kind))
         return made
+
+    def beside(self, x: Any, shape: Sequence[Dim]) -> Any:
+        """`x` as an operand beside a tensor of `shape`, which repeats it and is never repeated itself.
+
+        Sizes that are known only in a call are checked there: each of `x` is 1, or that of the tensor.
+        """
+        own = self.shape(x)
+        if len(own) > len(shape):
+            raise self.bad(f"a tensor of shape {shape_text(own)} cannot be repeated to {shape_text(shape)}")
+        last = shape[len(shape) - len(own) :]
+        wanted = [one if same_dim(one, 1) or is_any(one) else other for one, other in zip(own, last)]
+        if all(is_any(one) or is_any(other) or same_dim(one, other) for one, other in zip(own, wanted)):
+            return x
+        return relay.broadcast_to(x, tuple(wanted))
 
     def cast(self, x: Any, dtype: Any) -> Any:
         """`x` in another element type; as it is where it has that already."""

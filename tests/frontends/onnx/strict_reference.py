@@ -190,6 +190,12 @@ class Gemm(OpRun):
         return (y.astype(a.dtype),)
 
 
+class PRelu(OpRun):
+    def _run(self, x: Any, slope: Any) -> Any:
+        require(np.broadcast_shapes(slope.shape, x.shape) == x.shape, "the slope is too large")
+        return (np.where(x < 0, x * slope, x),)
+
+
 class Softmax(OpRun):
     def _run(self, x: Any, axis: int = -1) -> Any:
         if x.size == 0:
@@ -303,6 +309,25 @@ class Conv(OpRun):
         return (y.astype(x.dtype),)
 
 
+class ConvTranspose(OpRun):
+    def _run(self, x: Any, w: Any, b: Any = None, **attrs: Any) -> Any:
+        """Each element adds a kernel's worth to the result."""
+        require(x.shape[1] == w.shape[0] and (attrs.get("group") or 1) == 1, "channels do not fit")
+        windows = _Windows([1 << 20] * (x.ndim - 2), w.shape[2:], {**attrs, "pads": None, "auto_pad": None}, pool=False)
+        sizes = [(n - 1) * s + k for n, s, k in zip(x.shape[2:], windows.strides, windows.spans)]
+        require(0 not in x.shape[2:], "no element to begin with")
+        y = np.zeros((x.shape[0], w.shape[1], *sizes))
+        for at in product(*map(range, x.shape[2:])):
+            cut = tuple(
+                slice(p * s, p * s + n, d) for p, s, n, d in zip(at, windows.strides, windows.spans, windows.dilations)
+            )
+            y[(slice(None), slice(None), *cut)] += np.tensordot(x[(..., *at)].astype("d"), w.astype("d"), ([1], [0]))
+        pads = list(attrs.get("pads") or [0] * (2 * len(sizes)))
+        ends = [size - pad for size, pad in zip(sizes, pads[len(sizes) :])]
+        require(all(low <= high for low, high in zip(pads, ends)), "more is cut off than there is")
+        return (y[(slice(None), slice(None), *map(slice, pads, ends))].astype(x.dtype),)
+
+
 class _Pool(OpRun):
     def _pooled(self, x: Any, kernel: Sequence[int], attrs: dict[str, Any], average: bool) -> Any:
         windows = _Windows(x.shape[2:], kernel, attrs, pool=True)
@@ -314,7 +339,8 @@ class _Pool(OpRun):
                 size = windows.sizes[axis]
                 inside.append(places[(places >= 0) & (places < size)])
                 counted *= int((places < size + windows.after[axis]).sum())
-            part = x[(slice(None), slice(None), *np.ix_(*inside))].reshape(*x.shape[:2], -1)
+            part = x[(slice(None), slice(None), *np.ix_(*inside))]
+            part = part.reshape(*x.shape[:2], math.prod(part.shape[2:]))
             if not average:
                 require(part.shape[-1] > 0, "a window of nothing")
                 y[(..., *at)] = part.max(-1) if part.size else 0
@@ -336,8 +362,8 @@ class AveragePool(_Pool):
 
 
 _STRICT: Final = (
-    Gather, GatherElements, GatherND, ScatterElements, ScatterND, Split, TopK, Pad, LayerNormalization, Gemm, Softmax,
-    Reshape, Flatten, GlobalMaxPool, GlobalAveragePool, Conv, MaxPool, AveragePool,
+    Gather, GatherElements, GatherND, ScatterElements, ScatterND, Split, TopK, Pad, LayerNormalization, Gemm, PRelu,
+    Softmax, Reshape, Flatten, GlobalMaxPool, GlobalAveragePool, Conv, ConvTranspose, MaxPool, AveragePool,
 )  # fmt: skip
 for _each in _STRICT:
     _each.op_domain = ""

@@ -198,3 +198,14 @@ def test_sizes_with_two_names_are_equal_or_refused():
     require_right(text, [(2, 3, 5), (2, 3, 3)], [(2, 3, 5), (2, 2, 3)])
     text = '(float[n, m] x, float[k, p] z) => (float[n, p] y) { y = Einsum<equation = "ij,jk->ik">(x, z) }'
     require_right(text, [(3, 4), (4, 5)], [(3, 4), (3, 5)], [(3, 0), (0, 5)])
+
+
+def test_biases_and_scales_make_nothing_larger():
+    text = "(float[n, 2] x, float[k, m] c) => (float[n, 4] y) <float[2, 4] w = {1, 2, 3, 4, 5, 6, 7, 8}> { y = Gemm(x, w, c) }"
+    require_right(
+        text, *[[(n, 2), c] for n, c in [(3, (3, 4)), (3, (1, 4)), (3, (1, 1)), (1, (3, 4)), (3, (3, 2)), (0, (1, 4))]]
+    )
+    text = "(float[n, m] x) => (float[n, m] y) <float[3] s = {1, 2, 3}> { y = LayerNormalization(x, s) }"
+    require_right(text, [(2, 3)], [(2, 1)], [(2, 4)], rtol=1e-5)
+    text = "(float[n, m] x, float[k] s) => (float[n, m] y) { y = PRelu(x, s) }"
+    require_right(text, [(2, 3), (3,)], [(2, 3), (1,)], [(2, 1), (3,)], [(2, 3), (2,)])

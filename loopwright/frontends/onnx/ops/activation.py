@@ -29,6 +29,7 @@ def prelu(node: Node, x: Any, slope: Any) -> Any:
     if node.opset < 7 and node.rank(slope) == 1 and node.rank(x) > 2:
         slope = relay.expand_dims(slope, axis=1, num_newaxis=node.rank(x) - 2)
     zero = node.const(0, x)
+    slope = node.beside(slope, node.shape(x))
     return relay.where(relay.less(x, zero), relay.multiply(x, slope), x)
 
 

@@ -30,7 +30,7 @@ def gemm(node: Node, a: Any, b: Any, c: Any = None) -> Any:
     if alpha != 1.0:
         found = relay.multiply(found, node.const(alpha, found))
     if c is not None and beta != 0.0:
-        c = node.cast(c, wide)
+        c = node.beside(node.cast(c, wide), node.shape(found))
         found = relay.add(found, c if beta == 1.0 else relay.multiply(c, node.const(beta, c)))
     return node.cast(found, kind)
 

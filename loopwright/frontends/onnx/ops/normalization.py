@@ -81,8 +81,8 @@ def layer_normalization(node: Node, x: Any, scale: Any, bias: Any = None) -> Any
     # `stash_type` is the type of the statistics.
     stash = of_proto(node.attr("stash_type", 1)).dtype if kind != "float64" else kind
     normal, mean, inverse = standardized(node, node.cast(x, stash), list(range(first, rank)), epsilon)
-    found = relay.multiply(node.cast(normal, x), scale)
-    return [found if bias is None else relay.add(found, bias), mean, inverse]
+    found = relay.multiply(node.cast(normal, x), node.beside(scale, node.shape(x)))
+    return [found if bias is None else relay.add(found, node.beside(bias, node.shape(x))), mean, inverse]
 
 
 @converter("RMSNormalization", since=23)
@@ -94,7 +94,7 @@ def rms_normalization(node: Node, x: Any, scale: Any) -> Any:
     wide = node.cast(x, stash)
     square = relay.mean(relay.multiply(wide, wide), axis=axes, keepdims=True)
     root = relay.sqrt(relay.add(square, node.const(node.attr("epsilon", 1e-5), wide)))
-    return relay.multiply(node.cast(relay.divide(wide, root), scale), scale)
+    return relay.multiply(node.cast(relay.divide(wide, root), scale), node.beside(scale, node.shape(x)))
 
 
 @converter("GroupNormalization", since=18)
@@ -115,7 +115,8 @@ def group_normalization(node: Node, x: Any, scale: Any, bias: Any) -> Any:
             found = relay.add(relay.multiply(node.cast(normal, x), scale), bias)
             return relay.reshape(found, (batch, channels, *rest))
     back = relay.reshape(node.cast(normal, x), (batch, channels, *rest))
-    return relay.add(relay.multiply(back, per_channel(node, x, scale)), per_channel(node, x, bias))
+    scale, bias = (node.beside(per_channel(node, x, one), node.shape(x)) for one in (scale, bias))
+    return relay.add(relay.multiply(back, scale), bias)
 
 
 @converter("LRN")
