@@ -9,8 +9,10 @@ import numpy as np
 
 from loopwright.arith import Analyzer
 from loopwright.ir import Cast, Expr, IntImm, Rewriter, Var, const, substitute
+from loopwright.ir.assertion_errors import shown
 from loopwright.relay.native.errors import SizeNotKnown
-from loopwright.relay.native.program import Program, Value
+from loopwright.relay.native.program import Program, Require, Value
+from loopwright.runtime.call_errors import SizesDoNotFit
 
 
 class _Widened(Rewriter):
@@ -60,7 +62,20 @@ def shape_of(value: Value, sizes: Mapping[Var, int]) -> tuple[int, ...]:
 def output_shapes(program: Program, arrays: Sequence[Any]) -> list[tuple[int, ...]]:
     """The shapes of the outputs for these inputs."""
     sizes = bound_sizes(program, arrays)
-    return [shape_of(value, sizes) for value in program.outputs]
+    shapes = [shape_of(value, sizes) for value in program.outputs]
+    if any(size < 0 for shape in shapes for size in shape):
+        raise SizesDoNotFit(_first_refusal(program, sizes) or f"results would have shapes {shapes}")
+    return shapes
+
+
+def _first_refusal(program: Program, sizes: Mapping[Var, int]) -> str | None:
+    """What the first check of the function that fails says: its arguments cannot be made for it to say so itself."""
+    for step in program.body:
+        if not isinstance(step, Require):
+            break
+        if not number(widened(step.condition), sizes, "a check of sizes"):
+            return shown(step.message, [number(widened(value), sizes, "a size") for value in step.values])
+    return None
 
 
 def number(extent: int | Expr, sizes: Mapping[Var, int], what: str) -> int:

@@ -155,7 +155,8 @@ class Pad(OpRun):
         for place, axis in enumerate(over):
             before, after = int(pads[place]), int(pads[len(over) + place])
             size = x.shape[axis]
-            require(size + min(before, 0) + min(after, 0) >= 0, "more is cut off than there is")
+            if size + min(before, 0) + min(after, 0) < 0:
+                raise Unspecified("more is cut off than there is")
             x = np.take(x, np.arange(max(-before, 0), size - max(-after, 0)), axis)
             widths = [(0, 0)] * x.ndim
             widths[axis] = (max(before, 0), max(after, 0))

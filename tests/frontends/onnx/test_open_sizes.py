@@ -201,7 +201,7 @@ def test_sizes_with_two_names_are_equal_or_refused():
 
 
 def test_biases_and_scales_make_nothing_larger():
-    text = "(float[n, 2] x, float[k, m] c) => (float[n, 4] y) <float[2, 4] w = {1, 2, 3, 4, 5, 6, 7, 8}> { y = Gemm(x, w, c) }"
+    text = "(float[n, 2] x, float[k, m] c) => (float y) <float[2, 4] w = {1, 2, 3, 4, 5, 6, 7, 8}> {y = Gemm(x, w, c)}"
     require_right(
         text, *[[(n, 2), c] for n, c in [(3, (3, 4)), (3, (1, 4)), (3, (1, 1)), (1, (3, 4)), (3, (3, 2)), (0, (1, 4))]]
     )
@@ -209,3 +209,9 @@ def test_biases_and_scales_make_nothing_larger():
     require_right(text, [(2, 3)], [(2, 1)], [(2, 4)], rtol=1e-5)
     text = "(float[n, m] x, float[k] s) => (float[n, m] y) { y = PRelu(x, s) }"
     require_right(text, [(2, 3), (3,)], [(2, 3), (1,)], [(2, 1), (3,)], [(2, 3), (2,)])
+
+
+def test_sizes_that_would_be_negative_are_refused_in_words():
+    compiled = CompiledModel(model("(float[1, 1, n] x) => (float[a, b, c] y) { y = MaxPool<kernel_shape = [3]>(x) }"))
+    with pytest.raises(LoopwrightError, match=r"axis 2 of input x \(n\) is 1: MaxPool_0 .* needs it at least 3"):
+        compiled(numbers(1, 1, 1))
