@@ -70,9 +70,9 @@ def max_with_places(node: Tensors, x: Any, window: Window, sizes: Sequence[int])
     kind = node.dtype(x)
     lowest = node.const(-np.inf if kind.is_float else kind.min_value(), x)
     places = places_of(window, sizes)
-    flat = relay.reshape(x, (*lead, int(np.prod(sizes))))
+    flat = relay.reshape(x, (*lead, int(np.prod(sizes))), allowzero=True)
     taken = relay.take(flat, node.const(np.maximum(places, 0).reshape(-1)), axis=len(lead))
-    rows = relay.reshape(taken, (*lead, *places.shape))
+    rows = relay.reshape(taken, (*lead, *places.shape), allowzero=True)
     if (places < 0).any():
         rows = relay.where(node.const(places >= 0, "bool"), rows, lowest)
     last = len(lead) + 1
@@ -80,7 +80,9 @@ def max_with_places(node: Tensors, x: Any, window: Window, sizes: Sequence[int])
     shape = (*lead, *window.counts(sizes))
     hot = relay.equal(relay.expand_dims(node.cast(best, "int64"), axis=last), node.const(np.arange(places.shape[1])))
     chosen = relay.sum(relay.where(hot, node.const(places), node.const(0)), axis=[last])
-    return relay.reshape(relay.max(rows, axis=[last]), shape), relay.reshape(chosen, shape)
+    return relay.reshape(relay.max(rows, axis=[last]), shape, allowzero=True), relay.reshape(
+        chosen, shape, allowzero=True
+    )
 
 
 def transposed_convolution(

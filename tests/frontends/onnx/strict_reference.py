@@ -218,7 +218,6 @@ class GlobalMaxPool(OpRun):
 
 class GlobalAveragePool(OpRun):
     def _run(self, x: Any) -> Any:
-        require(0 not in x.shape[2:], "a mean of nothing")
         return (x.astype("d").mean(tuple(range(2, x.ndim)), keepdims=True).astype(x.dtype),)
 
 
@@ -260,6 +259,8 @@ class _Windows:
         self.spans = [(k - 1) * d + 1 for k, d in zip(self.kernel, self.dilations)]
         self.out: list[int] = []
         for k in range(count):
+            if self.sizes[k] == 0:
+                raise Unspecified("windows over nothing")
             if how.startswith("SAME"):
                 out = -(-self.sizes[k] // self.strides[k])
                 needed = max(0, (out - 1) * self.strides[k] + self.spans[k] - self.sizes[k])
@@ -316,7 +317,8 @@ class ConvTranspose(OpRun):
         require(x.shape[1] == w.shape[0] and (attrs.get("group") or 1) == 1, "channels do not fit")
         windows = _Windows([1 << 20] * (x.ndim - 2), w.shape[2:], {**attrs, "pads": None, "auto_pad": None}, pool=False)
         sizes = [(n - 1) * s + k for n, s, k in zip(x.shape[2:], windows.strides, windows.spans)]
-        require(0 not in x.shape[2:], "no element to begin with")
+        if 0 in x.shape[2:]:
+            raise Unspecified("no element to begin with")
         y = np.zeros((x.shape[0], w.shape[1], *sizes))
         for at in product(*map(range, x.shape[2:])):
             cut = tuple(
@@ -325,7 +327,8 @@ class ConvTranspose(OpRun):
             y[(slice(None), slice(None), *cut)] += np.tensordot(x[(..., *at)].astype("d"), w.astype("d"), ([1], [0]))
         pads = list(attrs.get("pads") or [0] * (2 * len(sizes)))
         ends = [size - pad for size, pad in zip(sizes, pads[len(sizes) :])]
-        require(all(low <= high for low, high in zip(pads, ends)), "more is cut off than there is")
+        if not all(low < high for low, high in zip(pads, ends)):
+            raise Unspecified("all is cut off")
         return (y[(slice(None), slice(None), *map(slice, pads, ends))].astype(x.dtype),)
 
 

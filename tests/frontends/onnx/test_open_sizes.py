@@ -215,3 +215,17 @@ def test_sizes_that_would_be_negative_are_refused_in_words():
     compiled = CompiledModel(model("(float[1, 1, n] x) => (float[a, b, c] y) { y = MaxPool<kernel_shape = [3]>(x) }"))
     with pytest.raises(LoopwrightError, match=r"axis 2 of input x \(n\) is 1: MaxPool_0 .* needs it at least 3"):
         compiled(numbers(1, 1, 1))
+
+
+def test_sizes_of_0_are_sizes_and_keep_none():
+    text = "(float[n, 8, h, w] x) => (float[n, 2, a, b] y) { y = DepthToSpace<blocksize = 2>(x) }"
+    require_right(text, [(1, 8, 2, 3)], [(0, 8, 2, 3)], [(1, 8, 0, 3)], [(2, 8, 2, 0)])
+    text = "(float[n, 4, w] x) => (float[a, b] y) { y = Flatten<axis = 2>(x) }"
+    require_right(text, [(2, 4, 3)], [(0, 4, 3)], [(2, 4, 0)])
+
+
+def test_a_slice_backwards_from_before_the_first_element_is_empty():
+    starts = "int64[1] s = {-100}, int64[1] e = {0}, int64[1] k = {0}, int64[1] t = {-1}"
+    for size in ("3", "n"):
+        text = f"(float[{size}, 2] x) => (float[a, 2] y) <{starts}> {{ y = Slice(x, s, e, k, t) }}"
+        require_right(text, [(3, 2)])

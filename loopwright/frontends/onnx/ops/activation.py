@@ -129,7 +129,7 @@ def gelu(node: Node, x: Any) -> Any:
 def flattened(node: Node, x: Any, axis: int) -> Any:
     """`x` as a matrix: the axes before `axis` are its rows, the others its columns."""
     shape = node.shape(x)
-    return relay.reshape(x, (times(*shape[:axis]), times(*shape[axis:])))
+    return relay.reshape(x, (times(*shape[:axis]), times(*shape[axis:])), allowzero=True)
 
 
 @converter("Softmax", "LogSoftmax", since=1)
@@ -139,7 +139,7 @@ def softmax_flattened(node: Node, x: Any) -> Any:
     axis = node.axis(node.attr("axis", 1), len(shape))
     if axis == len(shape) - 1:
         return _softmax(node, x, axis)
-    return relay.reshape(_softmax(node, flattened(node, x, axis), 1), shape)
+    return relay.reshape(_softmax(node, flattened(node, x, axis), 1), shape, allowzero=True)
 
 
 @converter("Softmax", "LogSoftmax", since=13)
@@ -166,7 +166,7 @@ def _hardmax(node: Node, x: Any, axis: int) -> Any:
 def hardmax_flattened(node: Node, x: Any) -> Any:
     shape = node.shape(x)
     axis = node.axis(node.attr("axis", 1), len(shape))
-    return relay.reshape(_hardmax(node, flattened(node, x, axis), 1), shape)
+    return relay.reshape(_hardmax(node, flattened(node, x, axis), 1), shape, allowzero=True)
 
 
 @converter("Hardmax", since=13)

@@ -112,7 +112,7 @@ def _encoded(node: Node, x: Any, wanted: ElementType, saturate: bool, round_mode
     borders = _borders(values, codes, wanted, round_mode)
     size = relay.abs(wide)
     place = relay.searchsorted(relay.const(borders, "float32"), _flat(node, size), right=True, dtype="int32")
-    place = relay.reshape(place, node.shape(wide))
+    place = relay.reshape(place, node.shape(wide), allowzero=True)
     found = relay.take(relay.const(codes.astype(np.int32), "int32"), place, axis=0)
     beyond = _beyond(values, wanted, round_mode)
     if wanted.name == "float8e8m0":

@@ -215,7 +215,7 @@ def deform_conv(node: Node, x: Any, w: Any, offset: Any, b: Any = None, mask: An
     area = kernel[0] * kernel[1]
     kind = str(node.dtype(x))
     # The places the window would read, and how far each is moved: (batch, moved groups, window, rows, columns).
-    moves = relay.reshape(offset, (batch, moved, area, 2, rows, columns))
+    moves = relay.reshape(offset, (batch, moved, area, 2, rows, columns), allowzero=True)
     grid = np.meshgrid(*[np.arange(n) for n in (*kernel, rows, columns)], indexing="ij")
     base_y = grid[2] * strides[0] - pads[0] + grid[0] * dilations[0]
     base_x = grid[3] * strides[1] - pads[1] + grid[1] * dilations[1]
@@ -227,12 +227,14 @@ def deform_conv(node: Node, x: Any, w: Any, offset: Any, b: Any = None, mask: An
     y, x_at = place(0, base_y), place(1, base_x)
     samples = _sampled(node, x, y, x_at, moved, (batch, channels, height, width), (area, rows, columns))
     if mask is not None:
-        weights = relay.reshape(mask, (batch, moved, 1, area, rows, columns))
+        weights = relay.reshape(mask, (batch, moved, 1, area, rows, columns), allowzero=True)
         samples = relay.multiply(samples, weights)
     # (batch, groups, channels of a group * window, places) with (groups, out channels, channels of a group * window).
-    flat = relay.reshape(samples, (batch, groups, channels // groups * area, rows * columns))
-    found = relay.einsum([relay.reshape(w, (groups, out_channels // groups, per_group * area)), flat], "gok,bgkp->bgop")
-    result = relay.reshape(found, (batch, out_channels, rows, columns))
+    flat = relay.reshape(samples, (batch, groups, channels // groups * area, rows * columns), allowzero=True)
+    found = relay.einsum(
+        [relay.reshape(w, (groups, out_channels // groups, per_group * area), allowzero=True), flat], "gok,bgkp->bgop"
+    )
+    result = relay.reshape(found, (batch, out_channels, rows, columns), allowzero=True)
     return result if b is None else relay.nn.bias_add(result, b, axis=1)
 
 
@@ -244,7 +246,7 @@ def _sampled(
     area, rows, columns = window_shape
     kind = str(node.dtype(x))
     each = channels // moved
-    flat = relay.reshape(x, (batch, moved, each, height * width))
+    flat = relay.reshape(x, (batch, moved, each, height * width), allowzero=True)
     top, left = relay.floor(y), relay.floor(x_at)
     total = None
     for down in (0, 1):
@@ -266,9 +268,11 @@ def _sampled(
                 relay.multiply(relay.clip(row, 0, height - 1), relay.const(width, kind)),
                 relay.clip(column, 0, width - 1),
             )
-            places = relay.reshape(relay.cast(at, "int64"), (batch, moved, 1, area * rows * columns))
+            places = relay.reshape(relay.cast(at, "int64"), (batch, moved, 1, area * rows * columns), allowzero=True)
             spread = relay.broadcast_to(places, (batch, moved, each, area * rows * columns))
-            taken = relay.reshape(relay.gather(flat, 3, spread), (batch, moved, each, area, rows, columns))
+            taken = relay.reshape(
+                relay.gather(flat, 3, spread), (batch, moved, each, area, rows, columns), allowzero=True
+            )
             part = relay.multiply(taken, relay.expand_dims(weight, axis=2))
             total = part if total is None else relay.add(total, part)
     return total

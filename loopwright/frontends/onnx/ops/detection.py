@@ -103,19 +103,19 @@ def _greatest(
         shares = [relay.subtract(node.const(1, rest), rest), rest]
         weights.append([node.cast(relay.where(inside, share, none), kind) for share in shares])
     area = height * width
-    own = relay.reshape(relay.take(x, node.cast(batches, "int64"), axis=0), (count, channels, area))
+    own = relay.reshape(relay.take(x, node.cast(batches, "int64"), axis=0), (count, channels, area), allowzero=True)
     rows, columns = size[0] * samples, size[1] * samples
     best: Any = None
     for row, row_weight in zip(places[0], weights[0]):
         for column_, column_weight in zip(places[1], weights[1]):
             line = relay.multiply(relay.expand_dims(row, axis=2), node.const(width, row))
             at = relay.cast(relay.add(line, relay.expand_dims(column_, axis=1)), "int64")
-            flat = relay.reshape(at, (count, 1, rows * columns))
+            flat = relay.reshape(at, (count, 1, rows * columns), allowzero=True)
             values = relay.gather(own, 2, relay.broadcast_to(flat, (count, channels, rows * columns)))
             share = relay.multiply(relay.expand_dims(row_weight, axis=2), relay.expand_dims(column_weight, axis=1))
-            value = relay.multiply(values, relay.reshape(share, (count, 1, rows * columns)))
+            value = relay.multiply(values, relay.reshape(share, (count, 1, rows * columns), allowzero=True))
             best = value if best is None else relay.maximum(best, value)
-    apart = relay.reshape(best, (count, channels, size[0], samples, size[1], samples))
+    apart = relay.reshape(best, (count, channels, size[0], samples, size[1], samples), allowzero=True)
     return relay.max(apart, axis=[3, 5])
 
 

@@ -225,7 +225,7 @@ def det(node: Node, x: Any) -> Any:
     for rows in range(size, 0, -1):
         column = relay.strided_slice(work, begin=[0], end=[1], axes=[rank - 1])  # …, rows, 1
         best = relay.argmax(relay.abs(column), axis=rank - 2, keepdims=True)  # …, 1, 1
-        places = relay.reshape(relay.const(np.arange(rows), "int32"), (1,) * (rank - 2) + (rows, 1))
+        places = relay.reshape(relay.const(np.arange(rows), "int32"), (1,) * (rank - 2) + (rows, 1), allowzero=True)
         chosen = relay.cast(relay.equal(places, best), kind)  # …, rows, 1
         top = relay.strided_slice(work, begin=[0], end=[1], axes=[rank - 2])  # …, 1, rows
         pivot_row = relay.sum(relay.multiply(work, chosen), axis=rank - 2, keepdims=True)

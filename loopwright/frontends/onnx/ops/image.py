@@ -61,4 +61,4 @@ def affine_grid(node: Node, theta: Any, size: Any) -> Any:
     axes = np.meshgrid(*(along(length) for length in sizes), indexing="ij")
     places = np.stack([*axes[::-1], np.ones(sizes)], axis=-1).reshape(-1, count + 1)
     moved = relay.einsum([node.const(places, theta), theta], "pk,njk->npj")
-    return relay.reshape(moved, (batch, *sizes, count))
+    return relay.reshape(moved, (batch, *sizes, count), allowzero=True)

@@ -130,7 +130,7 @@ def tensor_scatter(node: Node, past: Any, update: Any, write_indices: Any = None
     starts = node.const(np.zeros(shape[0])) if write_indices is None else node.cast(write_indices, "int64")
     column = (shape[0],) + (1,) * (len(shape) - 1)
     along = np.arange(part[axis]).reshape([-1 if k == axis else 1 for k in range(len(shape))])
-    places = relay.add(relay.reshape(starts, column), node.const(along))
+    places = relay.add(relay.reshape(starts, column, allowzero=True), node.const(along))
     if mode == "circular":
         places = relay.floor_mod(places, node.const(shape[axis]))
     indices = relay.broadcast_to(places, part)
@@ -189,7 +189,7 @@ def compress(node: Node, x: Any, condition: Any) -> Any:
     """The slices along an axis (or elements) where the condition holds; what it is too short for is left out."""
     axis = node.attr("axis", None)
     if axis is None:
-        x = relay.reshape(x, (times(*node.shape(x)),))
+        x = relay.reshape(x, (times(*node.shape(x)),), allowzero=True)
         axis = 0
     axis = node.axis(axis, node.rank(x))
     found = node.known(condition)
@@ -208,7 +208,7 @@ def unique(node: Node, x: Any) -> Any:
     if found is None or found.dtype == object:
         if axis is not None and node.rank(x) > 1:
             raise node.importer.value_needed(node, x)
-        return _unique_running(node, relay.reshape(x, (times(*node.shape(x)),)), in_order)
+        return _unique_running(node, relay.reshape(x, (times(*node.shape(x)),), allowzero=True), in_order)
     values, first, inverse, counts = np.unique(
         found, return_index=True, return_inverse=True, return_counts=True, axis=axis
     )

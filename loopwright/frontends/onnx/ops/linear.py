@@ -18,7 +18,7 @@ def gemm(node: Node, a: Any, b: Any, c: Any = None) -> Any:
     """alpha * A * B + beta * C, either operand turned."""
     if node.rank(a) != 2:
         shape = node.shape(a)
-        a = relay.reshape(a, (shape[0], times(*shape[1:])))
+        a = relay.reshape(a, (shape[0], times(*shape[1:])), allowzero=True)
     if node.rank(b) != 2:
         raise node.bad(f"the second operand has {node.rank(b)} dimensions, and needs 2")
     alpha, beta = node.attr("alpha", 1.0), node.attr("beta", 1.0)
@@ -55,7 +55,7 @@ def einsum(node: Node, *operands: Any) -> Any:
 def fc(node: Node, x: Any, weight: Any, bias: Any) -> Any:
     shape = node.shape(x)
     axis = node.attr("axis", 1)
-    rows = relay.reshape(x, (times(*shape[:axis]), times(*shape[axis:])))
+    rows = relay.reshape(x, (times(*shape[:axis]), times(*shape[axis:])), allowzero=True)
     return relay.add(relay.nn.dense(rows, weight), bias)
 
 

@@ -112,7 +112,7 @@ def _heads(node: Node, x: Any, heads: int) -> Any:
     batch, length, width = node.shape(x)
     if isinstance(width, int) and width % heads:
         raise node.bad(f"a width of {width} cannot be parted into {heads} heads")
-    apart = relay.reshape(x, (batch, length, heads, divide_down(width, heads)))
+    apart = relay.reshape(x, (batch, length, heads, divide_down(width, heads)), allowzero=True)
     return relay.transpose(apart, axes=[0, 2, 1, 3])
 
 
@@ -131,7 +131,7 @@ def _attended(node: Node, q: Any, k: Any, v: Any, scale: float | None, added: An
     found = node.cast(product(node, weights, v, node.sum_dtype(v)), v)
     width = node.shape(found)[3]
     together = relay.transpose(found, axes=[0, 2, 1, 3])
-    return relay.reshape(together, (batch, length, times(heads, width)))
+    return relay.reshape(together, (batch, length, times(heads, width)), allowzero=True)
 
 
 def _mask(node: Node, mask: Any, total: Any, kind: Any) -> Any:
@@ -139,7 +139,7 @@ def _mask(node: Node, mask: Any, total: Any, kind: Any) -> Any:
     value = node.attr("mask_filter_value", -10000.0)
     rank = node.rank(mask)
     if rank == 2:
-        seen = relay.reshape(mask, (node.shape(mask)[0], 1, 1, node.shape(mask)[1]))
+        seen = relay.reshape(mask, (node.shape(mask)[0], 1, 1, node.shape(mask)[1]), allowzero=True)
     elif rank == 3:
         seen = relay.expand_dims(mask, axis=1)
     elif rank == 1:
@@ -147,7 +147,7 @@ def _mask(node: Node, mask: Any, total: Any, kind: Any) -> Any:
         if not isinstance(total, int):
             raise node.unsupported("lengths as a mask, for a size that is no number")
         places = relay.const(np.arange(total).reshape(1, 1, 1, total), "int32")
-        lengths = relay.reshape(node.cast(mask, "int32"), (node.shape(mask)[0], 1, 1, 1))
+        lengths = relay.reshape(node.cast(mask, "int32"), (node.shape(mask)[0], 1, 1, 1), allowzero=True)
         seen = relay.less(places, lengths)
     else:
         raise node.unsupported(f"a mask of {rank} dimensions")
@@ -249,19 +249,19 @@ def rotary_embedding(node: Node, x: Any, position_ids: Any, cosines: Any, sines:
     if isinstance(size_of_head, int) and turned < size_of_head:
         head, rest = relay.split(x, [turned], axis=3)
     if node.attr("interleaved", 0):
-        pairs = relay.reshape(head, (batch, count, length, turned // 2, 2))
+        pairs = relay.reshape(head, (batch, count, length, turned // 2, 2), allowzero=True)
         one, other = (relay.squeeze(part, axis=[4]) for part in relay.split(pairs, 2, axis=4))
     else:
         one, other = relay.split(head, 2, axis=3)
     first = relay.subtract(relay.multiply(one, cos), relay.multiply(other, sin))
     second = relay.add(relay.multiply(one, sin), relay.multiply(other, cos))
     if node.attr("interleaved", 0):
-        found = relay.reshape(relay.stack([first, second], axis=4), (batch, count, length, turned))
+        found = relay.reshape(relay.stack([first, second], axis=4), (batch, count, length, turned), allowzero=True)
     else:
         found = relay.concatenate([first, second], axis=3)
     if rest is not None:
         found = relay.concatenate([found, rest], axis=3)
-    return relay.reshape(relay.transpose(found, axes=[0, 2, 1, 3]), shape) if flat else found
+    return relay.reshape(relay.transpose(found, axes=[0, 2, 1, 3]), shape, allowzero=True) if flat else found
 
 
 @converter("FusedMatMul", domain=MICROSOFT)

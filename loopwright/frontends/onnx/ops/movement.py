@@ -125,7 +125,7 @@ def sliced(
         size = shape[axis]
         if isinstance(size, int) and isinstance(first, int) and isinstance(last, int):
             low, high, _ = slice(first, last, step).indices(size)
-            first, last = low, high
+            first, last = (low, high) if low >= 0 else (0, 0)  # before the first element: there is none
             if step < 0 and last < 0:
                 last = -size - 1  # below the first: -1 would be the last
         elif isinstance(last, int) and last >= _FAR - 1:
@@ -272,8 +272,8 @@ def _tiled_symbolic(node: Node, x: Any, reps: Sequence[Any]) -> Any:
     shape = node.shape(x)
     apart = [size for one in shape for size in (1, one)]
     wide = [size for one, rep in zip(shape, reps) for size in (rep, one)]
-    spread = relay.broadcast_to(relay.reshape(x, tuple(apart)), tuple(wide))
-    return relay.reshape(spread, tuple(times(one, rep) for one, rep in zip(shape, reps)))
+    spread = relay.broadcast_to(relay.reshape(x, tuple(apart), allowzero=True), tuple(wide))
+    return relay.reshape(spread, tuple(times(one, rep) for one, rep in zip(shape, reps)), allowzero=True)
 
 
 @converter("DepthToSpace")
@@ -287,12 +287,12 @@ def depth_to_space(node: Node, x: Any) -> Any:
         raise node.bad(f"{channels} channels cannot be parted into blocks of {block} by {block}")
     less = divide_down(channels, block * block)
     if mode == "DCR":
-        apart = relay.reshape(x, (batch, block, block, less, height, width))
+        apart = relay.reshape(x, (batch, block, block, less, height, width), allowzero=True)
         moved = relay.transpose(apart, axes=[0, 3, 4, 1, 5, 2])
     else:
-        apart = relay.reshape(x, (batch, less, block, block, height, width))
+        apart = relay.reshape(x, (batch, less, block, block, height, width), allowzero=True)
         moved = relay.transpose(apart, axes=[0, 1, 4, 2, 5, 3])
-    return relay.reshape(moved, (batch, less, times(height, block), times(width, block)))
+    return relay.reshape(moved, (batch, less, times(height, block), times(width, block)), allowzero=True)
 
 
 @converter("SpaceToDepth")
@@ -304,9 +304,9 @@ def space_to_depth(node: Node, x: Any) -> Any:
         if block < 1 or (isinstance(size, int) and size % block):
             raise node.bad(f"a size of {size} cannot be parted into blocks of {block}")
     rows, columns = divide_down(height, block), divide_down(width, block)
-    apart = relay.reshape(x, (batch, channels, rows, block, columns, block))
+    apart = relay.reshape(x, (batch, channels, rows, block, columns, block), allowzero=True)
     moved = relay.transpose(apart, axes=[0, 3, 5, 1, 2, 4] if mode == "DCR" else [0, 1, 3, 5, 2, 4])
-    return relay.reshape(moved, (batch, times(channels, block * block), rows, columns))
+    return relay.reshape(moved, (batch, times(channels, block * block), rows, columns), allowzero=True)
 
 
 @converter("Trilu", since=14)
@@ -366,11 +366,11 @@ def col2im(node: Node, x: Any, image_shape: Any, block_shape: Any) -> Any:
     begins = np.stack(np.meshgrid(*[np.arange(n) for n in counts], indexing="ij"), -1).reshape(-1, rank)
     places = inside[:, None] * np.array(dilations) + begins[None] * np.array(strides)
     flat = np.ravel_multi_index(tuple(np.moveaxis(places, -1, 0)), full).reshape(-1)
-    parts = relay.reshape(x, (batch * channels, flat.size))
+    parts = relay.reshape(x, (batch * channels, flat.size), allowzero=True)
     empty = relay.const(np.zeros((batch * channels, int(np.prod(full)))), str(node.dtype(x)))
     indices = relay.const(np.broadcast_to(flat, (batch * channels, flat.size)), "int64")
     summed = relay.scatter_elements(empty, indices, parts, axis=1, reduction="add")
-    whole = relay.reshape(summed, (batch, channels, *full))
+    whole = relay.reshape(summed, (batch, channels, *full), allowzero=True)
     if not any(pads):
         return whole
     begin = [pads[k] for k in range(rank)]

@@ -107,14 +107,14 @@ def group_normalization(node: Node, x: Any, scale: Any, bias: Any) -> Any:
     each = divide_down(channels, groups)
     kind = str(node.dtype(x))
     stash = of_proto(node.attr("stash_type", 1)).dtype if node.opset >= 21 and kind != "float64" else kind
-    apart = relay.reshape(node.cast(x, stash), (batch, groups, times(each, *rest)))
+    apart = relay.reshape(node.cast(x, stash), (batch, groups, times(each, *rest)), allowzero=True)
     normal, _, _ = standardized(node, apart, [2], node.attr("epsilon", 1e-5))
     if node.opset < 21:
         if node.shape(scale) == (groups,):
             scale, bias = (relay.expand_dims(one, axis=1) for one in (scale, bias))
             found = relay.add(relay.multiply(node.cast(normal, x), scale), bias)
-            return relay.reshape(found, (batch, channels, *rest))
-    back = relay.reshape(node.cast(normal, x), (batch, channels, *rest))
+            return relay.reshape(found, (batch, channels, *rest), allowzero=True)
+    back = relay.reshape(node.cast(normal, x), (batch, channels, *rest), allowzero=True)
     scale, bias = (node.beside(per_channel(node, x, one), node.shape(x)) for one in (scale, bias))
     return relay.add(relay.multiply(back, scale), bias)
 
@@ -133,8 +133,8 @@ def lrn(node: Node, x: Any) -> Any:
     apart = places[None, :] - places[:, None]
     near = ((apart >= -((size - 1) // 2)) & (apart <= size // 2)).astype(np.float64)
     shape = node.shape(x)
-    flat = relay.reshape(squared, (shape[0], channels, times(*shape[2:])))
-    summed = relay.reshape(relay.einsum([node.const(near, x), flat], "kc,bcp->bkp"), shape)
+    flat = relay.reshape(squared, (shape[0], channels, times(*shape[2:])), allowzero=True)
+    summed = relay.reshape(relay.einsum([node.const(near, x), flat], "kc,bcp->bkp"), shape, allowzero=True)
     scale = relay.add(relay.multiply(summed, node.const(alpha / size, x)), node.const(bias, x))
     return relay.divide(x, relay.power(scale, node.const(beta, x)))
 

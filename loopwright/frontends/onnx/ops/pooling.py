@@ -111,9 +111,9 @@ def _patches(node: Node, x: Any, kernel: Sequence[int], strides: Sequence[int], 
         inside = inside & (spread >= 0) & (spread < sizes[k])
     full = (int(np.prod(counts)), int(np.prod(kernel)))
     places = np.where(np.broadcast_to(inside, total.shape), total, -1).reshape(full)
-    flat = relay.reshape(x, (batch, channels, int(np.prod(sizes))))
+    flat = relay.reshape(x, (batch, channels, int(np.prod(sizes))), allowzero=True)
     taken = relay.take(flat, relay.const(np.maximum(places, 0).reshape(-1), "int64"), axis=2)
-    rows = relay.reshape(taken, (batch, channels, *full))
+    rows = relay.reshape(taken, (batch, channels, *full), allowzero=True)
     if (places < 0).any():
         rows = relay.where(relay.const(places >= 0, "bool"), rows, fill)
     return rows, places, counts
@@ -126,7 +126,7 @@ def _max_pool_with_places(node: Node, x: Any, kernel: Sequence[int], strides: Se
     batch, channels, *sizes = node.static_shape(x)
     shape = (batch, channels, *counts)
     best = relay.argmax(rows, axis=[3])
-    found = relay.reshape(relay.max(rows, axis=[3]), shape)
+    found = relay.reshape(relay.max(rows, axis=[3]), shape, allowzero=True)
     if node.attr("storage_order", 0):
         grid = np.unravel_index(np.maximum(places, 0), sizes)
         places = np.asarray(np.ravel_multi_index(grid[::-1], sizes[::-1]))
@@ -135,7 +135,7 @@ def _max_pool_with_places(node: Node, x: Any, kernel: Sequence[int], strides: Se
     )
     chosen = relay.sum(relay.where(hot, relay.const(places, "int64"), node.const(0)), axis=[3])
     begins = np.arange(batch * channels).reshape(batch, channels, 1) * int(np.prod(sizes))
-    return [found, relay.reshape(relay.add(chosen, relay.const(begins, "int64")), shape)]
+    return [found, relay.reshape(relay.add(chosen, relay.const(begins, "int64")), shape, allowzero=True)]
 
 
 @converter("AveragePool")
@@ -234,9 +234,13 @@ def max_unpool(node: Node, x: Any, indices: Any, output_shape: Any = None) -> An
     empty = relay.const(np.zeros(int(np.prod(natural))), str(node.dtype(x)))
     count = times(*shape)
     filled = relay.scatter_elements(
-        empty, relay.reshape(indices, (count,)), relay.reshape(x, (count,)), axis=0, reduction="update"
+        empty,
+        relay.reshape(indices, (count,), allowzero=True),
+        relay.reshape(x, (count,), allowzero=True),
+        axis=0,
+        reduction="update",
     )
-    whole = relay.reshape(filled, natural)
+    whole = relay.reshape(filled, natural, allowzero=True)
     if output_shape is None:
         return whole
     # Places count in the size that follows from the window; a larger output is padded behind.

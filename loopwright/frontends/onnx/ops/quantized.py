@@ -201,7 +201,7 @@ def integer_product(node: Node, a: Any, b: Any, a_zero: Any, b_zero: Any) -> Any
     if p is not None:
         columns = relay.sum(relay.cast(b, "int32"), axis=[node.rank(b) - 2], keepdims=True)
         if node.rank(b) == 2:
-            columns = relay.reshape(columns, (1, node.shape(b)[1]))
+            columns = relay.reshape(columns, (1, node.shape(b)[1]), allowzero=True)
         total = relay.subtract(total, relay.multiply(p, columns))
     if q is not None:
         rows = relay.sum(relay.cast(a, "int32"), axis=[node.rank(a) - 1], keepdims=True)

@@ -55,8 +55,8 @@ def _softmax(node: Node, x: Any) -> Any:
     if node.attr("opset", 13) >= 13 or axis == rank - 1:
         return relay.nn.softmax(x, axis=axis)
     shape = node.shape(x)
-    flat = relay.reshape(x, (*shape[:axis], -1))
-    return relay.reshape(relay.nn.softmax(flat, axis=axis), shape)
+    flat = relay.reshape(x, (*shape[:axis], -1), allowzero=True)
+    return relay.reshape(relay.nn.softmax(flat, axis=axis), shape, allowzero=True)
 
 
 def _global_average(node: Node, x: Any) -> Any:

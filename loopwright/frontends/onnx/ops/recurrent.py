@@ -178,12 +178,12 @@ class _Recurrent:
     def _run(self, direction: int, cell: Cell, whole_bias: Callable[[_Weights], Any]) -> tuple[Any, list[Any]]:
         node, weights = self.node, self.weights[direction]
         data = self._turned(self.x, direction)
-        flat = relay.reshape(data, (times(self.times, self.batch), self.features))
+        flat = relay.reshape(data, (times(self.times, self.batch), self.features), allowzero=True)
         added = relay.nn.dense(flat, weights.w)
         bias = whole_bias(weights)
         if bias is not None:
             added = relay.add(added, bias)
-        rows = relay.reshape(added, (self.times, self.batch, weights.gates * self.hidden))
+        rows = relay.reshape(added, (self.times, self.batch, weights.gates * self.hidden), allowzero=True)
 
         def step(turn: Any, states: list[Any]) -> tuple[Any, list[Any], list[Any]]:
             new = cell(at_turn(node, rows, turn, 0), states)

@@ -364,6 +364,6 @@ def _by_matrix(node: Node, x: Any, axis: int, table: _Table) -> Any:
     np.add.at(matrix, (np.arange(results)[:, None], table.places), table.weights)
     order = [k for k in range(rank) if k != axis] + [axis]
     rows = [shape[k] for k in order[:-1]]
-    flat = relay.reshape(relay.transpose(x, axes=order), (times(*rows), size))
-    found = relay.reshape(relay.nn.dense(flat, node.const(matrix, x)), (*rows, results))
+    flat = relay.reshape(relay.transpose(x, axes=order), (times(*rows), size), allowzero=True)
+    found = relay.reshape(relay.nn.dense(flat, node.const(matrix, x)), (*rows, results), allowzero=True)
     return relay.transpose(found, axes=[order.index(k) for k in range(rank)])

@@ -74,23 +74,27 @@ def transformed(node: Node, x: Complex, rows: Any, size: int, keep: int, inverse
 
     # Place i·second + j; the transform over i for each j, turned by k·j, and the one over j: number k + first·l.
     def apart(part: Any) -> Any:
-        cut = relay.transpose(relay.reshape(part, (rows, first, second)), axes=[0, 2, 1])
-        return relay.reshape(cut, (times(rows, second), first))
+        cut = relay.transpose(relay.reshape(part, (rows, first, second), allowzero=True), axes=[0, 2, 1])
+        return relay.reshape(cut, (times(rows, second), first), allowzero=True)
 
     inner = (apart(x[0]), None if x[1] is None else apart(x[1]))
     half = transformed(node, inner, times(rows, second), first, first, inverse)
     turns = _turns(np.arange(second)[:, None], np.arange(first)[None, :], size, inverse)
     re, im = node.const(turns.real, x[0]), node.const(turns.imag, x[0])
-    wide = tuple(relay.reshape(part, (rows, second, first)) for part in half)
+    wide = tuple(relay.reshape(part, (rows, second, first), allowzero=True) for part in half)
     turned = _multiplied(node, (wide[0], wide[1]), re, im, lambda part, by: relay.multiply(part, by))
 
     def across(part: Any) -> Any:
-        return relay.reshape(relay.transpose(part, axes=[0, 2, 1]), (times(rows, first), second))
+        return relay.reshape(relay.transpose(part, axes=[0, 2, 1]), (times(rows, first), second), allowzero=True)
 
     whole = transformed(node, (across(turned[0]), across(turned[1])), times(rows, first), second, second, inverse)
 
     def together(part: Any) -> Any:
-        flat = relay.reshape(relay.transpose(relay.reshape(part, (rows, first, second)), axes=[0, 2, 1]), (rows, size))
+        flat = relay.reshape(
+            relay.transpose(relay.reshape(part, (rows, first, second), allowzero=True), axes=[0, 2, 1]),
+            (rows, size),
+            allowzero=True,
+        )
         return flat if keep == size else relay.strided_slice(flat, begin=[0], end=[keep], axes=[1])
 
     return together(whole[0]), together(whole[1])
@@ -154,7 +158,7 @@ def _dft(node: Node, x: Any, length: Any, axis: int) -> Any:
     rows = times(*lead)
 
     def flat(part: Any, wanted: int) -> Any:
-        return None if part is None else relay.reshape(_resized(node, part, wanted), (rows, wanted))
+        return None if part is None else relay.reshape(_resized(node, part, wanted), (rows, wanted), allowzero=True)
 
     if inverse and half:
         full = _mirrored(node, (flat(re, size // 2 + 1), flat(im, size // 2 + 1)), size)
@@ -166,7 +170,7 @@ def _dft(node: Node, x: Any, length: Any, axis: int) -> Any:
     if inverse:
         results = [relay.divide(part, node.const(size, part)) for part in results]
     back = [(*order, rank - 1).index(k) for k in range(rank)]
-    whole = [relay.reshape(part, (*lead, keep, 1)) for part in results]
+    whole = [relay.reshape(part, (*lead, keep, 1), allowzero=True) for part in results]
     found = whole[0] if len(whole) == 1 else relay.concatenate(whole, axis=rank - 1)
     return relay.transpose(found, axes=back)
 
@@ -211,11 +215,11 @@ def stft(node: Node, x: Any, step: Any, window: Any = None, length: Any = None) 
             return None
         taken = relay.take(part, places, axis=1)
         weighted = taken if window is None else relay.multiply(taken, _centred(node, window, size))
-        return relay.reshape(weighted, (rows, size))
+        return relay.reshape(weighted, (rows, size), allowzero=True)
 
     keep = size // 2 + 1 if half else size
     found = transformed(node, (pieces(re), pieces(im)), rows, size, keep, inverse=False)
-    whole = [relay.reshape(part, (batch, count, keep, 1)) for part in found]
+    whole = [relay.reshape(part, (batch, count, keep, 1), allowzero=True) for part in found]
     return relay.concatenate(whole, axis=3)
 
 

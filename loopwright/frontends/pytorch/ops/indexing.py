@@ -172,7 +172,7 @@ def gather(node: Node, x: Any, dim: int, index: Any, sparse_grad: bool = False) 
 @converter("take")
 def take(node: Node, x: Any, index: Any) -> Any:
     count = times(*node.shape(x))
-    flat = relay.reshape(x, (count,))
+    flat = relay.reshape(x, (count,), allowzero=True)
     return relay.take(flat, within(node, index, count, flat, 0), axis=0)
 
 

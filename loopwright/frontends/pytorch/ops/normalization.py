@@ -124,9 +124,9 @@ def group_norm(
 def _by_groups(node: Node, x: Any, groups: int, weight: Any, bias: Any, eps: float) -> Any:
     shape = node.shape(x)
     each = divide_down(shape[1], groups)
-    apart = relay.reshape(x, (shape[0], groups, times(each, *shape[2:])))
+    apart = relay.reshape(x, (shape[0], groups, times(each, *shape[2:])), allowzero=True)
     normal, _, _ = standardized(node, apart, [2], eps)
-    return _scaled(node, x, relay.reshape(normal, shape), weight, bias)
+    return _scaled(node, x, relay.reshape(normal, shape, allowzero=True), weight, bias)
 
 
 @converter("native_group_norm")

@@ -131,6 +131,8 @@ def max_unpool(node: Node, x: Any, indices: Any, output_size: Any, *others: Any)
     rows = times(*lead)
     flat = times(*node.shape(x)[-rank:])
     empty = relay.zeros((rows, times(*output_size)), str(node.dtype(x)))
-    places = relay.reshape(indices, (rows, flat))
-    filled = relay.scatter_elements(empty, places, relay.reshape(x, (rows, flat)), axis=1, reduction="update")
-    return relay.reshape(filled, (*lead, *output_size))
+    places = relay.reshape(indices, (rows, flat), allowzero=True)
+    filled = relay.scatter_elements(
+        empty, places, relay.reshape(x, (rows, flat), allowzero=True), axis=1, reduction="update"
+    )
+    return relay.reshape(filled, (*lead, *output_size), allowzero=True)

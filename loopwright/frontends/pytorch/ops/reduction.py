@@ -80,9 +80,9 @@ def _place(node: Node, name: str, x: Any, dim: Any, keepdim: bool) -> Any:
     if rank == 0:
         return node.const(0)
     if dim is None:
-        flat = relay.reshape(x, (times(*node.shape(x)),)) if rank > 1 else x
+        flat = relay.reshape(x, (times(*node.shape(x)),), allowzero=True) if rank > 1 else x
         found = getattr(relay, name)(flat, axis=[0])
-        return relay.reshape(found, (1,) * rank) if keepdim else found
+        return relay.reshape(found, (1,) * rank, allowzero=True) if keepdim else found
     return getattr(relay, name)(x, axis=[node.axis(dim, rank)], keepdims=keepdim)
 
 

@@ -134,10 +134,10 @@ def masked_scatter(node: Node, x: Any, mask: Any, source: Any) -> Any:
     shape = node.shape(x)
     count = times(*shape)
     wide = mask if node.shape(mask) == shape else relay.broadcast_to(mask, shape)
-    flat = relay.cast(relay.reshape(wide, (count,)), "int64")
+    flat = relay.cast(relay.reshape(wide, (count,), allowzero=True), "int64")
     turn = relay.maximum(relay.subtract(relay.cumsum(flat, axis=0, dtype="int64"), node.const(1)), node.const(0))
-    taken = relay.take(relay.reshape(source, (times(*node.shape(source)),)), turn, axis=0)
-    return relay.where(wide, node.cast(relay.reshape(taken, shape), x), x)
+    taken = relay.take(relay.reshape(source, (times(*node.shape(source)),), allowzero=True), turn, axis=0)
+    return relay.where(wide, node.cast(relay.reshape(taken, shape, allowzero=True), x), x)
 
 
 @converter("slice_scatter")
@@ -204,6 +204,6 @@ def index_add(node: Node, x: Any, dim: int, index: Any, source: Any, alpha: Any 
     if alpha != 1:
         put = relay.multiply(put, node.operand(alpha, put))
     data, rows = (relay.transpose(one, axes=order) if axis else one for one in (x, put))
-    where = relay.reshape(index, (1, times(*node.shape(index))))
+    where = relay.reshape(index, (1, times(*node.shape(index))), allowzero=True)
     made = relay.scatter_nd(data, where, rows, mode="add" if "add" in node.op else "update")
     return relay.transpose(made, axes=[order.index(k) for k in range(len(order))]) if axis else made

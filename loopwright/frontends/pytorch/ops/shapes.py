@@ -122,7 +122,7 @@ def flip(node: Node, x: Any, dims: Sequence[int]) -> Any:
 
 def flat_places(node: Node, x: Any, places: np.ndarray) -> Any:
     """The elements at these places, counted over all of `x`, in the shape of `places`."""
-    flat = relay.reshape(x, (math.prod(node.static_shape(x)),))
+    flat = relay.reshape(x, (math.prod(node.static_shape(x)),), allowzero=True)
     return relay.take(flat, node.const(places.astype(np.int64)), axis=0)
 
 
