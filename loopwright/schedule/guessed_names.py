@@ -9,8 +9,6 @@ from typing import Final
 INSTEAD: Final = {
     "blocks": "write sch.get_block(name) for one, sch.get_child_blocks(block) for those inside another",
     "build": "write loopwright.build(sch)",
-    "explain": "write sch.history() for the steps and their proofs; "
-    "loopwright.autosched.apply(function).explain() tells the reasons of a schedule by rule",
     "func": 'write sch.mod["main"]',
     "inline": "write sch.compute_inline(block), or sch.reverse_compute_inline(block) into the block before it",
     "interchange": "write sch.reorder(j, i)",

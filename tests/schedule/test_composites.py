@@ -197,7 +197,6 @@ def test_a_registered_step_is_proved_whatever_it_claims():
     ("name", "told"),
     [
         ("build", "loopwright.build(sch)"),
-        ("explain", "sch.history()"),
         ("steps", "sch.history()"),
         ("print", "sch.show()"),
     ],
