@@ -19,6 +19,7 @@ from loopwright.arith import Analyzer, divide
 from loopwright.codegen.llvm import arithmetic, conversions
 from loopwright.codegen.llvm.abi import EntryEmitter
 from loopwright.codegen.llvm.emitter import FunctionEmitter
+from loopwright.codegen.llvm.loop_hints import LoopHints
 from loopwright.codegen.llvm.types import register_type
 from loopwright.codegen.math import exp, low_precision, table
 from loopwright.evaluator import arithmetic as evaluator_arithmetic
@@ -38,7 +39,7 @@ from loopwright.transform.plan_storage import _Pool
 from loopwright.transform.tensor_intrinsics import TensorIntrin
 from tests import test_own_overlap, test_vector_lanes
 from tests.analysis import test_bounds, test_races, test_reduction_init, test_uninitialised
-from tests.codegen import test_abi, test_emitter, test_low_precision, test_math, test_parallel
+from tests.codegen import test_abi, test_emitter, test_loop_hints, test_low_precision, test_math, test_parallel
 from tests.ir import test_structural, test_verifier
 from tests.relay import test_joined_parts
 from tests.schedule import (
@@ -65,10 +66,12 @@ from tests.transform import (
     test_flatten_buffers,
     test_form_fma,
     test_insert_barriers,
+    test_interchange_loops,
     test_partition_loops,
     test_plan_storage,
     test_software_pipeline,
     test_vectorize_loops,
+    test_vectorize_outer_loops,
 )
 
 
@@ -616,5 +619,20 @@ BUGS = [
         "a value may be a part of two wholes at once",
         lambda: patch("loopwright.relay.joined_parts._without_joins", no_copies),
         test_joined_parts.test_a_value_of_two_wholes,
+    ),
+    Bug(
+        "outer loops are vectorized although iterations share cells",
+        lambda: patch("loopwright.transform.vectorize_outer_loops.iterations_are_apart", lambda *_: True),
+        test_vectorize_outer_loops.test_no_vectors_where_iterations_share_a_cell,
+    ),
+    Bug(
+        "loops are interchanged although values flow between tiles",
+        lambda: patch("loopwright.transform.interchange_loops.iterations_are_apart", lambda *_: True),
+        test_interchange_loops.test_values_that_flow_between_tiles_keep_them,
+    ),
+    Bug(
+        "LLVM is told that every innermost loop of unit stride is free of dependences",
+        lambda: patch.object(LoopHints, "_is_independent", lambda *_: True),
+        test_loop_hints.test_a_value_that_flows_to_the_next_iteration_is_no_vector,
     ),
 ]
