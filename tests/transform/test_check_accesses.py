@@ -355,3 +355,9 @@ print(said)
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     assert "square: writes A[10], which is outside its shape (10,) [LW0451]" in done.stdout
+
+
+def test_random_indices_against_guard_pages():
+    command = [sys.executable, "-m", "benchmarks.fuzz_bounds", "--cases", "25", "--seed", "0"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0 and "0 failures" in done.stdout, done.stdout + done.stderr
