@@ -5,8 +5,9 @@ the iteration that holds the buffer's allocation. Every buffer is first written,
 caller's contents, or nothing for allocated memory), and every argument is read at the end by a virtual reader, the
 caller. isl's dataflow then gives the last write before each read.
 
-The updates of a reduction (`C[v] = C[v] + …` in a block with a reduction axis) are a set, not a chain. What an update
-or a reader sees of its cell is the last *plain* write, its base, and a reader sees besides it the updates since:
+The updates of a reduction (`C[v] = C[v] + …` in a block with a reduction axis) are a set, not a chain, if they may come
+in any order (`commuting_updates.py`). What an update or a reader sees of its cell is the last *plain* write, its base,
+and a reader sees besides it the updates since:
 
     base(r)      the last plain write of r's cell before r
     updates(r)   the updates u before r with base(u) = base(r)
@@ -19,7 +20,7 @@ depends on data leaves the source of every read uncertain: its buffer is not pro
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from itertools import pairwise
@@ -27,12 +28,13 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from loopwright.analysis.accesses import Access, Program
 from loopwright.analysis.affine import Form
+from loopwright.analysis.commuting_updates import update_law
 from loopwright.analysis.flow_question import NotProvable, Question, answer
 from loopwright.analysis.instances import Place
 from loopwright.analysis.polyhedral import Polyhedra
 from loopwright.analysis.time_order import not_before
 from loopwright.arith.isl import BudgetExceeded, context
-from loopwright.ir import BinaryExpr, Buffer, BufferLoad, BufferStore, Expr, IterType, Var
+from loopwright.ir import Block, Buffer, IterType, Var
 
 if TYPE_CHECKING:
     import islpy
@@ -196,25 +198,34 @@ class Dataflow:
     def _find_groups(self) -> dict[Buffer, tuple[Buffer, ...]]:
         """The buffers that reductions update → those that are updated together."""
         groups: dict[Buffer, tuple[Buffer, ...]] = {}
-        operators: dict[Buffer, set[object]] = {}
+        laws: dict[Buffer, set[object]] = {}
         plain: set[Buffer] = set()
-        for place, accesses in self.by_place.items():
-            group = self._updated[place]
+        for place in self.by_place:
+            group, law = self._updated[place]
             for buffer in group:
                 if set(groups.setdefault(buffer, group)) != set(group):
                     plain.update(group, groups[buffer])
-            if group:
-                for store in [access for access in accesses if access.writes]:
-                    assert isinstance(store.node, BufferStore)
-                    operator = _operator(store.node) if len(group) == 1 else None
-                    operators.setdefault(store.cell[0], set()).add(operator or self.key(place))
+            for buffer in group:
+                laws.setdefault(buffer, set()).add(law)
         # Different reductions of one cell do not commute with each other.
-        plain.update([buffer for buffer, found in operators.items() if len(found) > 1])
+        plain.update([buffer for buffer, found in laws.items() if len(found) > 1])
         return {buffer: group for buffer, group in groups.items() if plain.isdisjoint(group)}
 
     def is_update(self, access: Access) -> bool:
         """Whether the access is part of an update of a reduction."""
-        return access.cell[0] in self.groups and access.cell[0] in self._updated[access.instance.place]
+        return access.cell[0] in self.groups and access.cell[0] in self._updated[access.instance.place][0]
+
+    def ordered_updates(self, buffer: Buffer) -> list[str]:
+        """The blocks that run over a reduction axis and update the buffer, though the order of its updates counts."""
+        if buffer in self.groups:
+            return []
+        found = []
+        for place, accesses in self.by_place.items():
+            own = [access.writes for access in accesses if access.cell[0] is buffer]
+            block = place.block
+            if block is not None and True in own and False in own and _reduces(block):
+                found.append(block.name_hint)
+        return found
 
     # --- relations --------------------------------------------------------------------------------------------------
 
@@ -431,50 +442,39 @@ def _title(access: Access) -> str:
 # --- what is a reduction --------------------------------------------------------------------------------------------
 
 
-def _updated(place: Place, accesses: Sequence[Access]) -> tuple[Buffer, ...]:
-    """The buffers that a block updates as a reduction; none when it is no reduction, or one not understood.
+def _updated(place: Place, accesses: Sequence[Access]) -> tuple[tuple[Buffer, ...], Hashable]:
+    """The buffers that a block updates as a reduction, and the law of its updates; none when it is no reduction.
 
-    It has a reduction axis, and each buffer it stores it stores once, at the one cell where it loads it.
+    It has a reduction axis, each buffer it stores it stores once, at the one cell where it loads it, and its updates
+    may be made in any order (`commuting_updates.py`).
     """
     block = place.block
-    if (
-        block is None
-        or place.has_blocks
-        or not any([axis.iter_type == IterType.CommReduce for axis in block.iter_vars])
-    ):
-        return ()
+    if block is None or place.has_blocks or not _reduces(block):
+        return (), None
     stores = {access.cell[0]: access for access in accesses if access.writes}
     if len(stores) < len([access for access in accesses if access.writes]):
-        return ()
+        return (), None
     loaded: set[Buffer] = set()
     cells: set[object] = set()
+    names: dict[Buffer, Buffer] = {}
     for access in accesses:
         buffer = access.cell[0]
         if buffer not in stores:
             continue
         if not access.is_must or len(access.running) > place.depth:
-            return ()
+            return (), None
         cells.add(tuple([index.key for index in access.cell[1] if index is not None]))
+        names[access.buffer] = buffer
         if not access.writes:
             loaded.add(buffer)
-    return tuple(stores) if len(cells) == 1 and len(loaded) == len(stores) else ()
+    if len(cells) != 1 or len(loaded) < len(stores):
+        return (), None
+    law = update_law(block.body, names)
+    return (tuple(stores), law) if law is not None else ((), None)
 
 
-_COMMUTE: Final = ("Add", "Mul", "Min", "Max", "And", "Or")
-
-
-def _operator(store: BufferStore) -> str | None:
-    """The operation of `x = x op y`, when it is one whose updates commute whatever y is."""
-    value = store.value
-    name = type(value).__name__
-    if not isinstance(value, BinaryExpr) or name not in _COMMUTE:
-        return None
-    mine = [_is_load_of(operand, store.buffer) for operand in (value.a, value.b)]
-    return f"{name} {value.dtype}" if mine.count(True) == 1 else None
-
-
-def _is_load_of(expr: Expr, buffer: Buffer) -> bool:
-    return isinstance(expr, BufferLoad) and expr.buffer is buffer
+def _reduces(block: Block) -> bool:
+    return any([axis.iter_type == IterType.CommReduce for axis in block.iter_vars])
 
 
 def _digit_texts(dim: str, steps: Sequence[tuple[int, int | None]]) -> list[str]:

@@ -93,9 +93,8 @@ def sink(sch: Schedule, block: BlockRV, buffer: Buffer) -> None:
 
 
 def may_regroup(realize: BlockRealize) -> bool:
-    """Whether the members of a reduction may be combined in any grouping."""
+    """Whether the members of a reduction may be combined in any grouping and order."""
     try:
-        read_reduction("reduction", realize)
+        return read_reduction("reduction", realize).commutative
     except ScheduleError:
         return False
-    return True

@@ -4,7 +4,8 @@ Start with `evaluate.py` (on numbers) and `terms.py` (on uninterpreted terms, to
 writes down what happens. A program is compiled to closures by one class in layers, each of which adds to the one
 before: `expressions.py`, `calls.py`, `statements.py`, `lockstep.py` (vector lanes), `thread_memory.py`,
 `thread_reductions.py`, `thread_groups.py` and `threads.py`. `arithmetic.py` and `functions.py` say what each operation
-means (docs/semantics.md in words), `memory.py` and `places.py` what memory is, `arguments.py` what a caller gives.
+means (docs/semantics.md in words), `folds.py` and `commuting_terms.py` what a reduction is on terms, `memory.py` and
+`places.py` what memory is, `arguments.py` what a caller gives.
 """
 
 from loopwright.evaluator.evaluate import evaluate

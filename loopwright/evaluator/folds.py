@@ -3,6 +3,9 @@
 An update `C[i] = C[i] + A[i, k]` is kept as `□ + A[i, k]`. The updates of a cell since its last plain value form a
 multiset, so their order leaves no trace. Cells that are updated together (the fields of a tuple reduction) fold
 together: an update then is a tuple, whose holes are numbered by field.
+
+Only updates that may change places are a multiset (`commuting_terms.py`). One that may not with those before it begins
+a new one, on top of what they made; and one that may not with its own kind, like `□ * 2 + A[i, k]`, is a plain value.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from loopwright.evaluator.commuting_terms import Shape, commute, shape_of
 from loopwright.evaluator.term import Term, as_term, fill, hole, holes, make, symbol
 from loopwright.runtime.dtype import DataType
 from loopwright.runtime.errors import NotBuilt
@@ -73,7 +77,12 @@ class Fold:
     def __init__(self, cells: list[Cell], bases: list[Term]) -> None:
         self.cells, self.bases = cells, bases
         self.updates: list[tuple[Term, ...]] = []
+        self.shapes: set[Shape] = set()
         self.known: tuple[int, list[Term]] = (-1, [])
+
+    def takes(self, shape: Shape) -> bool:
+        """Whether an update of this shape may change places with all those that were made."""
+        return all([commute(shape, other) for other in self.shapes])
 
     def term(self, position: int) -> Term:
         """The value of the group's cell at `position`; a single update is simply applied."""
@@ -114,23 +123,27 @@ class Update:
             if only_if is not None and cell not in plain and not only_if(value, cell):
                 plain.add(cell)
         ready: list[tuple[Cell, Any]] = []
-        folds: list[tuple[list[Cell], tuple[Term, ...]]] = []
+        folds: list[tuple[list[Cell], tuple[Term, ...], Shape]] = []
         for group in groups:
-            if not any(cell in plain for cell in group):
-                folds.append((group, self._of_group(group, old)))
-            else:
+            update = self._of_group(group, old)
+            shape = None if any([cell in plain for cell in group]) else shape_of(update)
+            if shape is None or not commute(shape, shape):
                 plain.update(group)
+            elif not all([term.op == "hole" and term.data == k for k, term in enumerate(update)]):
+                folds.append((group, update, shape))
         for cell, value in self.stores.items():
             if cell in plain:
                 ready.append((cell, fill(value, old) if type(value) is Term else value))
-        states = [[cell[0].raw(cell[1]) for cell in group] for group, _ in folds]
-        for (group, update), state in zip(folds, states, strict=True):
+        states = [[cell[0].raw(cell[1]) for cell in group] for group, _, _ in folds]
+        for (group, update, shape), state in zip(folds, states, strict=True):
             fold = state[0][0] if type(state[0]) is tuple else None
-            if fold is None or fold.cells != group or any(s != (fold, k) for k, s in enumerate(state)):
+            is_ours = fold is not None and fold.cells == group and all([s == (fold, k) for k, s in enumerate(state)])
+            if fold is None or not is_ours or not fold.takes(shape):
                 fold = Fold(group, [old(cell) for cell in group])
                 for k, (memory, place) in enumerate(group):
                     memory.cells[place] = (fold, k)
             fold.updates.append(update)
+            fold.shapes.add(shape)
         for (memory, place), value in ready:
             memory.cells[place] = value
 

@@ -8,8 +8,9 @@ a term. Two programs compute the same when every cell the caller can see holds t
 Calls of functions outside the program are terms as well: each one with effects is a function of its arguments and of
 the calls before it, and changes what the caller sees as `(calls)`.
 
-The updates that a reduction block makes to a cell between two other writes form a multiset: summation order does not
-matter, but how often each update happens does.
+The updates that a reduction block makes to a cell between two other writes form a multiset, where they may change
+places: summation order does not matter, but how often each update happens does. `C[i] = C[i] * 2 + A[i, k]` is no
+reduction, whatever its axes are called: its updates are nested, each in the next.
 """
 
 from __future__ import annotations

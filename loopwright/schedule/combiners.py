@@ -2,11 +2,12 @@
 
     C[vi] = C[vi] + A[vi, vk]                           sum of A[vi, vk]
     m = T.max(…), s = s + …                             several fields, each with an operation of its own
-    i = T.Select(v >= x, i, k); v = T.Select(…, v, x)   argmax of (k, x)
+    i = T.Select(v >= x, i, k); v = T.max(v, x)         argmax of (k, x)
 
-Recognised are operations that are associative and commutative: the members of such a reduction may be combined in any
-grouping. For floating-point sums and products that changes rounding, and of equal values an argmax with `>=` may name
-another one: a reduction axis says that the order does not matter.
+Recognised are operations that are associative: the members of such a reduction may be combined in any grouping, and in
+any order where they are commutative as well. For floating-point sums and products that changes rounding. An argmax with
+`>=` names the first of equal values: it is associative, and its members keep their order. One that breaks ties by the
+index is commutative; of floats it has to say what a NaN is (`analysis/combiner_laws.py` decides, for all values).
 """
 
 from __future__ import annotations
@@ -14,14 +15,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Final
+from typing import Final, NamedTuple
 
+from loopwright.analysis.combiner_laws import Combiner, Undecided, absorbs, is_associative, is_commutative
 from loopwright.ir import (
-    EQ,
-    GE,
-    GT,
-    LE,
-    LT,
     Add,
     And,
     BinaryExpr,
@@ -40,18 +37,17 @@ from loopwright.ir import (
     Mul,
     Node,
     Or,
+    Rewriter,
     Select,
     SeqStmt,
     Stmt,
     Var,
     const,
-    logical_and,
-    logical_or,
     pre_order_visit,
     structural_equal,
     substitute,
 )
-from loopwright.ir.intrinsics import if_then_else, max_value, min_value
+from loopwright.ir.intrinsics import max_value, min_value
 from loopwright.schedule.errors import ScheduleError
 
 Combine = Callable[[Sequence[Expr], Sequence[Expr]], list[Expr]]
@@ -113,11 +109,17 @@ class MalformedReduction(ScheduleError):
         super().__init__(f"{step}: the reduction {name!r} {problem}", at=realize, hint=hint, fields={"block": name})
 
 
-class UnknownCombiner(ScheduleError):
-    """The operation of a reduction is not known to be associative and commutative.
+_KNOWN: Final = "known are +, *, min, max, and, or, bitwise operations, and argmax or argmin of (index, value)"
+_TUPLES: Final = "of floats take the value with max or min, and say with isnan which index counts, as topi.argmax does"
 
-    Known are `+`, `*`, `min`, `max`, `and`, `or` and the bitwise operations, one for each field, and argmax and argmin
-    of an index and a value (`>=` or `<=`, or a strict comparison that takes the smaller index of equal values).
+
+class UnknownCombiner(ScheduleError):
+    """The operation of a reduction is not known to be associative.
+
+    Known are `+`, `*`, `min`, `max`, `and`, `or` and the bitwise operations, one for each field, and fields that are
+    combined together by comparing and choosing, such as argmax of an index and a value. Whether those are associative
+    is checked for all values. For floats that includes NaN, for which every comparison is false: take the value with
+    `max` or `min`, and say with `isnan` which index counts.
 
     For example:
 
@@ -142,10 +144,10 @@ class UnknownCombiner(ScheduleError):
     def __init__(self, step: str, realize: BlockRealize, buffer: Buffer, value: Expr) -> None:
         super().__init__(
             f"{step}: the reduction {realize.block.name_hint!r} updates {buffer.name} to {value}, which is no "
-            "operation known to be associative and commutative",
+            "operation known to be associative",
             at=realize,
             why="its members would be combined in another grouping",
-            hint="known are +, *, min, max, and, or, bitwise operations, and argmax or argmin of (index, value)",
+            hint=_TUPLES if isinstance(value, (Select, Call)) else _KNOWN,
             fields={"block": realize.block.name_hint, "buffer": buffer.name},
         )
 
@@ -154,8 +156,8 @@ class UnknownCombiner(ScheduleError):
 class Reduction:
     """What a block reduces: each update combines `operands` into the cell `indices` of `buffers`.
 
-    `combine(a, b)` gives one value a field; `identity` combines to the other operand wherever the start value `inits`
-    takes part in the end.
+    `combine(a, b)` gives one value a field, and is associative; members keep their order unless it is `commutative`.
+    `identity` combines to the other operand wherever the start value `inits` takes part in the end.
     """
 
     buffers: tuple[Buffer, ...]
@@ -164,6 +166,7 @@ class Reduction:
     combine: Combine
     identity: tuple[Expr, ...]
     inits: tuple[Expr, ...]
+    commutative: bool
 
 
 def read_reduction(step: str, realize: BlockRealize) -> Reduction:
@@ -178,32 +181,46 @@ def read_reduction(step: str, realize: BlockRealize) -> Reduction:
     stores = _stores(step, realize, block.body, "body")
     starts = _stores(step, realize, block.init, "init")
     _check_fields(step, realize, stores, starts)
-    inits = {store.buffer: store.value for store in starts}
     fields = [store.buffer for store in stores]
-    found = _fieldwise(stores, fields) or _arg_extreme(stores, fields)
+    found = _fieldwise(stores, fields) or _joint(stores, fields)
     if found is None:
         unknown = next((s for s in stores if _operation(s, fields) is None), stores[0])
         raise UnknownCombiner(step, realize, unknown.buffer, unknown.value)
-    operands, combine, units = found
-    identity = []
-    for store, unit in zip(stores, units, strict=True):
-        start = inits[store.buffer]
-        if unit is not None:
-            identity.append(unit)
-        elif isinstance(start, (IntImm, FloatImm)):
-            identity.append(start)  # combined twice, it is the same as once
-        elif isinstance(store.value, _IDEMPOTENT):
-            identity.append(_extreme(store.value))
-        else:
-            raise MalformedReduction(step, realize, f"starts {store.buffer.name} with {start}, which is no constant")
+    inits = {store.buffer: store.value for store in starts}
+    identity = tuple([_identity(step, realize, store, inits[store.buffer]) for store in stores])
+    start = tuple([inits[field] for field in fields])
+    if found.combiner is not None and not _absorbs(found.combiner, start, identity):
+        problem = f"starts {fields[0].name} with {start[0]}, which changes the result when it is combined in again"
+        raise MalformedReduction(step, realize, problem)
     return Reduction(
         tuple(fields),
         stores[0].indices,
-        tuple(operands),
-        combine,
-        tuple(identity),
-        tuple([inits[field] for field in fields]),
+        tuple(found.operands),
+        found.combine,
+        identity,
+        start,
+        found.commutative,
     )
+
+
+def _identity(step: str, realize: BlockRealize, store: BufferStore, start: Expr) -> Expr:
+    """What partial results of a field start with."""
+    unit = _unit(store.value)
+    if unit is not None:
+        return unit
+    if isinstance(start, (IntImm, FloatImm)):
+        return start  # combined twice, it is the same as once
+    if isinstance(store.value, _IDEMPOTENT):
+        return _extreme(store.value)
+    raise MalformedReduction(step, realize, f"starts {store.buffer.name} with {start}, which is no constant")
+
+
+def _absorbs(combiner: Combiner, start: Sequence[Expr], identity: Sequence[Expr]) -> bool:
+    literal = all(isinstance(value, (IntImm, FloatImm)) for value in start)
+    try:
+        return absorbs(combiner, start if literal else combiner.operands, identity)
+    except Undecided:
+        return False
 
 
 # --- reading the statements ---------------------------------------------------------------------------------------
@@ -279,7 +296,13 @@ def _loads(expr: Node, buffers: Sequence[Buffer]) -> bool:
 
 # --- recognising the operation ------------------------------------------------------------------------------------
 
-Found = tuple[list[Expr], Combine, list[Expr | None]]
+
+class _Found(NamedTuple):
+    operands: Sequence[Expr]
+    combine: Combine
+    commutative: bool
+    combiner: Combiner | None  # where the fields are combined together
+
 
 _IDEMPOTENT: Final = (Min, Max, And, Or)
 _BITWISE: Final = {"tir.bitwise_and": -1, "tir.bitwise_or": 0, "tir.bitwise_xor": 0}
@@ -322,7 +345,7 @@ def _is_cell(expr: Expr, store: BufferStore) -> bool:
 
 def _unit(value: Expr) -> Expr | None:
     """What combines to the other operand; None where the start value itself may be combined twice."""
-    if isinstance(value, _IDEMPOTENT):
+    if _operands(value) is None or isinstance(value, _IDEMPOTENT):
         return None
     if isinstance(value, Call):
         unit = _BITWISE[value.op.name]
@@ -340,107 +363,75 @@ def _extreme(value: Expr) -> Expr:
     return max_value(value.dtype) if isinstance(value, Min) else min_value(value.dtype)
 
 
-def _fieldwise(stores: Sequence[BufferStore], fields: Sequence[Buffer]) -> Found | None:
+def _fieldwise(stores: Sequence[BufferStore], fields: Sequence[Buffer]) -> _Found | None:
     """Every field has an operation of its own."""
     found = [_operation(store, fields) for store in stores]
-    if any(item is None for item in found):
-        return None
     known = [item for item in found if item is not None]
+    if len(known) < len(found):
+        return None
 
     def combine(a: Sequence[Expr], b: Sequence[Expr]) -> list[Expr]:
         return [operation(x, y) for (_, operation), x, y in zip(known, a, b, strict=True)]
 
-    return [operand for operand, _ in known], combine, [_unit(store.value) for store in stores]
+    return _Found([operand for operand, _ in known], combine, True, None)
 
 
-def _arg_extreme(stores: Sequence[BufferStore], fields: Sequence[Buffer]) -> Found | None:
-    """An index and a value: the greatest (or least) value, and the index that came with it."""
-    if len(stores) != 2:
+def _joint(stores: Sequence[BufferStore], fields: Sequence[Buffer]) -> _Found | None:
+    """Fields that are combined together: each keeps its own or takes its operand, as the others decide with it."""
+    operands = [item for item in [_operand(store, fields) for store in stores] if item is not None]
+    if len(operands) < len(stores):
         return None
-    for index, value in ((0, 1), (1, 0)):
-        first, second = _choice(stores[index], fields), _choice(stores[value], fields)
-        if first is None or second is None or first[2] is not second[2]:
-            continue
-        (condition, i, keeps_true), (again, x, _) = first, second
-        if not structural_equal(condition, again):
-            continue
-        cells: tuple[Expr, Expr] = (
-            BufferLoad(stores[index].buffer, stores[index].indices),
-            BufferLoad(stores[value].buffer, stores[value].indices),
-        )
-        better = _better(condition, cells, (i, x), keeps_true)
-        if better is None:
-            continue
-        compare, choose = better, Select if isinstance(stores[index].value, Select) else if_then_else
+    ours = [Var(f"a{k}", field.dtype) for k, field in enumerate(fields)]
+    theirs = [Var(f"b{k}", field.dtype) for k, field in enumerate(fields)]
+    named = _Named(fields, ours, list(zip(operands, theirs, strict=True)))
+    combiner = Combiner(tuple(ours), tuple(theirs), tuple([named.visit(store.value) for store in stores]))
+    try:
+        if not is_associative(combiner):
+            return None
+        commutative = is_commutative(combiner)
+    except Undecided:
+        return None
 
-        def combine(
-            a: Sequence[Expr],
-            b: Sequence[Expr],
-            index: int = index,
-            value: int = value,
-            compare: Callable[..., Expr] = compare,
-            choose: Callable[..., Expr] = choose,
-        ) -> list[Expr]:
-            keep = compare(a[index], a[value], b[index], b[value])
-            return [choose(keep, x, y) for x, y in zip(a, b, strict=True)]
+    def combine(a: Sequence[Expr], b: Sequence[Expr]) -> list[Expr]:
+        values = dict(zip([*ours, *theirs], [*a, *b], strict=True))
+        return [substitute(result, values) for result in combiner.results]
 
-        return [i, x] if index == 0 else [x, i], combine, [None, None]
-    return None
+    return _Found(operands, combine, commutative, combiner)
 
 
-def _choice(store: BufferStore, fields: Sequence[Buffer]) -> tuple[Expr, Expr, bool] | None:
-    """Condition, the new operand, and whether the cell is kept where the condition holds."""
+def _operand(store: BufferStore, fields: Sequence[Buffer]) -> Expr | None:
+    """What is combined into a field: the other side of an operation, or the other choice."""
     value = store.value
     if isinstance(value, Select):
-        condition, yes, no = value.condition, value.true_value, value.false_value
+        sides = (value.true_value, value.false_value)
     elif isinstance(value, Call) and value.op.name == "tir.if_then_else":
-        condition, yes, no = value.args
+        sides = (value.args[1], value.args[2])
     else:
-        return None
-    if _is_cell(yes, store) and not _loads(no, fields):
-        return condition, no, True
-    if _is_cell(no, store) and not _loads(yes, fields):
-        return condition, yes, False
+        both = _operands(value)
+        if both is None:
+            return None
+        sides = both
+    for mine, other in (sides, sides[::-1]):
+        if _is_cell(mine, store) and not _loads(other, fields):
+            return other
     return None
 
 
-def _better(
-    condition: Expr, cells: tuple[Expr, Expr], operands: tuple[Expr, Expr], keeps_true: bool
-) -> Callable[[Expr, Expr, Expr, Expr], Expr] | None:
-    """The comparison (i, v, j, w) under which (i, v) is kept."""
-    (i, v), (j, w) = cells, operands
-    if not keeps_true:
-        (i, v), (j, w) = (j, w), (i, v)
-    # `condition` says when (i, v) wins over (j, w).
-    for strict, loose in ((GT, GE), (LT, LE)):
-        if _compares(condition, loose, v, w):
-            if keeps_true:
-                return lambda i, v, j, w, loose=loose: loose(v, w)  # type: ignore[misc]
-            continue  # of equal values the later one wins: not what `>=` says
-        if _compares(condition, strict, v, w) and not keeps_true:
-            return lambda i, v, j, w, loose=loose: loose(v, w)  # type: ignore[misc]
-        if not isinstance(condition, Or):
-            continue
-        for one, two in ((condition.a, condition.b), (condition.b, condition.a)):
-            if not (_compares(one, strict, v, w) and isinstance(two, And)):
-                continue
-            for same, less in ((two.a, two.b), (two.b, two.a)):
-                if _compares(same, EQ, v, w) and (_compares(less, LT, i, j) or _compares(less, LE, i, j)):
-                    return lambda i, v, j, w, strict=strict: logical_or(  # type: ignore[misc]
-                        strict(v, w), logical_and(EQ(v, w), LT(i, j))
-                    )
-    return None
+class _Named(Rewriter):
+    """An update as a combiner: the cells of its fields, and its operands, become variables."""
 
+    def __init__(self, fields: Sequence[Buffer], cells: Sequence[Var], operands: Sequence[tuple[Expr, Var]]) -> None:
+        self.cells = dict(zip(fields, cells, strict=True))
+        self.operands = operands
 
-_MIRRORED: Final = {GT: LT, LT: GT, GE: LE, LE: GE, EQ: EQ}
-
-
-def _compares(condition: Expr, kind: type[BinaryExpr], a: Expr, b: Expr) -> bool:
-    """Whether the condition is `a kind b`, written from either side."""
-    if isinstance(condition, kind) and structural_equal(condition.a, a) and structural_equal(condition.b, b):
-        return True
-    mirrored = _MIRRORED[kind]  # type: ignore[index]
-    return isinstance(condition, mirrored) and structural_equal(condition.a, b) and structural_equal(condition.b, a)
+    def visit_Expr(self, expr: Expr) -> Expr:
+        if isinstance(expr, BufferLoad) and expr.buffer in self.cells:
+            return self.cells[expr.buffer]
+        for operand, var in self.operands:
+            if operand.dtype is expr.dtype and structural_equal(operand, expr):
+                return var
+        result: Expr = self.rebuild(expr)
+        return result
 
 
 def update_statement(buffers: Sequence[Buffer], indices: Sequence[Expr], values: Sequence[Expr]) -> Stmt:

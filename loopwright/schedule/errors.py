@@ -296,7 +296,7 @@ class WouldChangeValues(ScheduleError):
     code = "LW0205"
 
     def __init__(self, step: str, mismatch: Mismatch, at: object = None) -> None:
-        super().__init__(f"{step} would change a value", at=at, why=mismatch.why)
+        super().__init__(f"{step} would change a value", at=at, why=mismatch.why, hint=mismatch.hint)
         self.mismatch = mismatch
 
 

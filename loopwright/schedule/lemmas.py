@@ -16,6 +16,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple, TypeGuard
 
+from loopwright.analysis.commuting_updates import update_law
 from loopwright.ir import (
     Allocate,
     AllocateConst,
@@ -204,7 +205,7 @@ def permutation_is_free(function: PrimFunc, loop_var: Var) -> bool:
     """Whether everything below the loop may run in any order, the inits of reductions where they belong.
 
     Each block writes each of its buffers at one cell for one value of its data axes; nobody else below the loop touches
-    that buffer; and it reads the buffer nowhere, or, as a reduction, at that cell only.
+    that buffer; and it reads the buffer nowhere, or, as a reduction whose updates commute, at that cell only.
     """
     loop = _find(function.body, loop_var)
     if loop is None:
@@ -318,8 +319,12 @@ def _written_freely(realize: BlockRealize, written_below: set[Var], running: set
             updated.add(load.buffer)
         elif load.buffer.data in written_below:
             return None
-    # Of a reduction every store must be an update: the last of several plain stores depends on the order.
-    return None if reduces and len(updated) < len(cells) else own
+    if not reduces:
+        return own
+    # Of a reduction every store must be an update: the last of several plain stores depends on the order. And the
+    # updates of one cell must commute.
+    is_free = len(updated) == len(cells) and update_law(block.body, {buffer: buffer for buffer in cells}) is not None
+    return own if is_free else None
 
 
 def _accesses(root: Stmt, stores: list[BufferStore], loads: list[BufferLoad]) -> None:

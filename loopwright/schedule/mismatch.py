@@ -127,6 +127,18 @@ class Mismatch:
     def found(self) -> Actor | None:
         return self.witness.found
 
+    def hint(self) -> str:
+        """Which blocks look like reductions, but are none; nothing where that is not the case."""
+        for seen in self._known:
+            buffer = seen.flow.buffer
+            blocks = list(dict.fromkeys(self._old.dataflow.ordered_updates(buffer)))
+            if len(blocks) == 1:
+                return f"block {blocks[0]} runs over a reduction axis, but its updates of {buffer.name} do not commute"
+            if blocks:
+                names = f"{', '.join(blocks[:-1])} and {blocks[-1]}"
+                return f"blocks {names} run over reduction axes, but their updates of {buffer.name} do not commute"
+        return ""
+
     def why(self) -> str:
         """The witness as a sentence."""
         try:

@@ -6,6 +6,7 @@ import pytest
 
 from loopwright.evaluator import difference, evaluate_terms
 from loopwright.evaluator.errors import DataDependent, OutOfBounds, Race, UninitialisedRead
+from loopwright.evaluator.term import text
 from loopwright.ir import (
     LT,
     Allocate,
@@ -24,6 +25,7 @@ from loopwright.ir import (
     IterVar,
     LetStmt,
     Not,
+    Or,
     PrimFunc,
     Ramp,
     Select,
@@ -133,17 +135,24 @@ def test_operands_commute_where_values_do():
     assert difference(evaluate_terms(product()), evaluate_terms(other)) is not None
 
 
-def argmax(order, flipped=False):
-    A = decl_buffer((2, 3), name="A")
-    V, I = decl_buffer((2,), name="V"), decl_buffer((2,), "int32", name="I")
+def argmax(order, ties="least index", dtype="int32"):
+    A = decl_buffer((2, 3), dtype, name="A")
+    V, I = decl_buffer((2,), dtype, name="V"), decl_buffer((2,), "int32", name="I")
     vi, vk, i, k = (Var(name) for name in ("vi", "vk", "i", "k"))
-    value, index = Var("value", "float32"), Var("index")
-    better = V[vi] >= A[vi, vk] if not flipped else V[vi] > A[vi, vk]
+    value, index = Var("value", dtype), Var("index")
+    better = {
+        "least index": Or(V[vi] > A[vi, vk], And(V[vi].equal(A[vi, vk]), I[vi] < vk)),
+        "greatest index": Or(V[vi] > A[vi, vk], And(V[vi].equal(A[vi, vk]), I[vi] > vk)),
+        "first": V[vi] >= A[vi, vk],
+        "last": V[vi] > A[vi, vk],
+    }[ties]
     stores = SeqStmt((BufferStore(V, value, [vi]), BufferStore(I, index, [vi])))
     update = LetStmt(value, Select(better, V[vi], A[vi, vk]), LetStmt(index, Select(better, I[vi], vk), stores))
-    start = SeqStmt((BufferStore(V, const(-1.0, "float32"), [vi]), BufferStore(I, const(-1), [vi])))
+    start = SeqStmt((BufferStore(V, const(-1, dtype), [vi]), BufferStore(I, const(-1), [vi])))
     axes = (IterVar((0, 2), vi, IterVar.DataPar), IterVar((0, 3), vk, IterVar.CommReduce))
     block = Block(axes, (), (V[vi : vi + 1], I[vi : vi + 1]), "argmax", update, init=start)
+    if order == "backwards":
+        return PrimFunc([A, V, I], serial(i, 2, serial(k, 3, BlockRealize((i, 2 - k), True, block))))
     body = BlockRealize((i, k), True, block)
     for name in reversed(order):
         body = serial({"i": i, "k": k}[name], {"i": 2, "k": 3}[name], body)
@@ -153,9 +162,103 @@ def argmax(order, flipped=False):
 def test_tuple_reductions_fold_together():
     first = evaluate_terms(argmax("ik"))
     assert difference(first, evaluate_terms(argmax("ki"))) is None
-    assert difference(first, evaluate_terms(argmax("ik", flipped=True))) is not None
-    assert str(first["I"][0]).startswith("reduce(-1.0, -1; (Select((□ >= A[0, 0]), □, A[0, 0]), Select(")
-    assert str(first["I"][0]).endswith("[1]")
+    assert difference(first, evaluate_terms(argmax("backwards"))) is None
+    assert difference(first, evaluate_terms(argmax("ik", "greatest index"))) is not None
+    assert str(first["I"][0]).startswith("reduce(-1, -1; (Select(((□ > A[0, 0]) or ((□ == A[0, 0]) and (□1 < 0))), □,")
+    assert text(first["I"][0], 2000).endswith("[1]")
+
+
+@pytest.mark.parametrize(
+    ("ties", "dtype"), [("first", "int32"), ("last", "int32"), ("first", "float32"), ("least index", "float32")]
+)
+def test_an_argmax_that_depends_on_the_order_is_a_chain(ties, dtype):
+    """Of equal values the first or the last counts; and a NaN, for which no comparison holds, wins or loses by it."""
+    first = evaluate_terms(argmax("ik", ties, dtype))
+    assert difference(first, evaluate_terms(argmax("ki", ties, dtype))) is None
+    assert difference(first, evaluate_terms(argmax("backwards", ties, dtype))) is not None
+    assert "reduce" not in str(first["I"][0])
+
+
+def updates(order, *made, dtype="int32"):
+    """C[0] updated in a block over a reduction axis, once for each k in `order`; then by the other blocks."""
+    A, C = decl_buffer((3,), dtype, name="A"), decl_buffer((1,), dtype, name="C")
+    parts = []
+    for number, update in enumerate(made):
+        v = Var("v")
+        block = Block(
+            (IterVar((0, 3), v, IterVar.CommReduce),),
+            (),
+            (C[0:1],),
+            f"C{number}",
+            BufferStore(C, update(C[0], A[v]), [0]),
+        )
+        parts.append(block)
+    turns = [BlockRealize((const(k),), True, block) for k in order for block in parts]
+    return PrimFunc([A, C], SeqStmt((BufferStore(C, const(0, dtype), [0]), *turns)))
+
+
+FREE = [
+    lambda c, a: c + a,
+    lambda c, a: a - (a * a - c),
+    lambda c, a: c - a,
+    lambda c, a: c * a,
+    lambda c, a: c + c * a,
+    lambda c, a: c + a * a + 1,
+    lambda c, a: Select(a > 0, c + a, c),
+    lambda c, a: Select(a > c, a, c),
+    lambda c, a: Select(a >= c, a, c),
+    lambda c, a: c ^ a,
+    lambda c, a: (c.astype("int64") + a.astype("int64")).astype("int32"),
+]
+
+IN_ORDER = [
+    lambda c, a: c * 2 + a,
+    lambda c, a: a - c,
+    lambda c, a: Select(a > 0, a, c),
+    lambda c, a: Select(c > 0, c + a, c),
+    lambda c, a: c + a + c,
+    lambda c, a: intrinsics.minimum(intrinsics.maximum(c + a, const(-8)), const(7)),
+    lambda c, a: intrinsics.minimum(intrinsics.maximum(c, a), a * 2),
+    lambda c, a: floordiv(c + a, 2),
+    lambda c, a: (c & a) | (a ^ 1),
+    lambda c, a: intrinsics.maximum(c.astype("int8").astype("int32"), a),
+    lambda c, a: c.astype("int8").astype("int32") + a,
+]
+
+
+@pytest.mark.parametrize("update", FREE)
+def test_updates_that_commute_are_a_multiset(update):
+    assert difference(evaluate_terms(updates((0, 1, 2), update)), evaluate_terms(updates((2, 0, 1), update))) is None
+    assert difference(evaluate_terms(updates((0, 1, 2), update)), evaluate_terms(updates((0, 1, 1), update)))
+
+
+@pytest.mark.parametrize("update", IN_ORDER)
+def test_updates_that_do_not_commute_are_nested(update):
+    assert difference(evaluate_terms(updates((0, 1, 2), update)), evaluate_terms(updates((2, 0, 1), update)))
+
+
+def test_two_reductions_of_one_cell_are_a_multiset_where_they_commute():
+    add, twice = lambda c, a: c + a, lambda c, a: c + c * a
+    one, other = updates((0, 1, 2), add, lambda c, a: c - a), updates((2, 1, 0), add, lambda c, a: c - a)
+    assert difference(evaluate_terms(one), evaluate_terms(other)) is None
+    one, other = updates((0, 1, 2), add, twice), updates((2, 1, 0), add, twice)
+    assert difference(evaluate_terms(one), evaluate_terms(other)) is not None
+
+
+def test_an_update_that_keeps_its_cell_leaves_no_trace():
+    keep = lambda c, a: Select(const(False), a, c)
+    assert str(evaluate_terms(updates((0, 1, 2), keep))["C"][0]) == "0"
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_floats_keep_their_order_where_a_nan_shows_it(dtype):
+    by_hand = lambda c, a: Select(c > a, c, a)
+    one, other = updates((0, 1, 2), by_hand, dtype=dtype), updates((2, 1, 0), by_hand, dtype=dtype)
+    assert difference(evaluate_terms(one), evaluate_terms(other)) is not None
+    wide = lambda c, a: (c.astype("float64") + a.astype("float64")).astype(dtype)
+    for update in (intrinsics.maximum, intrinsics.minimum, wide):
+        one, other = updates((0, 1, 2), update, dtype=dtype), updates((2, 1, 0), update, dtype=dtype)
+        assert difference(evaluate_terms(one), evaluate_terms(other)) is None
 
 
 def test_reductions_of_reductions():

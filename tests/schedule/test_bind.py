@@ -86,6 +86,31 @@ def test_a_reduction_over_threads_inside_which_others_run():
     check(sch, matmul())
 
 
+def test_an_update_that_keeps_its_order_over_threads():
+    """Another block beside it cuts the loop over k: all threads take their turns at k = 0, then at k = 1."""
+
+    @T.prim_func
+    def horner(A: T.Buffer((2, 3), "int32"), C: T.Buffer(1, "int32"), D: T.Buffer((2, 3), "int32")):
+        for t in range(2):
+            for k in range(3):
+                with T.block("C"):
+                    vt, vk = T.axis.remap("RR", [t, k])
+                    with T.init():
+                        C[0] = 0
+                    C[0] = C[0] * 2 + A[vt, vk]
+                with T.block("D"):
+                    vt, vk = T.axis.remap("SS", [t, k])
+                    D[vt, vk] = A[vt, vk] + 1
+
+    sch = tir.Schedule(horner)
+    why = r"iteration \(vt=0, vk=1\) of C reads C\[0\] after iteration \(vt=1, vk=0\) of C has overwritten"
+    refused(sch, WouldChangeValues, why, "bind", sch.get_loops("C")[0], "threadIdx.x")
+    sch.fission(sch.get_loops("C")[1], 1)
+    sch.fission(sch.get_loops("C")[0], 1)
+    sch.bind(sch.get_loops("C")[0], "threadIdx.x")
+    check(sch, horner)
+
+
 def test_an_axis_of_data_and_reduction():
     """A thread that begins a cell while another one adds to it: no turns."""
     sch = tir.Schedule(matmul())

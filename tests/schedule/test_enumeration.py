@@ -76,6 +76,13 @@ RIGHT = [
     (program("flat_sum", 2, 3), move("Split", loop=at("C"), factors=(None, 4))),
     # Each iteration reads only what it wrote itself: the scratch memory is its own.
     (program("reused_scratch", 2, 2), move("Parallel", loop=at("B"))),
+    (program("minus", 2, 2, 2), move("Reorder", ordered_loops=(at("C", 2), at("C", 1)))),
+    (program("product_by_gains", 2, 2), move("Reorder", ordered_loops=(at("C", 1), at("C", 0)))),
+    (program("largest_by_hand", 2, 2, 2), move("Reorder", ordered_loops=(at("C", 2), at("C", 0), at("C", 1)))),
+    (program("sum_where_positive", 2, 3), move("Reorder", ordered_loops=(at("C", 1), at("C", 0)))),
+    (program("any_of_the_largest_two", 1, 2, 2), move("Reorder", ordered_loops=(at("V", 2), at("V", 1)))),
+    (program("two_sums_of_one_cell", 2, 3), move("Merge", loops=(at("first", 1), at("second", 1)))),
+    (program("horner", 2, 2, 2), move("Reorder", ordered_loops=(at("C", 1), at("C", 2), at("C", 0)))),
 ]
 
 WRONG = [
@@ -100,6 +107,25 @@ WRONG = [
     (program("private_sum", 2, 2), move("Bind", loop=at("C", 1), thread_axis="blockIdx.x"), "both touch C["),
     (program("private_sum", 2, 2), move("Bind", loop=at("C", 1), thread_axis="vthread"), "both touch C["),
     (program("flat_sum", 2, 2), move("Bind", loop=at("C", 0), thread_axis="threadIdx.x"), "both touch C["),
+    # Updates that do not commute are a chain, though they run over reduction axes.
+    *[
+        (program(name, 1, 2, 2), move("Reorder", ordered_loops=(at(block, 2), at(block, 1))), f"{cell}[0] holds")
+        for name, block, cell in [
+            ("horner", "C", "C"),
+            ("alternating_sum", "C", "C"),
+            ("last_positive", "C", "C"),
+            ("saturating_sum", "C", "C"),
+            ("narrow_largest", "C", "C"),
+            ("sum_up_to_a_limit", "C", "C"),
+            ("first_of_the_largest", "V", "I"),
+            ("last_of_the_smallest", "V", "I"),
+            ("value_before_its_place", "V", "I"),
+            ("composed_maps", "X", "Y"),
+            ("sum_of_running_sums", "S", "S"),
+        ]
+    ],
+    (program("sum_and_gain", 1, 2), move("Merge", loops=(at("sum", 1), at("gain", 1))), "C[0] holds"),
+    (program("sum_and_largest", 1, 2), move("Merge", loops=(at("sum", 1), at("largest", 1))), "C[0] holds"),
 ]
 
 

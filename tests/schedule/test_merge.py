@@ -358,3 +358,46 @@ def test_merge_keeps_start_values_first_in_cells_that_nobody_reads(with_suggesti
     loops = [sch.get_loops("B_init")[0], sch.get_loops("B_update")[0]]
     error = refused(sch, NotProved, "could not be proved", "merge", *loops)
     assert error.why == "cells of B would be updated before they get their start value"
+
+
+@T.prim_func
+def two_reductions(A: T.Buffer((2, 3), "int32"), B: T.Buffer((2, 3), "int32"), C: T.Buffer(2, "int32")):
+    for i, j in T.grid(2, 3):
+        with T.block("sum"):
+            vi, vj = T.axis.remap("SR", [i, j])
+            with T.init():
+                C[vi] = 0
+            C[vi] = C[vi] + A[vi, vj]
+    for i, j in T.grid(2, 3):
+        with T.block("gain"):
+            vi, vj = T.axis.remap("SR", [i, j])
+            C[vi] = C[vi] + C[vi] * B[vi, vj]
+
+
+def test_a_sum_whose_operand_loads_its_cell_is_another_reduction():
+    sch = tir.Schedule(two_reductions)
+    sch.merge(sch.get_loops("sum")[0], sch.get_loops("gain")[0])
+    why = r"iteration \(vi=0, vj=1\) of sum reads C\[0\] after iteration \(vi=0, vj=0\) of gain has overwritten"
+    loops = sch.get_loops("sum")[1], sch.get_loops("gain")[1]
+    error = refused(sch, WouldChangeValues, why, "merge", *loops)
+    assert "blocks sum and gain run over reduction axes, but their updates of C do not commute" in str(error)
+    check(sch, two_reductions)
+
+
+def test_two_sums_of_one_cell_merge():
+    @T.prim_func
+    def sums(A: T.Buffer((2, 3), "int32"), B: T.Buffer((2, 3), "int32"), C: T.Buffer(2, "int32")):
+        for i, j in T.grid(2, 3):
+            with T.block("plus"):
+                vi, vj = T.axis.remap("SR", [i, j])
+                with T.init():
+                    C[vi] = 0
+                C[vi] = C[vi] + A[vi, vj]
+        for i, j in T.grid(2, 3):
+            with T.block("minus"):
+                vi, vj = T.axis.remap("SR", [i, j])
+                C[vi] = C[vi] - B[vi, vj]
+
+    sch = tir.Schedule(sums)
+    sch.merge(sch.get_loops("plus")[1], sch.get_loops("minus")[1])
+    check(sch, sums)

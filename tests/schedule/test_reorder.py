@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from itertools import permutations
 
 import pytest
 
 from loopwright import tir
+from loopwright.ir import PrimFunc
 from loopwright.schedule.errors import BadStepArgument, NotSupported, WouldChangeValues
+from loopwright.script import from_source
 from loopwright.script import tir as T
 from tests.schedule.steps import check, matmul, refused
 
@@ -139,3 +142,91 @@ def test_reorder_refuses_a_triangle():
     sch = tir.Schedule(func)
     i, j = sch.get_loops("B")
     refused(sch, NotSupported, "the bounds of loop j depend on a loop that would be inside it", "reorder", j, i)
+
+
+def updated(update: str, start: str = "C[vi] = 0") -> PrimFunc:
+    """A block over a data axis and two reduction axes; a is A[vi, vj, vk], c is C[vi]."""
+    update = re.sub(r"\ba\b", "A[vi, vj, vk]", re.sub(r"\bc\b", "C[vi]", update))
+    newline = "\n                "
+    function = from_source(
+        f"""
+@T.prim_func
+def main(A: T.Buffer((2, 3, 4), "int32"), I: T.Buffer((2,), "int32"), C: T.Buffer((2,), "int32")):
+    for i, j, k in T.grid(2, 3, 4):
+        with T.block("C"):
+            vi, vj, vk = T.axis.remap("SRR", [i, j, k])
+            with T.init():
+                {start.replace("; ", newline)}
+"""
+        + "".join([f"            {line}\n" for line in update.split(";")])
+    )
+    assert isinstance(function, PrimFunc)
+    return function
+
+
+@pytest.mark.parametrize(
+    "update",
+    [
+        "c = c * 2 + a",
+        "c = a - c",
+        "c = T.Select(a > 0, a, c)",
+        "c = T.Select(c < 9, c + a, c)",
+        "c = c + a + c",
+        "x: T.int32 = c * 2;c = x + a",
+        "c = T.min(T.max(c + a, -8), 7)",
+    ],
+)
+def test_updates_that_do_not_commute_keep_their_order(update):
+    """A reduction axis says nothing about the order: the update does."""
+    func = updated(update)
+    sch = tir.Schedule(func)
+    i, j, k = sch.get_loops("C")
+    why = r"iteration \(vi=0, vj=0, vk=1\) of C reads C\[0\] after iteration \(vi=0, vj=2, vk=0\) of C has overwritten"
+    error = refused(sch, WouldChangeValues, why, "reorder", k, j)
+    assert "hint: block C runs over a reduction axis, but its updates of C do not commute" in str(error)
+    sch.reorder(j, k, i)  # each cell is updated in the same order as before
+    check(sch, func)
+
+
+@pytest.mark.parametrize(
+    "update",
+    [
+        "c = c - a",
+        "c = a + (c + 3)",
+        "c = c + c * a",
+        "c = T.Select(a > 0, c + a, c)",
+        "c = T.Select(a > c, a, c)",
+        "c = T.bitwise_xor(c, a)",
+        "x: T.int32 = a * 2;c = x + c",
+    ],
+)
+def test_updates_that_commute_go_in_any_order(update):
+    func = updated(update)
+    sch = tir.Schedule(func)
+    i, j, k = sch.get_loops("C")
+    sch.reorder(k, i, j)
+    assert sch.history()[-1].proof == "lemma"
+    check(sch, func)
+
+
+@pytest.mark.parametrize("keeps", ["c >= a", "c > a", "not (c < a)"])
+def test_which_of_equal_values_an_argmax_names_stays_the_same(keeps):
+    func = updated(
+        f"x: T.int32 = T.Select({keeps}, I[vi], vj * 4 + vk);y: T.int32 = T.Select({keeps}, c, a);I[vi] = x;c = y",
+        "I[vi] = -1; C[vi] = -9",
+    )
+    sch = tir.Schedule(func)
+    i, j, k = sch.get_loops("C")
+    refused(sch, WouldChangeValues, r"reads I\[0\] after iteration .* of C has overwritten", "reorder", k, j)
+    sch.reorder(j, k, i)
+    check(sch, func)
+
+
+def test_an_argmax_that_breaks_ties_by_the_index_goes_in_any_order():
+    keeps = "c > a or (c == a and I[vi] < vj * 4 + vk)"
+    func = updated(f"I[vi] = T.Select({keeps}, I[vi], vj * 4 + vk);c = T.max(c, a)", "I[vi] = -1; C[vi] = -9")
+    sch = tir.Schedule(func)
+    i, j, k = sch.get_loops("C")
+    sch.reorder(k, j)
+    assert sch.history()[-1].proof == "lemma"
+    check(sch, func)

@@ -12,7 +12,7 @@ from loopwright.ir import PrimFunc
 from loopwright.schedule import Schedule
 from loopwright.schedule.combiners import MalformedReduction, NoReduction, UnknownCombiner
 from loopwright.schedule.errors import BadStepArgument
-from loopwright.schedule.primitives.rfactor import NotFactorable
+from loopwright.schedule.primitives.rfactor import NotCommutative, NotFactorable
 from loopwright.script import tir as T
 from tests.schedule.steps import assert_same_numbers, check_replay, matmul, refused, same_program
 
@@ -191,31 +191,132 @@ def _argmax(kind: str) -> PrimFunc:
     return te.create_prim_func([X, where, value])
 
 
-@pytest.mark.parametrize("kind", ["loose", "mirrored", "strict", "least"])
-def test_argmax(kind):
-    before = _argmax(kind)
-    sch = Schedule(before)
-    k_0, k_1 = sch.split(sch.get_loops("best")[1], [None, 5])
-    sch.rfactor(k_1, 1)
+def _check_argmax(sch: Schedule, before: PrimFunc, dtype: str = "int32") -> None:
+    """The place that the program as written finds, also of equal values."""
     random = np.random.default_rng(0)
-    for _ in range(4):
-        x = np.stack([random.permutation(12) for _ in range(3)]).astype("int32")  # no two are equal
-        index, value = np.zeros(3, "int32"), np.zeros(3, "int32")
-        loopwright.build(sch.mod)(x, index, value)
-        best = x.argmin(1) if kind == "least" else x.argmax(1)
-        np.testing.assert_array_equal(index, best)
-        np.testing.assert_array_equal(value, x[range(3), best])
+    for high in (2, 3, 100):
+        x = random.integers(-high, high, (3, 12)).astype(dtype)
+        if dtype == "float32":
+            x = np.where(random.random(x.shape) < 0.2, random.choice([np.nan, -0.0, 0.0, -np.inf], x.shape), x)
+            x = x.astype(dtype)
+        wanted = np.zeros(3, "int32"), np.zeros(3, dtype)
+        evaluate(before, x, *wanted)
+        for run in (loopwright.build(sch.mod), lambda *args: evaluate(sch.mod["main"], *args)):
+            got = np.zeros(3, "int32"), np.zeros(3, dtype)
+            run(x, *got)
+            np.testing.assert_array_equal(got[0], wanted[0])
+            np.testing.assert_array_equal(got[1], wanted[1])
+            np.testing.assert_array_equal(np.signbit(got[1]), np.signbit(wanted[1]))
     check_replay(sch, before)
 
 
-def test_a_strict_argmax_keeps_the_first_of_equal_values():
-    sch = Schedule(_argmax("strict"))
+@pytest.mark.parametrize("kind", ["strict", "least"])
+@pytest.mark.parametrize("inner", [True, False])
+def test_argmax(kind, inner):
+    before = _argmax(kind)
+    sch = Schedule(before)
+    k = sch.split(sch.get_loops("best")[1], [None, 5])
+    sch.rfactor(k[inner], 1)
+    _check_argmax(sch, before)
+
+
+@pytest.mark.parametrize("kind", ["loose", "mirrored"])
+def test_an_argmax_of_the_first_keeps_its_order(kind):
+    before = _argmax(kind)
+    sch = Schedule(before)
+    k_0, k_1 = sch.split(sch.get_loops("best")[1], [None, 5])
+    match = "the reduction 'best' is not commutative, and loop k_0 of it is around loop k_1"
+    told = str(refused(sch, NotCommutative, match, "rfactor", k_1, 1))
+    assert "why: its members would be combined in another order" in told
+    assert "hint: rfactor loop k_0, which keeps the order; or break ties by the index" in told
+    sch.rfactor(k_0, 1)
+    _check_argmax(sch, before)
+
+
+def _argmax_of_floats(how: str) -> PrimFunc:
+    def better(a, b):
+        wins, ties = a[1] > b[1], a[1].equal(b[1])
+        if how != "blind":
+            wins = te.any(wins, te.all(tir.isnan(a[1]), tir.Not(tir.isnan(b[1]))))
+            ties = te.any(ties, te.all(tir.isnan(a[1]), tir.isnan(b[1])))
+        first = te.any(wins, te.all(ties, a[0] < b[0]))
+        return tir.Select(first, a[0], b[0]), te.max(a[1], b[1]) if how == "max" else tir.Select(first, a[1], b[1])
+
+    reducer = te.comm_reducer(better, lambda i, v: (te.max_value(i), tir.const(float("-inf"), v)), name="argmax")
+    X = te.placeholder((3, 12), "float32", name="X")
+    k = te.reduce_axis((0, 12), name="k")
+    where, value = te.compute((3,), lambda i: reducer((k.var, X[i, k]), axis=k), name="best")
+    return te.create_prim_func([X, where, value])
+
+
+def test_an_argmax_of_floats_says_what_a_nan_is():
+    before = _argmax_of_floats("max")
+    sch = Schedule(before)
+    _, k_1 = sch.split(sch.get_loops("best")[1], [None, 5])
+    sch.rfactor(k_1, 1)
+    _check_argmax(sch, before, "float32")
+
+
+def test_an_argmax_of_floats_that_a_nan_decides_is_refused():
+    """No comparison holds for a NaN: whether it stays depends on which side it comes in."""
+    sch = Schedule(_argmax_of_floats("blind"))
+    _, k_1 = sch.split(sch.get_loops("best")[1], [None, 5])
+    match = r"the reduction 'best' updates best_v0 to T.Select\(.*, which is no operation known to be associative"
+    told = str(refused(sch, UnknownCombiner, match, "rfactor", k_1, 1))
+    assert "hint: of floats take the value with max or min, and say with isnan which index counts" in told
+
+
+def test_an_argmax_of_floats_tells_both_zeros_apart():
+    """Of (7, -0.0) and (7, 0.0) the second one is taken, whichever it is."""
+    sch = Schedule(_argmax_of_floats("chosen"))
+    _, k_1 = sch.split(sch.get_loops("best")[1], [None, 5])
+    refused(sch, NotCommutative, "the reduction 'best' is not commutative", "rfactor", k_1, 1)
+
+
+@pytest.mark.parametrize("start", ["(3, 1)", "(-1, -5)"])
+def test_an_argmax_that_starts_anywhere(start):
+    index, value = eval(start)
+
+    @T.prim_func
+    def best(A: T.Buffer((2, 6), "int32"), I: T.Buffer(2, "int32"), V: T.Buffer(2, "int32")):
+        for i, k in T.grid(2, 6):
+            with T.block("best"):
+                vi, vk = T.axis.remap("SR", [i, k])
+                with T.init():
+                    I[vi] = index
+                    V[vi] = value
+                keeps: T.bool = V[vi] > A[vi, vk] or (V[vi] == A[vi, vk] and I[vi] < vk)
+                x: T.int32 = T.Select(keeps, I[vi], vk)
+                y: T.int32 = T.Select(keeps, V[vi], A[vi, vk])
+                I[vi] = x
+                V[vi] = y
+
+    sch = Schedule(best)
     _, k_1 = sch.split(sch.get_loops("best")[1], [None, 4])
     sch.rfactor(k_1, 0)
-    x = np.random.default_rng(0).integers(0, 3, (3, 12)).astype("int32")
-    index, value = np.zeros(3, "int32"), np.zeros(3, "int32")
-    evaluate(sch.mod["main"], x, index, value)
-    np.testing.assert_array_equal(index, x.argmax(1))
+    check_numbers(sch, best)
+
+
+def test_an_argmax_whose_start_value_counts_again_is_refused():
+    """Of equal values the last one wins, also over the start value: combined in once more it would be the last."""
+
+    @T.prim_func
+    def last(A: T.Buffer((2, 6), "int32"), I: T.Buffer(2, "int32"), V: T.Buffer(2, "int32")):
+        for i, k in T.grid(2, 6):
+            with T.block("best"):
+                vi, vk = T.axis.remap("SR", [i, k])
+                with T.init():
+                    I[vi] = -1
+                    V[vi] = 0
+                x: T.int32 = T.Select(V[vi] > A[vi, vk], I[vi], vk)
+                y: T.int32 = T.max(V[vi], A[vi, vk])
+                I[vi] = x
+                V[vi] = y
+
+    sch = Schedule(last)
+    k_0, _ = sch.split(sch.get_loops("best")[1], [None, 3])
+    match = "starts I with -1, which changes the result when it is combined in again"
+    refused(sch, MalformedReduction, match, "rfactor", k_0, 0)
 
 
 def test_fields_with_operations_of_their_own():

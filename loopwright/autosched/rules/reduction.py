@@ -55,7 +55,8 @@ class Reduction:
         elif best is None:
             _in_order(sch, facts, work, machine, decision, "no axis runs along memory")
         elif not may_regroup(taken[0].realize):
-            _in_order(sch, facts, work, machine, decision, "its operation is not known to be associative")
+            unknown = "its operation is not known to be associative and commutative"
+            _in_order(sch, facts, work, machine, decision, unknown)
         else:
             _along_memory(sch, facts, work, machine, decision)
 

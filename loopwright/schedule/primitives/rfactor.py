@@ -17,8 +17,9 @@ The partial results are data of `k_1`, which may now run in parallel or as lanes
 what writes C; those of its loops stay with the partial results.
 
 The reason why this is right is algebra, not order: the operation is associative and commutative (`combiners.py` says
-which are known), every member goes into exactly one partial result, partial results start at the unit of the operation,
-and each is combined exactly once. Checked for that: the loop is one of the reduction alone, no two iterations of data
+which are), every member goes into exactly one partial result, partial results start at the unit of the operation, and
+each is combined exactly once. One that is not commutative is factored along its outermost loop, which keeps the order
+of its members. Checked for that: the loop is one of the reduction alone, no two iterations of data
 loops reach one cell, and no guard ties data to the reduction. A guard on the loop itself becomes a choice between the
 member and the unit, so that every partial result has a value.
 """
@@ -92,6 +93,45 @@ class NotFactorable(ScheduleError):
         )
 
 
+class NotCommutative(ScheduleError):
+    """rfactor would combine the members of a reduction in another order, and its operation is not commutative.
+
+    An argmax that keeps the first of equal values is such an operation: in another order, another one is first. Partial
+    results along the outermost loop of the reduction keep the order. Or break ties by the index, whatever comes first:
+    `a[1] > b[1]` or (`a[1] == b[1]` and `a[0] < b[0]`).
+
+    For example:
+
+        from loopwright import te
+        from loopwright.schedule import Schedule
+
+        def better(a, b):
+            first = a[1] >= b[1]
+            return te.if_then_else(first, a[0], b[0]), te.if_then_else(first, a[1], b[1])
+
+        argmax = te.comm_reducer(better, lambda i, v: (te.const(-1, i), te.min_value(v)), name="argmax")
+        A = te.placeholder((8,), "int32", name="A")
+        k = te.reduce_axis((0, 8), name="k")
+        where, value = te.compute((1,), lambda i: argmax((k.var, A[k]), axis=k), name="best")
+        sch = Schedule(te.create_prim_func([A, where, value]))
+        k_0, k_1 = sch.split(sch.get_loops("best")[1], [2, 4])
+        sch.rfactor(k_1, 0)
+    """
+
+    code = "LW0263"
+
+    def __init__(self, loop: For, block: Block, outer: For) -> None:
+        names = (loop.loop_var.name, outer.loop_var.name)
+        super().__init__(
+            f"rfactor: the reduction {block.name_hint!r} is not commutative, and loop {names[1]} of it is around loop "
+            f"{names[0]}",
+            at=loop,
+            why="its members would be combined in another order",
+            hint=f"rfactor loop {names[1]}, which keeps the order; or break ties by the index",
+            fields={"loop": names[0], "block": block.name_hint},
+        )
+
+
 class _Nest(NamedTuple):
     """A reduction block with its loops, told apart: those its data axes use, and the one to factor."""
 
@@ -108,6 +148,8 @@ def rfactor(view: View, loop: For, factor_axis: int) -> Step:
     # Check
     nest = _nest_of(view, loop)
     found = read_reduction("rfactor", nest.realize)
+    if not found.commutative:
+        _check_order(nest)
     axis = _checked_axis(loop, factor_axis, len(found.indices))
 
     # Build
@@ -167,6 +209,17 @@ def _nest_of(view: View, loop: For) -> _Nest:
             problem = f"several iterations of loop {item.loop_var.name} reach one cell of the result"
             raise NotFactorable(loop, problem)
     return _Nest(realize, loops, data, loop, *_guards(loop, loops, data, conditions))
+
+
+def _check_order(nest: _Nest) -> None:
+    """Partial results are made and combined in the order of the members only along their outermost loop."""
+    pairs = zip(nest.realize.block.iter_vars, nest.realize.iter_values, strict=True)
+    reduced = [value for axis, value in pairs if axis.iter_type == IterType.CommReduce]
+    for item in nest.loops:
+        if item is nest.factored:
+            return
+        if _is_used(item.loop_var, reduced) and not (isinstance(item.extent, IntImm) and item.extent.value == 1):
+            raise NotCommutative(nest.factored, nest.realize.block, item)
 
 
 def _divided(loop: For, conditions: Sequence[Expr]) -> set[Var]:

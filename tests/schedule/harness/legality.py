@@ -40,11 +40,6 @@ from loopwright.evaluator.races import Races
 from loopwright.evaluator.term import Term
 from loopwright.evaluator.terms import _argument, _cells, _TermCompiler, outside_memory
 from loopwright.ir import (
-    EQ,
-    GE,
-    GT,
-    LE,
-    LT,
     Add,
     Block,
     BlockRealize,
@@ -55,7 +50,6 @@ from loopwright.ir import (
     For,
     ForKind,
     IterType,
-    LetStmt,
     Max,
     Min,
     Mul,
@@ -65,10 +59,7 @@ from loopwright.ir import (
     Select,
     Stmt,
     const,
-    logical_and,
-    logical_or,
     pre_order_visit,
-    structural_equal,
 )
 from loopwright.runtime.dtype import DataType
 from loopwright.transform.write_allocations import allocate_around
@@ -344,7 +335,8 @@ def disproof(before: PrimFunc, after: PrimFunc, inputs: int = 4) -> Truth | None
 def has_chained_reduction(function: PrimFunc) -> bool:
     """Whether some block reduces several values together, or by something other than one sum, product, min or max.
 
-    Outside of their own buffer such updates are a chain, which terms do not compare with a set.
+    Outside of their own buffer such updates are a chain, which terms do not compare with a set. So are those that
+    commute, but that no small values show to.
     """
     found = False
 
@@ -361,50 +353,8 @@ def _is_plain_fold(body: Stmt) -> bool:
     if not isinstance(body, BufferStore) or not isinstance(body.value, (Add, Mul, Min, Max)):
         return False
     operands = (body.value.a, body.value.b)
-    return any(isinstance(operand, BufferLoad) and operand.buffer is body.buffer for operand in operands)
-
-
-def without_ties(function: PrimFunc) -> PrimFunc:
-    """The function with each argmax and argmin naming the least index of equal values, in whatever order it meets them.
-
-    Which of equal values is named is free (`schedule/combiners.py`): a program and its `rfactor` may name different
-    ones. Where they do so and agree on the result of this, they are both right.
-    """
-    result: PrimFunc = _WithoutTies().visit(function)
-    return result
-
-
-class _WithoutTies(Rewriter):
-    def visit_Block(self, block: Block) -> Block:
-        if not any(axis.iter_type == IterType.CommReduce for axis in block.iter_vars):
-            return block.rebuild(self.visit)
-        chosen: list[Select] = []
-        body = block.body
-        while isinstance(body, LetStmt):
-            if isinstance(body.value, Select) and isinstance(body.value.condition, (GE, GT, LE, LT)):
-                chosen.append(body.value)
-            body = body.body
-        for place in chosen:
-            old = place.condition
-            assert isinstance(old, (GE, GT, LE, LT))
-            values = [item for item in chosen if item is not place and structural_equal(item.condition, old)]
-            if len(values) == 1 and structural_equal(values[0].true_value, old.a):
-                better = GT(old.a, old.b) if isinstance(old, (GE, GT)) else LT(old.a, old.b)
-                first = logical_and(EQ(old.a, old.b), place.true_value <= place.false_value)
-                condition = logical_or(better, first)
-                exchanged = {id(item): item.with_(condition=condition) for item in (place, values[0])}
-                return block.with_(body=_Exchange(exchanged).visit(block.body))
-        return block
-
-
-class _Exchange(Rewriter):
-    """Some expressions, by identity, become others."""
-
-    def __init__(self, exchanged: Mapping[int, Expr]) -> None:
-        self.exchanged = exchanged
-
-    def visit_Select(self, expr: Select) -> Expr:
-        return self.exchanged.get(id(expr), expr)
+    own = [operand for operand in operands if isinstance(operand, BufferLoad) and operand.buffer is body.buffer]
+    return len(own) == 1 and _uses(body.value, body.buffer) == 1
 
 
 ROUNDED = 1e-9  # how far whole numbers may be off that `winograd` computes in float64: its bound is 1e-11 of theirs

@@ -708,6 +708,260 @@ for f in range({n*m}):
         with T.init():
             C[vi] = 0
         C[vi] = C[vi] + A[vi, vj]
+
+== minus | n m k | A: n, m, k; C: n
+for i, j, l in T.grid({n}, {m}, {k}):
+    with T.block("C"):
+        vi, vj, vl = T.axis.remap("SRR", [i, j, l])
+        with T.init():
+            C[vi] = 1
+        C[vi] = C[vi] - A[vi, vj, vl]
+
+== sum_of_several | n m | A: n, m; B: n, m; C: n
+for i, j in T.grid({n}, {m}):
+    with T.block("C"):
+        vi, vj = T.axis.remap("SR", [i, j])
+        with T.init():
+            C[vi] = 0
+        C[vi] = A[vi, vj] + (C[vi] + B[vi, vj]) - 3
+
+== sum_where_positive | n m | A: n, m; C: n
+for i, j in T.grid({n}, {m}):
+    with T.block("C"):
+        vi, vj = T.axis.remap("SR", [i, j])
+        with T.init():
+            C[vi] = 0
+        C[vi] = T.Select(A[vi, vj] > 0, C[vi] + A[vi, vj], C[vi])
+
+== product_by_gains | n m | A: n, m; C: n
+for i, j in T.grid({n}, {m}):
+    with T.block("C"):
+        vi, vj = T.axis.remap("SR", [i, j])
+        with T.init():
+            C[vi] = 1
+        C[vi] = C[vi] + C[vi] * A[vi, vj]
+
+== parity | n m | A: n, m; C: n
+for i, j in T.grid({n}, {m}):
+    with T.block("C"):
+        vi, vj = T.axis.remap("SR", [i, j])
+        with T.init():
+            C[vi] = 0
+        C[vi] = T.bitwise_xor(C[vi], A[vi, vj])
+
+== narrow_sum | n m | A: n, m; C: n as int8
+for i, j in T.grid({n}, {m}):
+    with T.block("C"):
+        vi, vj = T.axis.remap("SR", [i, j])
+        with T.init():
+            C[vi] = T.int8(0)
+        C[vi] = T.Cast("int8", T.Cast("int32", C[vi]) + A[vi, vj] * 100)
+
+== largest_by_hand | n m k | A: n, m, k; C: n
+for i, j, l in T.grid({n}, {m}, {k}):
+    with T.block("C"):
+        vi, vj, vl = T.axis.remap("SRR", [i, j, l])
+        with T.init():
+            C[vi] = -1000
+        C[vi] = T.Select(C[vi] > A[vi, vj, vl], C[vi], A[vi, vj, vl])
+
+== two_sums_of_one_cell | n m | A: n, m; B: n, m; C: n
+for i, j in T.grid({n}, {m}):
+    with T.block("first"):
+        vi, vj = T.axis.remap("SR", [i, j])
+        with T.init():
+            C[vi] = 0
+        C[vi] = C[vi] + A[vi, vj]
+for i, j in T.grid({n}, {m}):
+    with T.block("second"):
+        vi, vj = T.axis.remap("SR", [i, j])
+        C[vi] = B[vi, vj] + C[vi]
+
+== horner | n m k | A: n, m, k; C: n
+for i, j, l in T.grid({n}, {m}, {k}):
+    with T.block("C"):
+        vi, vj, vl = T.axis.remap("SRR", [i, j, l])
+        with T.init():
+            C[vi] = 0
+        C[vi] = C[vi] * 2 + A[vi, vj, vl]
+
+== alternating_sum | n m k | A: n, m, k; C: n
+for i, j, l in T.grid({n}, {m}, {k}):
+    with T.block("C"):
+        vi, vj, vl = T.axis.remap("SRR", [i, j, l])
+        with T.init():
+            C[vi] = 0
+        C[vi] = A[vi, vj, vl] - C[vi]
+
+== last_positive | n m k | A: n, m, k; C: n
+for i, j, l in T.grid({n}, {m}, {k}):
+    with T.block("C"):
+        vi, vj, vl = T.axis.remap("SRR", [i, j, l])
+        with T.init():
+            C[vi] = 0
+        C[vi] = T.Select(A[vi, vj, vl] > 0, A[vi, vj, vl], C[vi])
+
+== last_of_a_row | n m k | A: n, m, k; C: n
+for i, j, l in T.grid({n}, {m}, {k}):
+    with T.block("C"):
+        vi, vj, vl = T.axis.remap("SRR", [i, j, l])
+        with T.init():
+            C[vi] = 0
+        C[vi] = A[vi, vj, vl]
+
+== decay_of_a_map | n m | X: n, m; D: n
+A = T.alloc_buffer(({n}, {m}), "int32")
+C = T.alloc_buffer(({n},), "int32")
+for i, j in T.grid({n}, {m}):
+    with T.block("A"):
+        vi, vj = T.axis.remap("SS", [i, j])
+        A[vi, vj] = X[vi, vj] + 1
+for i, j in T.grid({n}, {m}):
+    with T.block("C"):
+        vi, vj = T.axis.remap("SR", [i, j])
+        with T.init():
+            C[vi] = 1
+        old: T.int32 = C[vi] * 3
+        C[vi] = C[vi] - old + A[vi, vj]
+for i in range({n}):
+    with T.block("D"):
+        vi = T.axis.spatial({n}, i)
+        D[vi] = C[vi] + 1
+
+== saturating_sum | n m k | A: n, m, k; C: n
+for i, j, l in T.grid({n}, {m}, {k}):
+    with T.block("C"):
+        vi, vj, vl = T.axis.remap("SRR", [i, j, l])
+        with T.init():
+            C[vi] = 0
+        C[vi] = T.min(T.max(C[vi] + A[vi, vj, vl], -2), 2)
+
+== narrow_largest | n m k | A: n, m, k; C: n as int8
+for i, j, l in T.grid({n}, {m}, {k}):
+    with T.block("C"):
+        vi, vj, vl = T.axis.remap("SRR", [i, j, l])
+        with T.init():
+            C[vi] = T.int8(-128)
+        C[vi] = T.Cast("int8", T.max(T.Cast("int32", C[vi]), A[vi, vj, vl] * 100))
+
+== sum_up_to_a_limit | n m k | A: n, m, k; C: n
+for i, j, l in T.grid({n}, {m}, {k}):
+    with T.block("C"):
+        vi, vj, vl = T.axis.remap("SRR", [i, j, l])
+        with T.init():
+            C[vi] = 0
+        C[vi] = T.if_then_else(C[vi] < 2, C[vi] + A[vi, vj, vl], C[vi])
+
+== sum_of_what_it_points_to | n m k | A: n, m, k; C: n
+for i, j, l in T.grid({n}, {m}, {k}):
+    with T.block("C"):
+        vi, vj, vl = T.axis.remap("SRR", [i, j, l])
+        with T.init():
+            C[vi] = 0
+        C[vi] = C[vi] + A[vi, vj, (C[vi] + vl) % {k}]
+
+== sum_and_gain | n m | A: n, m; B: n, m; C: n
+for i, j in T.grid({n}, {m}):
+    with T.block("sum"):
+        vi, vj = T.axis.remap("SR", [i, j])
+        with T.init():
+            C[vi] = 0
+        C[vi] = C[vi] + A[vi, vj]
+for i, j in T.grid({n}, {m}):
+    with T.block("gain"):
+        vi, vj = T.axis.remap("SR", [i, j])
+        C[vi] = C[vi] + C[vi] * B[vi, vj]
+
+== sum_and_largest | n m | A: n, m; B: n, m; C: n
+for i, j in T.grid({n}, {m}):
+    with T.block("sum"):
+        vi, vj = T.axis.remap("SR", [i, j])
+        with T.init():
+            C[vi] = 0
+        C[vi] = C[vi] + A[vi, vj]
+for i, j in T.grid({n}, {m}):
+    with T.block("largest"):
+        vi, vj = T.axis.remap("SR", [i, j])
+        C[vi] = T.max(C[vi], B[vi, vj])
+
+== first_of_the_largest | n m k | A: n, m, k; I: n; V: n
+for i, j, l in T.grid({n}, {m}, {k}):
+    with T.block("V"):
+        vi, vj, vl = T.axis.remap("SRR", [i, j, l])
+        with T.init():
+            I[vi] = -1
+            V[vi] = -1000
+        x: T.int32 = T.Select(V[vi] >= A[vi, vj, vl], I[vi], vj * {k} + vl)
+        y: T.int32 = T.Select(V[vi] >= A[vi, vj, vl], V[vi], A[vi, vj, vl])
+        I[vi] = x
+        V[vi] = y
+
+== last_of_the_smallest | n m k | A: n, m, k; I: n; V: n
+for i, j, l in T.grid({n}, {m}, {k}):
+    with T.block("V"):
+        vi, vj, vl = T.axis.remap("SRR", [i, j, l])
+        with T.init():
+            I[vi] = -1
+            V[vi] = 1000
+        x: T.int32 = T.Select(V[vi] < A[vi, vj, vl], I[vi], vj * {k} + vl)
+        I[vi] = x
+        V[vi] = T.min(V[vi], A[vi, vj, vl])
+
+== value_before_its_place | n m k | A: n, m, k; I: n; V: n
+for i, j, l in T.grid({n}, {m}, {k}):
+    with T.block("V"):
+        vi, vj, vl = T.axis.remap("SRR", [i, j, l])
+        with T.init():
+            I[vi] = -1
+            V[vi] = -1000
+        V[vi] = T.max(V[vi], A[vi, vj, vl])
+        I[vi] = T.Select(V[vi] == A[vi, vj, vl], vj * {k} + vl, I[vi])
+
+== any_of_the_largest_two | n m k | A: n, m, k; V: n; W: n
+for i, j, l in T.grid({n}, {m}, {k}):
+    with T.block("V"):
+        vi, vj, vl = T.axis.remap("SRR", [i, j, l])
+        with T.init():
+            V[vi] = -1000
+            W[vi] = -1000
+        x: T.int32 = T.max(V[vi], A[vi, vj, vl])
+        y: T.int32 = T.max(W[vi], T.min(V[vi], A[vi, vj, vl]))
+        V[vi] = x
+        W[vi] = y
+
+== complex_product | n m | A: n, m; B: n, m; X: n; Y: n
+for i, j in T.grid({n}, {m}):
+    with T.block("X"):
+        vi, vj = T.axis.remap("SR", [i, j])
+        with T.init():
+            X[vi] = 1
+            Y[vi] = 0
+        x: T.int32 = X[vi] * A[vi, vj] - Y[vi] * B[vi, vj]
+        y: T.int32 = X[vi] * B[vi, vj] + Y[vi] * A[vi, vj]
+        X[vi] = x
+        Y[vi] = y
+
+== composed_maps | n m k | A: n, m, k; B: n, m, k; X: n; Y: n
+for i, j, l in T.grid({n}, {m}, {k}):
+    with T.block("X"):
+        vi, vj, vl = T.axis.remap("SRR", [i, j, l])
+        with T.init():
+            X[vi] = 1
+            Y[vi] = 0
+        x: T.int32 = X[vi] * A[vi, vj, vl]
+        y: T.int32 = Y[vi] * A[vi, vj, vl] + B[vi, vj, vl]
+        X[vi] = x
+        Y[vi] = y
+
+== sum_of_running_sums | n m k | A: n, m, k; S: n; D: n
+for i, j, l in T.grid({n}, {m}, {k}):
+    with T.block("S"):
+        vi, vj, vl = T.axis.remap("SRR", [i, j, l])
+        with T.init():
+            S[vi] = 0
+            D[vi] = 0
+        S[vi] = S[vi] + A[vi, vj, vl]
+        D[vi] = D[vi] + S[vi]
 """
 )
 
@@ -927,6 +1181,19 @@ def template_programs(choices: Sequence[int], limit: int = 64) -> list[Program]:
 # --- sketches -----------------------------------------------------------------------------------------------------
 
 
+UPDATES = (
+    "{c} + {x}",
+    "{c} - ({x})",
+    "T.Select({c} > {x}, {c}, {x})",
+    "T.Select({x} > 0, {c} + {x}, {c})",
+    "{c} * 2 + {x}",
+    "{x} - {c}",
+    "T.Select({x} > 0, {x}, {c})",
+    "{c} + {c} * ({x})",
+    "T.max({c}, {x}) * 3",
+)
+
+
 @dataclass(frozen=True)
 class Read:
     """A read of an earlier buffer: for each of its dimensions, how the index is made."""
@@ -945,6 +1212,7 @@ class Stage:
     form: int
     is_output: bool
     dropped: bool = False  # its buffer is an argument instead
+    update: int = 0  # of a reduction: another update than a sum or the largest, most of which depend on the order
 
 
 @dataclass(frozen=True)
@@ -970,6 +1238,8 @@ class Sketch:
             plain = tuple([replace(read, indices=("same",) * len(read.indices)) for read in stage.reads])
             if plain != stage.reads and not stage.dropped:
                 changes.append(replace(stage, reads=plain))
+            if stage.update and not stage.dropped:
+                changes.append(replace(stage, update=0))
             for change in changes:
                 yield replace(self, stages=(*self.stages[:position], change, *self.stages[position + 1 :]))
 
@@ -1024,6 +1294,9 @@ class Sketch:
             lines += [f'        {targets} = T.axis.remap("{kinds}", [{", ".join(loops)}])']
         if stage.over is None:
             lines += [f"        {target} = {value} * {stage.form + 2} + {stage.form}"]
+        elif stage.update:
+            lines += ["        with T.init():", f"            {target} = {stage.form}"]
+            lines += [f"        {target} = {UPDATES[stage.update].format(c=target, x=value)}"]
         elif stage.form % 2:
             lines += ["        with T.init():", f"            {target} = -100000"]
             lines += [f"        {target} = T.max({target}, {value})"]
@@ -1061,6 +1334,9 @@ def random_sketch(seed: int) -> Sketch:
             hows = ["same", "same", "same", "same", "last", "back", "next", "half", "first"]
             reads.append(Read(buffer, tuple([rng.choice(hows) for _ in shapes[buffer]])))
         is_output = position == count - 1 or rng.random() < 0.15
-        stages.append(Stage(shape, over, tuple(reads), rng.randrange(4), is_output))
+        # Of its own, so that the other choices of a seed are what they were before there were such updates.
+        odd = random.Random(f"{seed} {position}")
+        update = odd.randrange(len(UPDATES)) if over is not None and odd.random() < 0.4 else 0
+        stages.append(Stage(shape, over, tuple(reads), rng.randrange(4), is_output, update=update))
         shapes.append(shape)
     return Sketch(seed, inputs, tuple(stages))
