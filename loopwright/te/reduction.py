@@ -96,6 +96,9 @@ def comm_reducer(
 ) -> Callable[..., Any]:
     """A reducer `reduce(expr, axis, where=None, init=None)` for a commutative, associative `fcombine`.
 
+    Where it is not (an argmax that keeps the first of equal values), values are combined in the order of the axes, and
+    schedule steps that would change it are refused.
+
     `where` says which points take part; `init` is the start value, instead of the identity. With values in place of
     the axis, `reduce(a, b, c)` combines them directly. Floating-point values are combined in an unspecified order.
     """

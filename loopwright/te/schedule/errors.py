@@ -270,7 +270,8 @@ class CannotCacheWrite(TeScheduleError):
 class CannotFactor(TeScheduleError):
     """`rfactor` cannot turn this axis of a reduction into a data axis of a new stage.
 
-    The axis must be a loop of the reduction that comes from its reduce axes alone, all of which count from 0.
+    The axis must be a loop of the reduction that comes from its reduce axes alone, all of which count from 0. The
+    reducer must be commutative and associative, and its identity change nothing.
 
     For example:
 

@@ -5,18 +5,19 @@
     B.rf[ki, i] = sum over ko of A[i, ko * 4 + ki]          a data axis for ki
     B.repl[i]   = sum over ki.v of B.rf[ki.v, i]            the original stage
 
-Both combine the same values, in another order and grouping: a reducer is associative and commutative by contract, so
-the result is that of the reducer. Where the split has a tail, the condition that cuts it off goes with the first stage.
-`init=` is used by the second stage alone.
+Both combine the same values, in another order and grouping: so the reducer must be associative and commutative, and its
+identity change nothing (`analysis/combiner_laws.py` decides, for all values; floats may round differently). Where the
+split has a tail, the condition that cuts it off goes with the first stage. `init=` is used by the second stage alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from loopwright.analysis.combiner_laws import Combiner, Undecided, absorbs, is_associative, is_commutative
 from loopwright.arith import Analyzer
-from loopwright.ir import Expr, IntImm, IterType, IterVar, Range, Reduce, Var, const, logical_and
+from loopwright.ir import Expr, FloatImm, IntImm, IterType, IterVar, Range, Reduce, Var, const, logical_and
 from loopwright.te.axes import ReduceVar, data_axis
 from loopwright.te.lower_compute import LAYOUT_FREE
 from loopwright.te.operation import ComputeOp
@@ -41,6 +42,7 @@ def rfactor(sch: Schedule, tensor: Tensor, axis: IterVar, factor_axis: int = 0) 
             f"rfactor: factor_axis is {factor_axis!r}, but the new tensor has {rank} dimensions",
             hint=f"give {-rank} to {rank - 1}",
         )
+    _check_combiner(stage, reduce)
     place = factor_axis % rank
     sizes = stage.sizes()
     touched = _touched(stage, op, axis)
@@ -123,6 +125,32 @@ def _check(stage: Stage, axis: IterVar) -> tuple[ComputeOp, Reduce]:
                 hint="let it count from 0, and add the begin where it is used",
             )
     return op, reduce
+
+
+def _check_combiner(stage: Stage, reduce: Reduce) -> None:
+    """The values may be combined in any order and grouping, and the identity as often as there are partial results."""
+    made = reduce.combiner
+    combiner = Combiner(tuple(made.lhs), tuple(made.rhs), tuple(made.result))
+    start = reduce.init or made.identity_element
+    is_literal = all([isinstance(value, (IntImm, FloatImm)) for value in start])
+    laws: dict[str, Callable[[], bool]] = {
+        "is not commutative": lambda: is_commutative(combiner),
+        "is not associative": lambda: is_associative(combiner),
+        "has an identity that changes the result": lambda: absorbs(
+            combiner, start if is_literal else made.rhs, made.identity_element
+        ),
+    }
+    for problem, law in laws.items():
+        try:
+            holds = law()
+        except Undecided:
+            holds, problem = False, "is not known to be commutative and associative"
+        if not holds:
+            raise CannotFactor(
+                f"rfactor: the reducer of {stage.name} {problem}",
+                hint="values would be combined in another order and grouping: an argmax breaks ties by the index, of "
+                "floats it takes the value with te.max and says with te.isnan which index counts",
+            )
 
 
 def _touched(stage: Stage, op: ComputeOp, axis: IterVar) -> set[IterVar]:

@@ -230,6 +230,60 @@ def test_rfactor():
         te.create_schedule(D.op).rfactor(D, r)
 
 
+def test_rfactor_of_a_reducer_that_keeps_the_first():
+    def first(a, b):
+        return te.if_then_else(a[1] >= b[1], a[0], b[0]), te.if_then_else(a[1] >= b[1], a[1], b[1])
+
+    def smaller_index(a, b):
+        keep = te.any(a[1] > b[1], te.all(a[1] == b[1], a[0] < b[0]))
+        return te.if_then_else(keep, a[0], b[0]), te.if_then_else(keep, a[1], b[1])
+
+    worst = lambda i, v: (te.const(-1, i), te.min_value(v))
+    for combine, dtype, problem in [
+        (first, "int32", "is not commutative"),
+        (smaller_index, "float32", "is not commutative"),  # a NaN is kept or dropped by the side it comes from
+        (smaller_index, "int32", None),
+    ]:
+        s, index, k = tuples(te.comm_reducer(combine, worst, name="best"), dtype)
+        if problem is None:
+            s.rfactor(index, k)
+            continue
+        with pytest.raises(errors.CannotFactor, match=rf"the reducer of best {problem}(.|\n)*breaks ties by the index"):
+            s.rfactor(index, k)
+
+
+def tuples(reducer, dtype):
+    A, k = te.placeholder((4, 8), dtype, name="A"), te.reduce_axis((0, 8), name="k")
+    index, _ = te.compute((4,), lambda i: reducer((k.var, A[i, k]), axis=k), name="best")
+    return te.create_schedule(index.op), index, k
+
+
+@pytest.mark.parametrize(
+    ("combine", "identity", "is_given", "problem"),
+    [
+        (lambda a, b: a - b, 0, False, "is not commutative"),
+        (lambda a, b: a * 2 + b * 2, 0, False, "is not associative"),
+        (lambda a, b: a + b, 1, False, "has an identity that changes the result"),
+        (lambda a, b: a + b, 1, True, "has an identity that changes the result"),
+        (lambda a, b: te.max(a, b), 0, True, "has an identity that changes the result"),
+        (lambda a, b: te.log(te.exp(a) + te.exp(b)), 0, False, "is not known to be commutative and associative"),
+        (lambda a, b: te.max(a, b), 0, False, None),  # the start value of max may be combined in again
+        (lambda a, b: te.max(a, b), float("-inf"), True, None),
+        (lambda a, b: a * b, 1, True, None),
+    ],
+)
+def test_rfactor_asks_for_the_laws_of_a_reducer(combine, identity, is_given, problem):
+    reducer = te.comm_reducer(combine, lambda t: te.const(identity, t), name="odd")
+    A, S, k = te.placeholder((4, 8), name="A"), te.placeholder((4,), name="S"), te.reduce_axis((0, 8), name="k")
+    B = te.compute((4,), lambda i: reducer(A[i, k], axis=k, init=S[i] if is_given else None), name="B")
+    s = te.create_schedule(B.op)
+    if problem is None:
+        s.rfactor(B, k)
+        return
+    with pytest.raises(errors.CannotFactor, match=f"the reducer of B {problem}"):
+        s.rfactor(B, k)
+
+
 def test_arguments():
     A, B, C, s = chain()
     with pytest.raises(errors.ArgumentsMissing, match=r"args is missing(.|\n)*give args=\[A, C\]"):

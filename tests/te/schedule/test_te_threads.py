@@ -218,12 +218,14 @@ def test_a_reduce_axis_on_threads(dtype):
 
 
 def test_a_tuple_reduction_over_threads():
-    A = te.placeholder((3, 16), name="A")
+    A = te.placeholder((3, 16), "int32", name="A")
     k = te.reduce_axis((0, 16), name="k")
-    argmax = te.comm_reducer(
-        lambda x, y: (te.if_then_else(x[1] >= y[1], x[0], y[0]), te.if_then_else(x[1] >= y[1], x[1], y[1])),
-        lambda i, v: (te.const(-1, i), te.min_value(v)),
-    )
+
+    def better(x, y):
+        first = te.any(x[1] > y[1], te.all(x[1].equal(y[1]), x[0] < y[0]))
+        return te.if_then_else(first, x[0], y[0]), te.if_then_else(first, x[1], y[1])
+
+    argmax = te.comm_reducer(better, lambda i, v: (te.max_value(i), te.min_value(v)))
     index, value = te.compute((3,), lambda i: argmax((k, A[i, k]), axis=k), name="best")
     s = te.create_schedule(index.op)
     ko, ki = s[index].split(k, factor=4)
@@ -233,8 +235,8 @@ def test_a_tuple_reduction_over_threads():
     s[index].bind(lane, te.thread_axis((0, 4), "threadIdx.x"))
     s[parts[0]].compute_at(s[index], lane)
     args = [A, index, value]
-    a = np.random.default_rng(1).permutation(48).reshape(3, 16).astype("float32")
-    found, best = np.zeros(3, "int32"), np.zeros(3, "float32")
+    a = np.random.default_rng(1).integers(0, 4, (3, 16)).astype("int32")
+    found, best = np.zeros(3, "int32"), np.zeros(3, "int32")
     evaluate(scheduled(s, args), a, found, best)
     np.testing.assert_array_equal(found, a.argmax(1))
     np.testing.assert_array_equal(best, a.max(1))
