@@ -2,8 +2,9 @@
 
     python examples/argmax.py
 
-`te.comm_reducer` makes a reducer of a function that combines two pairs; of equal values the first counts. Both outputs
-are computed in one nest of loops.
+`te.comm_reducer` makes a reducer of a function that combines two pairs. The result must not depend on which pair comes
+first, or schedules could not combine them in another order: of equal values the one with the least index counts, and a
+NaN, for which no comparison holds, counts as the greatest value. Both outputs are computed in one nest of loops.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 import loopwright as lw
-from loopwright import te
+from loopwright import te, tir
 from loopwright.ir import PrimFunc
 from loopwright.schedule import Schedule
 from loopwright.script import tir as T
@@ -23,11 +24,13 @@ def argmax() -> list[te.Tensor]:
     """The index of the greatest element of each row, and the element."""
 
     def better(a, b):
-        first = te.any(a[1] > b[1], te.all(a[1].equal(b[1]), a[0] < b[0]))
-        return te.if_then_else(first, a[0], b[0]), te.if_then_else(first, a[1], b[1])
+        (i, x), (j, y) = a, b
+        wins = te.any(x > y, te.all(te.isnan(x), tir.Not(te.isnan(y))))
+        ties = te.any(x.equal(y), te.all(te.isnan(x), te.isnan(y)))
+        return te.if_then_else(te.any(wins, te.all(ties, i < j)), i, j), te.max(x, y)
 
     def worst(index: str, value: str) -> tuple[object, object]:
-        return te.max_value(index), te.min_value(value)
+        return te.max_value(index), te.const(float("-inf"), value)
 
     reducer = te.comm_reducer(better, worst, name="argmax")
     X = te.placeholder((ROWS, COLUMNS), name="X")
@@ -49,23 +52,29 @@ def argmax_script() -> PrimFunc:
                 vi, vk = T.axis.remap("SR", [i, k])
                 with T.init():
                     where[vi] = T.max_value("int32")
-                    value[vi] = T.min_value("float32")
-                first: T.bool = value[vi] > X[vi, vk] or (value[vi] == X[vi, vk] and where[vi] < vk)
-                new_where: T.int32 = T.if_then_else(first, where[vi], vk)
-                new_value: T.float32 = T.if_then_else(first, value[vi], X[vi, vk])
-                where[vi] = new_where
-                value[vi] = new_value
+                    value[vi] = T.float32("-inf")
+                x: T.float32 = value[vi]
+                y: T.float32 = X[vi, vk]
+                wins: T.bool = x > y or (T.isnan(x) and not T.isnan(y))
+                ties: T.bool = x == y or (T.isnan(x) and T.isnan(y))
+                where[vi] = T.if_then_else(wins or (ties and where[vi] < vk), where[vi], vk)
+                value[vi] = T.max(x, y)
 
     return main
 
 
 def main() -> None:
     x = np.random.default_rng(0).integers(0, 50, (ROWS, COLUMNS)).astype("float32")  # with many equal values
+    x[7, 3] = x[7, 9] = np.nan
+    x[8] = -np.inf
     function = te.create_prim_func(argmax())
     sch = Schedule(function)
     i, _ = sch.get_loops("best")
     sch.parallel(i)
-    programs = {"te": function, "te, rows in parallel": sch.mod, "script": argmax_script()}
+    lanes = Schedule(argmax_script())
+    _, lane = lanes.split(lanes.get_loops("best")[1], [None, 16])
+    lanes.rfactor(lane, 0)  # each lane finds the best of its own; accepted, since the order does not matter
+    programs = {"te": function, "te, rows in parallel": sch.mod, "script": argmax_script(), "in lanes": lanes.mod}
     for name, program in programs.items():
         where, value = np.empty(ROWS, "int32"), np.empty(ROWS, "float32")
         lw.build(program)(x, where, value)

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 import loopwright as lw
-from loopwright import te
+from loopwright import te, tir
 from loopwright.driver.build_module import schedule_to_module
 
 
@@ -287,10 +287,12 @@ def argmax(rows: int = 5, columns: int = 37, lanes: int = 8) -> Case:
     k = te.reduce_axis((0, columns), name="k")
 
     def better(a: tuple[te.Tensor, te.Tensor], b: tuple[te.Tensor, te.Tensor]) -> tuple[object, object]:
-        first = te.any(a[1] > b[1], te.all(a[1] == b[1], a[0] < b[0]))
-        return te.if_then_else(first, a[0], b[0]), te.if_then_else(first, a[1], b[1])
+        (i, x), (j, y) = a, b
+        wins = te.any(x > y, te.all(te.isnan(x), tir.Not(te.isnan(y))))  # a NaN counts as the greatest
+        ties = te.any(x.equal(y), te.all(te.isnan(x), te.isnan(y)))
+        return te.if_then_else(te.any(wins, te.all(ties, i < j)), i, j), te.max(x, y)
 
-    reducer = te.comm_reducer(better, lambda i, v: (te.const(2**31 - 1, i), te.min_value(v)), name="argmax")
+    reducer = te.comm_reducer(better, lambda i, v: (te.max_value(i), te.const(float("-inf"), v)), name="argmax")
     place, value = te.compute((rows,), lambda i: reducer((k.var, x[i, k]), axis=k), name="best")
 
     s = te.create_schedule(place.op)

@@ -252,10 +252,11 @@ def argmax(rows: int = 5, columns: int = 37, lanes: int = 8) -> Case:
                 vi, vk = T.axis.remap("SR", [i, k])
                 with T.init():
                     place[vi] = T.max_value("int32")
-                    value[vi] = T.min_value("float32")
-                first: T.bool = value[vi] > x[vi, vk] or (value[vi] == x[vi, vk] and place[vi] < vk)
-                new_place: T.int32 = T.if_then_else(first, place[vi], vk)
-                new_value: T.float32 = T.if_then_else(first, value[vi], x[vi, vk])
+                    value[vi] = T.float32("-inf")
+                wins: T.bool = value[vi] > x[vi, vk] or (T.isnan(value[vi]) and not T.isnan(x[vi, vk]))
+                ties: T.bool = value[vi] == x[vi, vk] or (T.isnan(value[vi]) and T.isnan(x[vi, vk]))
+                new_place: T.int32 = T.if_then_else(wins or (ties and place[vi] < vk), place[vi], vk)
+                new_value: T.float32 = T.max(value[vi], x[vi, vk])
                 place[vi] = new_place
                 value[vi] = new_value
 

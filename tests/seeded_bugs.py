@@ -7,13 +7,13 @@ a hand might slip; `tests/test_seeded_bugs.py` runs the test named beside it, wi
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
 from loopwright import ir
-from loopwright.analysis import races, ranges, reduction_init
+from loopwright.analysis import combiner_laws, commuting_updates, races, ranges, reduction_init
 from loopwright.analysis.polyhedral import Polyhedra
 from loopwright.arith import Analyzer, divide
 from loopwright.codegen.llvm import arithmetic, conversions
@@ -26,7 +26,7 @@ from loopwright.evaluator import arithmetic as evaluator_arithmetic
 from loopwright.ir import structural
 from loopwright.ir.verifier import _Verifier
 from loopwright.relay.native.program import Part
-from loopwright.schedule import one_to_one, sight
+from loopwright.schedule import one_to_one, proof, sight
 from loopwright.script import from_source
 from loopwright.script.parser import expressions as parser_expressions
 from loopwright.script.printer import expressions as printer_expressions
@@ -40,6 +40,7 @@ from loopwright.transform.tensor_intrinsics import TensorIntrin
 from tests import test_own_overlap, test_vector_lanes
 from tests.analysis import test_bounds, test_races, test_reduction_init, test_uninitialised
 from tests.codegen import test_abi, test_emitter, test_loop_hints, test_low_precision, test_math, test_parallel
+from tests.evaluator import test_terms
 from tests.ir import test_structural, test_verifier
 from tests.relay import test_joined_parts
 from tests.schedule import (
@@ -49,17 +50,20 @@ from tests.schedule import (
     test_decompose_reduction,
     test_deferred,
     test_effects,
+    test_enumeration,
     test_fuse,
     test_merge,
     test_pad_einsum,
     test_proof,
     test_reuse_buffer,
+    test_rfactor,
     test_split,
     test_tensorize,
     test_theses,
     test_transform_layout,
 )
 from tests.te import test_create_prim_func, test_values
+from tests.te.schedule import test_te_errors
 from tests.transform import (
     test_choose_index_width,
     test_compact_buffers,
@@ -329,6 +333,39 @@ def only_read(self: Any, buffer: ir.Buffer) -> bool:
     return not any([access.writes for access in accesses])
 
 
+@contextmanager
+def every_update_commutes() -> Iterator[None]:
+    """As if `T.axis.reduce` were a promise."""
+    with (
+        patch("loopwright.analysis.dataflow.update_law", lambda body, fields: "any"),
+        patch("loopwright.schedule.lemmas.update_law", lambda body, fields: "any"),
+    ):
+        yield
+
+
+@contextmanager
+def operands_are_not_looked_at() -> Iterator[None]:
+    def forget() -> None:  # what is known of the program without the bug
+        commuting_updates._law.cache_clear()
+        proof._kept.sights.clear()
+
+    forget()
+    with patch.object(commuting_updates, "loads_any", lambda *args: False):
+        yield
+    forget()
+
+
+def no_nan() -> AbstractContextManager[Any]:
+    right = combiner_laws._Sorts.domain
+    return patch.object(combiner_laws._Sorts, "domain", lambda self, *args: [x for x in right(self, *args) if x == x])
+
+
+def wrong_step(program: str, kind: str) -> Any:
+    """A case of the enumeration whose step changes values."""
+    (case,) = [case for case in test_enumeration.WRONG if case[0].source.name == program and case[1].kind == kind]
+    return case
+
+
 def near_miss(cls: type[ir.Node], field: str) -> Callable[[], None]:
     (case,) = [case for case in test_structural.NEAR_MISSES if type(case[0]) is cls and case[1] == field][:1]
     return lambda: test_structural.test_a_changed_field_is_noticed(*case)
@@ -564,6 +601,41 @@ BUGS = [
         lambda: test_effects.test_iterations_that_call_do_not_run_at_once(
             test_effects.counted, "C", "test.next", "parallel"
         ),
+    ),
+    Bug(
+        "every update over a reduction axis is a reduction",
+        every_update_commutes,
+        lambda: test_enumeration.test_the_truth_about_wrong_steps(*wrong_step("horner", "Reorder")),
+    ),
+    Bug(
+        "an update may load the cell that it adds to",
+        operands_are_not_looked_at,
+        lambda: test_enumeration.test_the_truth_about_wrong_steps(*wrong_step("sum_and_gain", "Merge")),
+    ),
+    Bug(
+        "the lemma of free permutations does not ask whether updates commute",
+        lambda: patch("loopwright.schedule.lemmas.update_law", lambda *args: "any"),
+        lambda: test_enumeration.test_the_truth_about_wrong_steps(*wrong_step("first_of_the_largest", "Reorder")),
+    ),
+    Bug(
+        "rfactor takes every combiner for commutative",
+        lambda: patch("loopwright.schedule.combiners.is_commutative", lambda combiner: True),
+        lambda: test_rfactor.test_an_argmax_of_the_first_keeps_its_order("loose"),
+    ),
+    Bug(
+        "rfactor of te takes every reducer for commutative",
+        lambda: patch("loopwright.te.schedule.rfactor.is_commutative", lambda combiner: True),
+        test_te_errors.test_rfactor_of_a_reducer_that_keeps_the_first,
+    ),
+    Bug(
+        "laws of combiners forget NaN",
+        no_nan,
+        lambda: test_rfactor.test_an_argmax_of_floats_that_a_nan_decides_is_refused(),
+    ),
+    Bug(
+        "the evaluator on terms takes every update for a member of a sum",
+        lambda: patch("loopwright.evaluator.folds.commute", lambda one, other: True),
+        every_case(test_terms.test_updates_that_do_not_commute_are_nested),
     ),
     Bug(
         "every nest counts as freely permutable",

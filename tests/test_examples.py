@@ -146,7 +146,7 @@ def test_the_lstm(capsys):
 def test_argmax(capsys):
     load("argmax").main()
     shown = capsys.readouterr().out
-    assert [line.split(":")[0] for line in shown.splitlines()] == ["te", "te, rows in parallel", "script"]
+    assert [line.split(":")[0] for line in shown.splitlines()] == ["te", "te, rows in parallel", "script", "in lanes"]
 
 
 def test_the_hybrid_convolution(capsys):

@@ -125,7 +125,7 @@ def argmax(data: te.Tensor, axis: Any = None, keepdims: bool = False, select_las
 
     Along several axes it is the place when they are read row after row. A NaN counts as the greatest.
     """
-    return _place("argmax", lambda a, b: a > b, data, axis, keepdims, select_last_index)
+    return _place("argmax", data, axis, keepdims, select_last_index)
 
 
 @operator(reference=arg_python(np.argmin), samples=arg_samples)
@@ -134,18 +134,16 @@ def argmin(data: te.Tensor, axis: Any = None, keepdims: bool = False, select_las
 
     Along several axes it is the place when they are read row after row. A NaN counts as the least.
     """
-    return _place("argmin", lambda a, b: a < b, data, axis, keepdims, select_last_index)
+    return _place("argmin", data, axis, keepdims, select_last_index)
 
 
-def _place(
-    op: str, beats: Callable[[Expr, Expr], Expr], data: te.Tensor, axis: Any, keepdims: bool, last: bool
-) -> te.Tensor:
+def _place(op: str, data: te.Tensor, axis: Any, keepdims: bool, last: bool) -> te.Tensor:
     axes = _axes(op, data, axis)
     if not axes:
         raise InvalidShapeError(op, "axis is (), and a place is one along an axis", "name an axis, or leave it out")
     taps, shape, read = _plan(data, axes, keepdims)
     sizes = [data.shape[at] for at in axes]
-    reducer = _place_reducer(op, beats, last)
+    reducer = place_reducer(op, last)
     place = ravel([tap.var for tap in taps], sizes).astype("int32")
     name, kind = f"{data.name}_red", default_tag(tag.COMM_REDUCE_IDX)
     pairs = te.compute(shape, lambda *at: reducer((place, data(*read(at))), axis=taps), name=f"{name}_temp", tag=kind)
@@ -153,18 +151,23 @@ def _place(
     return made
 
 
-def _place_reducer(op: str, beats: Callable[[Expr, Expr], Expr], last: bool) -> Reducer:
-    """Combines (place, value) pairs. The result does not depend on their order."""
+def place_reducer(op: str, last: bool = False) -> Reducer:
+    """The reducer of (place, value) pairs for argmax or argmin; of equal values it keeps the first place, or the last.
+
+    It is commutative and associative for all pairs, so that schedules may combine them in any order: ties are broken by
+    the place, a NaN counts as the greatest (or least), and so does the value itself, of which +0 is above -0.
+    """
+    best = intrinsics.maximum if op == "argmax" else intrinsics.minimum
 
     def combine(left: Sequence[Expr], right: Sequence[Expr]) -> tuple[Expr, Expr]:
         (i, a), (j, b) = left, right
-        wins, ties = beats(a, b), a.equal(b)
+        wins, ties = a > b if op == "argmax" else a < b, a.equal(b)
         if a.dtype.is_float:
             a_nan, b_nan = intrinsics.isnan(a), intrinsics.isnan(b)
             wins = logical_or(wins, logical_and(a_nan, intrinsics.logical_not(b_nan)))
             ties = logical_or(ties, logical_and(a_nan, b_nan))
         takes = logical_or(wins, logical_and(ties, i > j if last else i < j))
-        return intrinsics.select(takes, i, j), intrinsics.select(takes, a, b)
+        return intrinsics.select(takes, i, j), best(a, b)
 
     def identity(place: str, value: str) -> tuple[Expr, Expr]:
         # It must lose against every pair, also against one of the same value.

@@ -76,14 +76,17 @@ def argmax(over: str, rows: int, columns: int) -> Problem:
     x = uniform((rows, columns))
 
     def program() -> Any:
-        from loopwright import te
+        from loopwright import te, tir
 
         def better(a: Any, b: Any) -> Any:
-            first = te.any(a[1] > b[1], te.all(a[1].equal(b[1]), a[0] < b[0]))
-            return te.if_then_else(first, a[0], b[0]), te.if_then_else(first, a[1], b[1])
+            # As numpy and torch do it, a NaN counts as the greatest; so pairs may be combined in any order.
+            (i, p), (j, q) = a, b
+            wins = te.any(p > q, te.all(te.isnan(p), tir.Not(te.isnan(q))))
+            ties = te.any(p.equal(q), te.all(te.isnan(p), te.isnan(q)))
+            return te.if_then_else(te.any(wins, te.all(ties, i < j)), i, j), te.max(p, q)
 
         def worst(index: str, value: str) -> Any:
-            return te.max_value(index), te.min_value(value)
+            return te.max_value(index), te.const(float("-inf"), value)
 
         reducer = te.comm_reducer(better, worst, name="argmax")
         X = te.placeholder((rows, columns), name="X")

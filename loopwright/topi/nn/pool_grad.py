@@ -13,13 +13,13 @@ import numpy as np
 from loopwright import te
 from loopwright.ir import Expr, const
 from loopwright.ir.intrinsics import all as all_of
-from loopwright.ir.intrinsics import any as any_of
-from loopwright.ir.intrinsics import if_then_else, max_value, maximum, min_value, minimum
+from loopwright.ir.intrinsics import if_then_else, maximum, min_value, minimum
 from loopwright.te.tags import default_tag
 from loopwright.topi.errors import InvalidShapeError
 from loopwright.topi.nn.padding import pad_unless_zero
 from loopwright.topi.nn.pooling import Counted, check_type, counted_cells, spatial_axes
 from loopwright.topi.pad_amounts import get_pad_tuple_generic
+from loopwright.topi.reduction import place_reducer
 from loopwright.topi.registry import Sample, operator
 from loopwright.topi.samples import real_numbers, whole_numbers
 from loopwright.topi.sizes import each, one_size, places, simplify
@@ -148,7 +148,7 @@ def pool_grad(
         read: list[Any] = list(at)
         for axis, step, tap in zip(axes, strides, taps, strict=True):
             read[axis] = at[axis] * step + tap.var
-        return _first_max((read[axes[0]] * width + read[axes[1]], padded(*read)), axis=taps)
+        return place_reducer("argmax")((read[axes[0]] * width + read[axes[1]], padded(*read)), axis=taps)
 
     where, _ = te.compute(shape, first_greatest, name="maxpool_grad_argmax", tag=default_tag("pool_grad_argmax"))
 
@@ -161,14 +161,3 @@ def pool_grad(
 
     largest: te.Tensor = te.compute(data.shape, routed, name="pool_grad_max", tag=default_tag("pool_grad_max"))
     return largest
-
-
-def _keep_first(a: Sequence[Expr], b: Sequence[Expr]) -> tuple[Expr, Expr]:
-    takes_a = any_of(a[1] > b[1], all_of(a[1].equal(b[1]), a[0] < b[0]))
-    return if_then_else(takes_a, a[0], b[0]), if_then_else(takes_a, a[1], b[1])
-
-
-# The greatest value and where it is first: of two that are equal the one before.
-_first_max = te.comm_reducer(
-    _keep_first, lambda index, value: (max_value(index), min_value(value)), name="first_max"
-)
