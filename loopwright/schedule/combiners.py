@@ -12,6 +12,7 @@ index is commutative; of floats it has to say what a NaN is (`analysis/combiner_
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -207,7 +208,10 @@ def _identity(step: str, realize: BlockRealize, store: BufferStore, start: Expr)
     """What partial results of a field start with."""
     unit = _unit(store.value)
     if unit is not None:
-        return unit
+        # 0 added to -0 is 0: of floats, only a sum that may start at -0 comes to it, and -0 changes no value at all.
+        is_sum = isinstance(store.value, Add) and store.value.dtype.is_float
+        is_safe = isinstance(start, FloatImm) and (start.value != 0 or math.copysign(1.0, start.value) > 0)
+        return const(-0.0, store.value.dtype) if is_sum and not is_safe else unit
     if isinstance(start, (IntImm, FloatImm)):
         return start  # combined twice, it is the same as once
     if isinstance(store.value, _IDEMPOTENT):

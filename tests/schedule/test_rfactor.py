@@ -13,6 +13,7 @@ from loopwright.schedule import Schedule
 from loopwright.schedule.combiners import MalformedReduction, NoReduction, UnknownCombiner
 from loopwright.schedule.errors import BadStepArgument
 from loopwright.schedule.primitives.rfactor import NotCommutative, NotFactorable
+from loopwright.script import from_source
 from loopwright.script import tir as T
 from tests.schedule.steps import assert_same_numbers, check_replay, matmul, refused, same_program
 
@@ -271,6 +272,28 @@ def test_an_argmax_of_floats_tells_both_zeros_apart():
     sch = Schedule(_argmax_of_floats("chosen"))
     _, k_1 = sch.split(sch.get_loops("best")[1], [None, 5])
     refused(sch, NotCommutative, "the reduction 'best' is not commutative", "rfactor", k_1, 1)
+
+
+@pytest.mark.parametrize("start", ["T.float32(-0.0)", "S[vi]", "T.float32(0)"])
+def test_a_sum_of_negative_zeros(start):
+    before = from_source(f"""
+@T.prim_func
+def main(A: T.Buffer((2, 6)), S: T.Buffer(2), C: T.Buffer(2)):
+    for i, k in T.grid(2, 6):
+        with T.block("C"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                C[vi] = {start}
+            C[vi] = C[vi] + A[vi, vk]
+""")
+    sch = Schedule(before)
+    _, k_1 = sch.split(sch.get_loops("C")[1], [None, 4])
+    sch.rfactor(k_1, 0)
+    given = [np.full((2, 6), -0.0, "float32"), np.array([-0.0, 0.0], "float32")]
+    wanted, got = np.ones(2, "float32"), np.ones(2, "float32")
+    evaluate(before, *given, wanted)
+    loopwright.build(sch.mod)(*given, got)
+    assert np.array_equal(np.signbit(got), np.signbit(wanted))
 
 
 @pytest.mark.parametrize("start", ["(3, 1)", "(-1, -5)"])
