@@ -274,6 +274,24 @@ def test_an_argmax_of_floats_tells_both_zeros_apart():
     refused(sch, NotCommutative, "the reduction 'best' is not commutative", "rfactor", k_1, 1)
 
 
+def test_a_guard_that_loads_the_result_is_refused():
+    """The members are those that come until the sum is large enough: which these are depends on the order."""
+
+    @T.prim_func
+    def until(A: T.Buffer((2, 6), "int32"), C: T.Buffer(2, "int32")):
+        for i, k in T.grid(2, 6):
+            with T.block("C"):
+                vi, vk = T.axis.remap("SR", [i, k])
+                T.where(C[i] < 3)
+                with T.init():
+                    C[vi] = 0
+                C[vi] = C[vi] + A[vi, vk]
+
+    sch = Schedule(until)
+    match = r"whether block 'C' runs, or where, depends on C: C\[i\] < 3"
+    refused(sch, NotFactorable, match, "rfactor", sch.get_loops("C")[1], 0)
+
+
 @pytest.mark.parametrize("start", ["T.float32(-0.0)", "S[vi]", "T.float32(0)"])
 def test_a_sum_of_negative_zeros(start):
     before = from_source(f"""

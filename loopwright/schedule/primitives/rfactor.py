@@ -148,6 +148,7 @@ def rfactor(view: View, loop: For, factor_axis: int) -> Step:
     # Check
     nest = _nest_of(view, loop)
     found = read_reduction("rfactor", nest.realize)
+    _check_steering(nest, found.buffers)
     if not found.commutative:
         _check_order(nest)
     axis = _checked_axis(loop, factor_axis, len(found.indices))
@@ -209,6 +210,29 @@ def _nest_of(view: View, loop: For) -> _Nest:
             problem = f"several iterations of loop {item.loop_var.name} reach one cell of the result"
             raise NotFactorable(loop, problem)
     return _Nest(realize, loops, data, loop, *_guards(loop, loops, data, conditions))
+
+
+def _check_steering(nest: _Nest, buffers: Sequence[Buffer]) -> None:
+    """Which members there are must not depend on what they make."""
+    realize = nest.realize
+    bounds = [bound for item in nest.loops for bound in (item.min, item.extent)]
+    for expr in (realize.predicate, *realize.iter_values, *bounds):
+        loaded = next((buffer for buffer in buffers if _loads(expr, buffer)), None)
+        if loaded is not None:
+            problem = f"whether block {realize.block.name_hint!r} runs, or where, depends on {loaded.name}: {expr}"
+            raise NotFactorable(nest.factored, problem)
+
+
+def _loads(root: Expr, buffer: Buffer) -> bool:
+    found = False
+
+    def look(node: Node) -> bool:
+        nonlocal found
+        found = found or (isinstance(node, BufferLoad) and node.buffer.data is buffer.data)
+        return not found
+
+    pre_order_visit(root, look)
+    return found
 
 
 def _check_order(nest: _Nest) -> None:
