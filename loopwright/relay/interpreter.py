@@ -34,6 +34,7 @@ from loopwright.relay.expr import (
     TupleGetItem,
     Var,
 )
+from loopwright.relay.index_checks import require_in_range
 from loopwright.relay.op.registry import Op, Operator
 from loopwright.relay.types import TensorType, as_dim
 from loopwright.relay.visitor import ExprFunctor
@@ -44,6 +45,7 @@ Evaluate = Callable[[Operator, Sequence[Any]], Any]
 
 def by_reference(attrs: Operator, inputs: Sequence[Any]) -> Any:
     """The meaning of the operator, its result in the type that the operator gives it."""
+    require_in_range(attrs, inputs)
     with np.errstate(all="ignore"):
         return attrs.reference(*inputs)
 

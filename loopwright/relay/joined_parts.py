@@ -21,7 +21,20 @@ from loopwright.ir import PrimFunc, decl_buffer, substitute
 from loopwright.relay.expr import Call, Function, Tuple
 from loopwright.relay.native.liveness import Liveness
 from loopwright.relay.native.pack import ALIGNMENT, Block, lower_bound
-from loopwright.relay.native.program import Bind, Branch, Copy, Launch, Part, Program, Repeat, Step, Value, View, walk
+from loopwright.relay.native.program import (
+    Bind,
+    Branch,
+    Copy,
+    Launch,
+    Part,
+    Program,
+    Repeat,
+    Require,
+    Step,
+    Value,
+    View,
+    walk,
+)
 
 MORE_MEMORY: Final = 1.1  # how much larger the arena may become
 
@@ -114,6 +127,8 @@ def _values(step: Step) -> Iterator[Value | None]:
             yield from (step.value, step.of)
         case Bind():
             yield step.value
+        case Require():
+            yield from (value for _, value, _ in step.reads)
         case Branch():
             yield from (step.condition, *step.results, *step.then.results, *step.otherwise.results)
         case Repeat():

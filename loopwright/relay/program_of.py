@@ -20,6 +20,7 @@ from loopwright.ir.types import TupleType, Type
 from loopwright.ir.visitor import variables_in
 from loopwright.relay.errors import CannotCompile
 from loopwright.relay.expr import Call, Constant, Function, If, Let, Tuple, TupleGetItem, Var
+from loopwright.relay.index_checks import IndexCheck, checked_sizes, index_checks
 from loopwright.relay.joined_parts import join_parts
 from loopwright.relay.loop_form import calls, loop_form
 from loopwright.relay.lower import Lowered, decided_sizes, flat
@@ -32,12 +33,13 @@ from loopwright.relay.native.program import (
     Launch,
     Program,
     Repeat,
+    Require,
     Step,
     Value,
     View,
 )
 from loopwright.relay.program_parts import Shared, known_sizes
-from loopwright.relay.size_checks import SizeCheck, function_checks
+from loopwright.relay.size_checks import SizeCheck, function_checks, name_of, node_of
 from loopwright.relay.types import TensorType, is_any, type_text
 
 
@@ -50,6 +52,7 @@ class _Writer:
         self.steps: list[Step] = []
         self.values: dict[int, Any] = {}
         self.functions: dict[int, Function] = {}
+        self.ranges: dict[tuple[Any, ...], tuple[Value, Value]] = {}  # of index tensors that were looked at
 
     # What an expression is: a Value, or a list of them for a tuple.
 
@@ -128,7 +131,7 @@ class _Writer:
         args = [self._found(arg) for arg in call.args]
         callee = self._named_function(call.op)
         if isinstance(callee, Function) and "Primitive" in callee.attrs:
-            return self._launch(call, callee, flat(args))
+            return self._launch(call, callee, args)
         function = self._function(callee)
         if function is None and hasattr(callee, "name") and self.shared.module is not None:
             found: Any = self.shared.module[callee]
@@ -154,10 +157,14 @@ class _Writer:
             callee = callee.body
         return callee
 
-    def _launch(self, call: Call, function: Function, args: list[Value]) -> Any:
+    def _launch(self, call: Call, function: Function, given: list[Any]) -> Any:
         result = self.shared.values_of(call.checked_type, "t")
-        outputs = flat(result)
+        outputs, args = flat(result), flat(given)
         self.steps += self.shared.required(function_checks(function, call.args))
+        self._check_indices(call, function, given)
+        found = checked_sizes(function.body)
+        if found is not None:
+            self.shared.in_range[result] = found
         if "relay.reshape_only" in function.attrs and len(args) == 1 and len(outputs) == 1:
             self.steps.append(View(outputs[0], args[0]))
             return result
@@ -177,6 +184,43 @@ class _Writer:
         self.shared.functions[launch] = function
         self.steps.append(launch)
         return result
+
+    def _check_indices(self, call: Call, function: Function, given: list[Any]) -> None:
+        """The steps that look at the indices which a fused function trusts."""
+        values = dict(zip(map(id, function.params), given, strict=True))
+        outside = dict(zip(map(id, function.params), call.args, strict=True))
+
+        def in_range(expression: Any) -> Any:
+            value = values.get(id(expression))
+            return self.shared.in_range.get(value) if isinstance(value, Value) else None
+
+        checks, known = index_checks(function, lambda one: name_of(outside.get(id(one), one)), in_range)
+        self.steps += self.shared.required(known, "IndexOutOfRange")
+        for check in checks:
+            least, greatest = self._range_of(check, flat([values[id(param)] for param in check.params]), call)
+            for rule in check.rules:
+                for value, message, is_least in ((least, rule.below, True), (greatest, rule.above, False)):
+                    index = te.var("index", "int64")
+                    size = rule.size.astype("int64")
+                    holds = index < size if not is_least else index >= -size if rule.from_end else index >= 0
+                    read = ((index, value, rule.entry),)
+                    self.steps.append(Require(holds, message, (index, size), read, "IndexOutOfRange"))
+
+    def _range_of(self, check: IndexCheck, args: list[Value], call: Call) -> tuple[Value, Value]:
+        """The least and greatest indices of a tensor; one that was looked at before is not looked at again."""
+        kernel = self.shared.kernels.of(check.function)
+        key = (kernel.name, *args)
+        writer: _Writer | None = self
+        while writer is not None:
+            if key in writer.ranges:
+                return writer.ranges[key]
+            writer = writer.around
+        least, greatest = flat(self.shared.values_of(check.function.body.checked_type, "range"))
+        launch = Launch(kernel.func, (*args, least, greatest), 2, (), f"{node_of(call)}: the range of its indices")
+        self.shared.functions[launch] = check.function
+        self.steps.append(launch)
+        self.ranges[key] = least, greatest
+        return least, greatest
 
     def _launch_and_measure(self, kernel: Lowered, args: list[Value], result: Any) -> Any:
         """Run a kernel that says how much it found; its results are the first elements of what it wrote."""

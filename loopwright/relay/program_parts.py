@@ -54,6 +54,7 @@ class Shared:
         self.module = module
         self.checks = list(checks)  # those that the program begins with
         self.checked: dict[Require, SizeCheck] = {}
+        self.in_range: dict[Any, tuple[Any, ...]] = {}  # index tensors → the sizes that they were checked to lie in
         self.kernels = Kernels()
         self.constants: dict[Value, np.ndarray] = {}
         self.functions: dict[Launch, Function] = {}  # what each launch computes, as a graph
@@ -69,28 +70,29 @@ class Shared:
             self.by_array[id(array)] = found
         return found
 
-    def required(self, checks: Iterable[SizeCheck]) -> list[Require]:
-        """The checks as steps."""
-        made = {Require(check.condition, check.message, check.values): check for check in checks}
+    def required(self, checks: Iterable[SizeCheck], kind: str = "SizesDoNotFit") -> list[Require]:
+        """The checks as steps; each ends the call with an error of class `kind`."""
+        made = {Require(check.condition, check.message, check.values, kind=kind): check for check in checks}
         self.checked.update(made)
         return list(made)
 
     def checked_early(self, steps: Sequence[Step]) -> list[Step]:
-        """The steps of a body with each check once, and as early as its sizes are known."""
+        """The steps of a body with each check of sizes once, and as early as they are known."""
         bound = {step.var: place for place, step in enumerate(steps) if isinstance(step, Bind)}
-        waiting: dict[int, list[SizeCheck]] = {}
+        waiting: dict[int, dict[SizeCheck, Require]] = {}
         for step in steps:
-            if isinstance(step, Require):
+            if isinstance(step, Require) and step in self.checked:
                 behind = max((bound.get(var, -1) for var in variables_in(step.condition)), default=-1)
-                waiting.setdefault(behind, []).append(self.checked[step])
+                waiting.setdefault(behind, {})[self.checked[step]] = step
         known = list(self.checks)
         found: list[Step] = []
         for place in range(-1, len(steps)):
-            if place >= 0 and not isinstance(steps[place], Require):
+            if place >= 0 and steps[place] not in self.checked:
                 found.append(steps[place])
-            now = distinct(waiting.get(place, ()), known)
+            here = waiting.get(place, {})
+            now = distinct(here, known)
             known += now
-            found += self.required(now)
+            found += [here[check] for check in now]
         return found
 
     def values_of(self, of: Type, name: str) -> Any:

@@ -180,11 +180,12 @@ def name_of(expression: Any) -> str:
     if isinstance(expression, Constant):
         return "a constant"
     if isinstance(expression, TupleGetItem):
-        return f"result {expression.index} of {_node(expression.tuple_value)}"
-    return f"the result of {_node(expression)}"
+        return f"result {expression.index} of {node_of(expression.tuple_value)}"
+    return f"the result of {node_of(expression)}"
 
 
-def _node(expression: Any) -> str:
+def node_of(expression: Any) -> str:
+    """What people call the node that computes an expression."""
     if isinstance(expression, TupleGetItem):
         expression = expression.tuple_value
     span, op = getattr(expression, "span", None), getattr(expression, "op", None)
@@ -201,7 +202,7 @@ def _checks(call: Call, assumptions: Sequence[Assumption], name: Name) -> Iterat
     for one in assumptions:
         said, values = _said(call, one, name)
         pair = (one.sizes[0], one.sizes[1]) if one.equal else None
-        yield SizeCheck(one.condition, f"{said}: {_escaped(_node(call))} needs {_escaped(one.needs)}", values, pair)
+        yield SizeCheck(one.condition, f"{said}: {escaped(node_of(call))} needs {escaped(one.needs)}", values, pair)
 
 
 def _said(call: Call, one: Assumption, name: Name) -> tuple[str, tuple[Expr, ...]]:
@@ -216,9 +217,9 @@ def _said(call: Call, one: Assumption, name: Name) -> tuple[str, tuple[Expr, ...
             argument, axis = place
             where = f"axis {axis} of {name(argument)}"
         if isinstance(size, IntImm):
-            words.append(f"{_escaped(where)} is {size.value}" if where else str(size.value))
+            words.append(f"{escaped(where)} is {size.value}" if where else str(size.value))
             continue
-        words.append(_escaped(f"{where} ({size})" if where else str(size)) + " is %lld")
+        words.append(escaped(f"{where} ({size})" if where else str(size)) + " is %lld")
         values.append(size)
     return ", ".join(words), tuple(values)
 
@@ -260,7 +261,8 @@ def _tensors(expression: Any, of: Type) -> Iterator[tuple[Any, TensorType]]:
             yield from _tensors(fields[k] if fields is not None else TupleGetItem(expression, k), field)
 
 
-def _escaped(text: str) -> str:
+def escaped(text: str) -> str:
+    """`text` as part of a message."""
     return text.replace("%", "%%")
 
 

@@ -296,6 +296,9 @@ class IndexOutOfRange(CallError, IndexError):
     from data or from a scalar argument, and any that could not be proved, is checked when the program runs, before the
     access. Outputs may have been written in part by then.
 
+    In models, operators that find elements by indices (gather, scatter, embeddings) have all of them looked at before
+    anything is touched; the message names the operator, the tensors, the index and the size.
+
     For example:
 
         import numpy as np

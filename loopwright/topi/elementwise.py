@@ -30,7 +30,7 @@ from loopwright.topi.axes import axes_of
 from loopwright.topi.choices import UnsuitableType
 from loopwright.topi.errors import InvalidShapeError
 from loopwright.topi.registry import Sample, operator
-from loopwright.topi.sizes import one_size
+from loopwright.topi.sizes import check_same, one_size
 from loopwright.topi.testing.elementwise import (
     cast_python,
     cast_samples,
@@ -195,6 +195,13 @@ def fixed_point_multiply_per_axis(
     for tensor in (x, y, lshift, rshift):
         _require_int32("fixed_point_multiply_per_axis", tensor)
     own = axes_of("fixed_point_multiply_per_axis", axes, x.ndim, "axes")
+    for tensor in (y, lshift, rshift):
+        if tensor.ndim != len(own):
+            problem = f"{tensor.name} has {tensor.ndim} dimensions, and axes names {len(own)}"
+            raise InvalidShapeError("fixed_point_multiply_per_axis", problem, "give one number for each place on them")
+        for size, axis in zip(tensor.shape, own, strict=True):
+            one, other = (x.name, x.shape[axis]), (tensor.name, size)
+            check_same("fixed_point_multiply_per_axis", f"axis {axis} differs", one, other)
     flags = [const(int(bool(flag)), "bool") for flag in (is_lshift_required, is_rshift_required)]
 
     def product(*indices: Expr) -> Expr:

@@ -16,10 +16,11 @@ from typing import Literal
 import numpy as np
 
 from loopwright import te
-from loopwright.ir import Expr, as_expr
+from loopwright.ir import Expr, logical_or
 from loopwright.ir.intrinsics import maximum, minimum, select
+from loopwright.te.assumed_sizes import assume
 from loopwright.te.tensor import shape_text
-from loopwright.te.whole_tensors import broadcast_shape
+from loopwright.te.whole_tensors import broadcast_shape, repeated
 from loopwright.topi.axes import BadAxis, axis_of
 from loopwright.topi.choices import UnsuitableType, choose
 from loopwright.topi.errors import InvalidShapeError
@@ -27,7 +28,7 @@ from loopwright.topi.moving import moved
 from loopwright.topi.registry import Sample, operator
 from loopwright.topi.row_major import product, unravel
 from loopwright.topi.samples import TYPES, numbers
-from loopwright.topi.sizes import check_same, is_zero, known, simplify
+from loopwright.topi.sizes import check_same, is_zero, known, no_larger, simplify
 
 
 def places_of(op: str, indices: te.Tensor) -> te.Tensor:
@@ -119,7 +120,9 @@ def take(
 
 
 def _check_not_empty(op: str, a: te.Tensor, size: Expr, indices: te.Tensor) -> None:
-    if is_zero(size) and not any(is_zero(one) for one in indices.shape):
+    nothing = [simplify(one.equal(0)) for one in indices.shape if known(one) is None]
+    assume(logical_or(size >= 1, *nothing), [size], "it at least 1, to take from")
+    if is_zero(size) and not nothing and not any(is_zero(one) for one in indices.shape):
         raise InvalidShapeError(
             op,
             f"there is nothing to take from {a.name}, of shape {shape_text(a.shape)}",
@@ -147,6 +150,14 @@ def gather(data: te.Tensor, axis: int, indices: te.Tensor) -> te.Tensor:
             f"{indices.name} has {indices.ndim} dimensions, {data.name} {data.ndim}",
             "indices have one dimension for each of the data",
         )
+    for k in range(data.ndim):
+        if k != along and not no_larger(indices.shape[k], data.shape[k]):
+            raise InvalidShapeError(
+                "gather",
+                f"{indices.name} of shape {shape_text(indices.shape)} reaches past {data.name} of shape "
+                f"{shape_text(data.shape)} in dimension {k}",
+                f"only dimension {along}, the axis, may be longer than that of the data",
+            )
     return moved(
         indices.shape,
         lambda *at: data(*at[:along], place(indices(*at)), *at[along + 1 :]),
@@ -189,6 +200,8 @@ def gather_nd(a: te.Tensor, indices: te.Tensor, batch_dims: int = 0) -> te.Tenso
             "dimension 0 of the indices is known, and names at most all axes of the data after the batch",
         )
     inner = indices.ndim - 1
+    for k in range(batch_dims):
+        check_same("gather_nd", f"batch dimension {k}", (a.name, a.shape[k]), (indices.name, indices.shape[k + 1]))
 
     def cell(*out: Expr) -> Expr:
         found: list[Expr] = [indices(k, *out[:inner]) for k in range(count)]
@@ -225,7 +238,8 @@ def adv_index(data: te.Tensor, indices: Sequence[te.Tensor]) -> te.Tensor:
         at: list[Expr] = []
         for axis, index in enumerate(indices):
             own = out[len(shape) - index.ndim : len(shape)]
-            ones = [as_expr(0) if known(size) == 1 else k for k, size in zip(own, index.shape, strict=True)]
+            whole = shape[len(shape) - index.ndim :]
+            ones = [repeated(*place) for place in zip(own, index.shape, whole, strict=True)]
             at.append(from_the_end(index(*ones), data.shape[axis]))
         return data(*at, *out[len(shape) :])
 
@@ -255,7 +269,7 @@ def unravel_index(indices: te.Tensor, shape: te.Tensor) -> te.Tensor:
         rest: Expr = indices(*at)
         value = rest
         for axis in range(rank - 1, -1, -1):
-            size = shape(axis).astype(indices.dtype)
+            size = maximum(shape(axis).astype(indices.dtype), 1)  # data may say 0, by which nothing is divided
             value = select(row == axis, rest % size, value)
             rest = rest // size
         return value

@@ -16,13 +16,13 @@ import numpy as np
 
 from loopwright import te
 from loopwright.arith.layout import BijectiveLayout, Layout, bijective_layout
-from loopwright.ir import Expr, const
+from loopwright.ir import Expr, as_expr, const
 from loopwright.ir.intrinsics import all as all_of
 from loopwright.ir.intrinsics import if_then_else
 from loopwright.topi.moving import moved
 from loopwright.topi.registry import Sample, operator
 from loopwright.topi.samples import numbers, of_each_type
-from loopwright.topi.sizes import check_rank, known
+from loopwright.topi.sizes import check_rank, check_same, known
 
 
 def _reference(array: np.ndarray, src_layout: str, dst_layout: str, schedule_rule: str = "None") -> np.ndarray:
@@ -70,6 +70,9 @@ def layout_transform(
         return array
     way: BijectiveLayout = bijective_layout(src_layout, dst_layout)
     check_rank("layout_transform", "array", array, src_layout, len(way.src_layout))
+    for axis, size in zip(way.src_layout.axes, array.shape, strict=True):
+        if axis.factor:
+            check_same("layout_transform", f"axis {axis.name}", (array.name, size), (src_layout, as_expr(axis.factor)))
     shape = way.forward_shape(array.shape)
     padded = [
         k for k, (size, whole) in enumerate(zip(array.shape, way.backward_shape(shape), strict=True))

@@ -20,7 +20,7 @@ from loopwright.topi.errors import InvalidShapeError
 from loopwright.topi.moving import moved
 from loopwright.topi.registry import Sample, operator
 from loopwright.topi.samples import numbers, of_each_type
-from loopwright.topi.sizes import differ, known
+from loopwright.topi.sizes import known, one_size
 
 _ALIGNMENTS = ("RIGHT_LEFT", "LEFT_RIGHT", "LEFT_LEFT", "RIGHT_RIGHT")
 
@@ -74,7 +74,7 @@ def matrix_set_diag(data: te.Tensor, diagonal: te.Tensor, k: Any = 0, align: str
     longest = minimum(rows + min(high, 0), columns - max(low, 0))
     fits = data.ndim >= 2 and diagonal.ndim == data.ndim - 2 + lines and diagonal.dtype == data.dtype
     wanted = [*data.shape[:-2], *([high - low + 1] if lines == 2 else []), longest] if fits else []
-    if not fits or any(map(differ, wanted, diagonal.shape)):
+    if not fits or not all([one_size(own, size) for size, own in zip(wanted, diagonal.shape, strict=True)]):
         raise InvalidShapeError(
             op,
             f"diagonals {low} to {high} of {data.dtype} {data.name}, of shape {shape_text(data.shape)}, cannot be "

@@ -26,7 +26,7 @@ from loopwright.topi.choices import UnsuitableType
 from loopwright.topi.errors import InvalidShapeError
 from loopwright.topi.registry import Sample, operator
 from loopwright.topi.row_major import ravel
-from loopwright.topi.sizes import known, one_size
+from loopwright.topi.sizes import at_least, known, one_size
 from loopwright.topi.testing.reduction import (
     arg_python,
     arg_samples,
@@ -141,6 +141,10 @@ def _place(op: str, data: te.Tensor, axis: Any, keepdims: bool, last: bool) -> t
     axes = _axes(op, data, axis)
     if not axes:
         raise InvalidShapeError(op, "axis is (), and a place is one along an axis", "name an axis, or leave it out")
+    for at in axes:
+        if not at_least(data.shape[at], 1):
+            problem = f"axis {at} of {data.name}, of shape {shape_text(data.shape)}, has no elements"
+            raise InvalidShapeError(op, problem, "there is no place in it")
     taps, shape, read = _plan(data, axes, keepdims)
     sizes = [data.shape[at] for at in axes]
     reducer = place_reducer(op, last)

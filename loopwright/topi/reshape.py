@@ -27,7 +27,7 @@ from loopwright.topi.moving import moved
 from loopwright.topi.registry import Sample, operator
 from loopwright.topi.row_major import product, ravel, unravel
 from loopwright.topi.samples import numbers, of_each_type
-from loopwright.topi.sizes import is_zero, known, one_size, simplify
+from loopwright.topi.sizes import check_same, is_zero, known, one_size, simplify
 
 
 def _reshape_samples() -> Iterator[Sample]:
@@ -199,6 +199,8 @@ def expand_like(a: te.Tensor, shape_like: te.Tensor, axis: Any) -> te.Tensor:
             f"{shape_like.ndim} of {shape_like.name}",
             f"name the axes of {shape_like.name} that {a.name} lacks",
         )
+    for size, k in zip(a.shape, own, strict=False):
+        check_same("expand_like", f"axis {k} differs", (a.name, size), (shape_like.name, shape_like.shape[k]))
     return moved(
         shape_like.shape,
         lambda *indices: a(0) if one else a(*[indices[k] for k in own]),

@@ -9,6 +9,7 @@ from loopwright.ir import Buffer, Expr, as_expr, cast
 from loopwright.ir.ir_builder import IRBuilder
 from loopwright.runtime.dtype import DataType
 from loopwright.te import Tensor
+from loopwright.topi.sizes import check_same
 
 Reader = Callable[[IRBuilder, list[Buffer]], Expr]
 
@@ -17,6 +18,8 @@ def scalar_reader(value: Any, dtype: str, inputs: list[Tensor]) -> Reader:
     """What reads `value` as `dtype` in the body of an extern; a tensor is added to its `inputs`."""
     if not isinstance(value, Tensor):
         return lambda ib, ins: cast(as_expr(value), DataType(dtype))
+    for size in value.shape:
+        check_same("a number", "elements", (value.name, size), ("one", as_expr(1)))
     position = len(inputs)
     inputs.append(value)
     return lambda ib, ins: cast(ib.buffer_ptr(ins[position])[(0,) * value.ndim], DataType(dtype))

@@ -28,7 +28,7 @@ from loopwright.topi.errors import InvalidShapeError
 from loopwright.topi.indexing import from_the_end, places_of
 from loopwright.topi.registry import Sample, operator
 from loopwright.topi.samples import TYPES, numbers
-from loopwright.topi.sizes import differ, known, simplify
+from loopwright.topi.sizes import known, no_larger, one_size, simplify
 
 
 class UnknownReduction(UnknownChoice, NotImplementedError):
@@ -124,6 +124,14 @@ def scatter_elements(
     along = axis_of(op, axis, data.ndim)
     places_of(op, indices)
     _check_updates(op, data, indices, updates, indices.shape, data.ndim)
+    for k in range(data.ndim):
+        if k != along and not no_larger(indices.shape[k], data.shape[k]):
+            raise InvalidShapeError(
+                op,
+                f"{indices.name} of shape {shape_text(indices.shape)} reaches past {data.name} of shape "
+                f"{shape_text(data.shape)} in dimension {k}",
+                f"only dimension {along}, the axis, may be longer than that of the data",
+            )
     # Lines that differ in an index other than the axis are independent: of those axes, the first longer than 1.
     shared = next((k for k in range(data.ndim) if k != along and known(data.shape[k]) != 1), None)
 
@@ -188,7 +196,7 @@ def _extern(
 def _check_updates(
     op: str, data: te.Tensor, indices: te.Tensor, updates: te.Tensor, wanted: Sequence[Any], rank: int
 ) -> None:
-    fits = len(wanted) == updates.ndim and not any(map(differ, wanted, updates.shape))
+    fits = len(wanted) == updates.ndim and all([one_size(one, own) for one, own in zip(wanted, updates.shape)])
     if indices.ndim != rank or not fits or updates.dtype != data.dtype:
         told = ", ".join(
             f"{what} {tensor.dtype} {shape_text(tensor.shape)}"

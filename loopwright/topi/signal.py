@@ -16,10 +16,11 @@ from loopwright.ir import Expr, as_expr, cast, const
 from loopwright.ir.intrinsics import cos, if_then_else, select, sin
 from loopwright.runtime.dtype import DataType
 from loopwright.te.tags import default_tag
+from loopwright.te.tensor import dim_text
 from loopwright.topi.choices import UnsuitableType
 from loopwright.topi.errors import InvalidShapeError
 from loopwright.topi.registry import operator
-from loopwright.topi.sizes import check_rank, check_same, known
+from loopwright.topi.sizes import check_rank, check_same, is_zero, known, no_larger, simplify
 from loopwright.topi.testing import transforms as meaning
 
 
@@ -46,6 +47,13 @@ def stft(
     check_same(op, "the window", ("window", window.shape[0]), ("win_length", as_expr(win_length)))
     if win_length > n_fft:
         raise InvalidShapeError(op, f"win_length {win_length} is more than n_fft {n_fft}", "take a shorter window")
+    shape = tuple(output_shape)
+    check_same(op, "the batch", ("data", data.shape[0]), ("output_shape", as_expr(shape[0])))
+    check_same(op, "real and imaginary part", ("output_shape", as_expr(shape[3])), ("both", as_expr(2)))
+    reach = simplify((as_expr(shape[2]) - 1) * hop_length + (n_fft - win_length) // 2 + win_length)
+    if not no_larger(reach, data.shape[1]) and not any(is_zero(size) for size in shape):
+        problem = f"{dim_text(as_expr(shape[2]))} pieces reach past the {dim_text(data.shape[1])} elements of the data"
+        raise InvalidShapeError(op, problem, "ask for fewer frames")
     kind = _real(op, data)
     left = (n_fft - win_length) // 2  # where in a piece the window begins
     turns = _turns(as_expr(n_fft), kind)
@@ -59,7 +67,6 @@ def stft(
         # The imaginary part turns the other way.
         return te.sum(sample * select(part.equal(0), turn, -turn), axis=k)
 
-    shape = tuple(output_shape)
     spectra: te.Tensor = te.compute(shape, body, name="stft", tag=default_tag("stft"))
     if not normalized:
         return spectra

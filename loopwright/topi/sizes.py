@@ -43,6 +43,33 @@ def one_size(one: Any, other: Any) -> bool:
     return True
 
 
+def multiple_of(size: Any, by: int) -> bool:
+    """Whether a size can be a multiple of `by`: False where it is known not to be; what is not known yet is assumed."""
+    number = known(size)
+    if number is not None:
+        return number % by == 0
+    assume((as_expr(size) % by).equal(0), [size], f"it a multiple of {by}")
+    return True
+
+
+def at_least(size: Any, least: int) -> bool:
+    """Whether a size can be `least` or more: False where it is known to be less; else assumed."""
+    number = known(size)
+    if number is not None:
+        return number >= least
+    assume(as_expr(size) >= least, [size], f"it at least {least}")
+    return True
+
+
+def no_larger(size: Any, limit: Any) -> bool:
+    """Whether a size can be no larger than another: False where it is known to be larger; else assumed."""
+    room = known(as_expr(limit) - as_expr(size))
+    if room is not None:
+        return room >= 0
+    assume(as_expr(size) <= limit, [size, limit], "the first to be no larger than the second")
+    return True
+
+
 def each(op: str, what: str, given: Any, count: int, least: int = 1) -> list[int]:
     """One number a dimension: `given` is one for all of them, or a sequence of `count`."""
     values = list(given) if isinstance(given, Sequence) and not isinstance(given, str) else [given] * count

@@ -19,13 +19,14 @@ from loopwright.ir import Expr, as_expr
 from loopwright.ir.intrinsics import all as all_of
 from loopwright.ir.intrinsics import if_then_else, maximum, minimum, select
 from loopwright.runtime.errors import LoopwrightError
+from loopwright.te.tensor import dim_text
 from loopwright.topi.axes import axes_of, axis_of
 from loopwright.topi.choices import choose
 from loopwright.topi.errors import InvalidShapeError
 from loopwright.topi.moving import moved
 from loopwright.topi.registry import Sample, operator
 from loopwright.topi.samples import numbers, of_each_type
-from loopwright.topi.sizes import each, known, places, simplify
+from loopwright.topi.sizes import each, known, no_larger, places, simplify
 
 _FAR = 2**31 - 1  # bounds this far out mean "to the end", however long the axis is
 
@@ -210,7 +211,17 @@ def dynamic_strided_slice(
     read_bounds(op, end, a.ndim)
     starts = starts + [as_expr(0)] * (a.ndim - len(starts))
     steps = steps + [as_expr(1)] * (a.ndim - len(steps))
-    return slice_at(a, starts, steps, output_shape, "T_dynamic_strided_slice")
+    for axis, (size, wanted) in enumerate(zip(a.shape, output_shape, strict=True)):
+        if not no_larger(wanted, size):
+            problem = f"{dim_text(as_expr(wanted))} elements of axis {axis} are asked for, which has {dim_text(size)}"
+            raise BadSlice(op, problem, "a slice is no longer than what it is cut from")
+
+    def cell(*indices: Expr) -> Expr:
+        # Bounds are data: what would lie outside is read at the nearest end.
+        places = zip(indices, steps, starts, a.shape, strict=True)
+        return a(*[maximum(minimum(index * step + start, size - 1), 0) for index, step, start, size in places])
+
+    return moved(output_shape, cell, "T_dynamic_strided_slice")
 
 
 def _set_reference(a: np.ndarray, v: np.ndarray, begin: Any, end: Any, strides: Any = None) -> np.ndarray:
@@ -268,12 +279,16 @@ def strided_set(a: te.Tensor, v: te.Tensor, begin: te.Tensor, end: te.Tensor, st
             first, last = bounded(low, a.shape[k], step), bounded(high, a.shape[k], step)
             way = select(step < 0, first - indices[k], indices[k] - first)
             length = select(step < 0, first - last, last - first)
-            stride = select(step < 0, -step, step)
+            stride = maximum(select(step < 0, -step, step), 1)  # data may say 0
             inside += [way >= 0, way < length, way % stride == 0]
             at[k] = way // stride
         for k, size in enumerate(v.shape):
             if known(size) == 1:
                 at[k] = as_expr(0)
+                continue
+            if known(size) is None:
+                at[k] = select(size.equal(1), as_expr(0).astype(at[k].dtype), at[k])
+            inside.append(at[k] < size)  # bounds are data: a part that is longer than `v` stays as it is behind it
         return if_then_else(all_of(*inside), v(*at), a(*indices)) if inside else v(*at)
 
     return moved(a.shape, cell, "strided_set")

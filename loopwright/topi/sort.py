@@ -13,19 +13,20 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from loopwright import te
-from loopwright.ir import Buffer, Expr, Stmt, as_expr, cast
+from loopwright.ir import Buffer, Expr, Stmt, as_expr, cast, logical_and
 from loopwright.ir.intrinsics import all as all_of
 from loopwright.ir.intrinsics import any as any_of
 from loopwright.ir.intrinsics import maximum, minimum
 from loopwright.ir.ir_builder import IRBuilder, create
 from loopwright.runtime.dtype import DataType
+from loopwright.te.assumed_sizes import assume
 from loopwright.te.tags import default_tag
 from loopwright.topi.choices import choose
 from loopwright.topi.errors import InvalidShapeError
 from loopwright.topi.merge_sort import before, sort_row
 from loopwright.topi.registry import operator
 from loopwright.topi.rows import check_axis, rows_along
-from loopwright.topi.sizes import known
+from loopwright.topi.sizes import check_same, known
 from loopwright.topi.testing import sorting as meaning
 
 # Up to this many elements are picked by insertion when the row is at least eight times as long: nearly all elements
@@ -78,6 +79,9 @@ def argsort(
                 f"valid_count {valid_count!r} does not have one number for each row of {data.name}",
                 "it has the shape of the data without the axis that is sorted",
             )
+        around = [extent for k, extent in enumerate(data.shape) if k != axis]
+        for k, (extent, own) in enumerate(zip(around, valid_count.shape, strict=True)):
+            check_same("argsort", f"dimension {k} of the rows", (data.name, extent), (valid_count.name, own))
         dtype = "int32"
 
     def body(ins: list[Buffer], outs: list[Buffer]) -> Stmt:
@@ -165,12 +169,15 @@ def _count(k: Any, size: Expr) -> Expr:
         return te.size_var("k", str(size.dtype))
     number = known(k)
     if number is None:
+        assume(logical_and(as_expr(k) >= 0, as_expr(k) <= size), [k, size], "the first to be no larger than the second")
         return cast(as_expr(k), size.dtype)
     if number < 1:
         return size
     length = known(size)
     if length is not None and number > length:
         raise InvalidShapeError("topk", f"k is {number}, but a row has {length} elements", "ask for no more than those")
+    if length is None:
+        assume(size >= number, [size], f"it at least {number}, for so many are asked for")
     return cast(as_expr(number), size.dtype)
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from loopwright import te
-from loopwright.ir import Buffer, Expr, Stmt, cast, const
+from loopwright.ir import Buffer, Expr, Stmt, as_expr, cast, const
 from loopwright.ir.intrinsics import minimum, select
 from loopwright.ir.ir_builder import create
 from loopwright.runtime.dtype import DataType
 from loopwright.te.tags import default_tag
 from loopwright.topi.registry import operator
-from loopwright.topi.sizes import check_rank
+from loopwright.topi.sizes import check_rank, check_same
 from loopwright.topi.testing import sparse as meaning
 
 _LONG = DataType("int64")
@@ -37,6 +37,15 @@ def sparse_fill_empty_rows(
     check_rank(op, "sparse_values", sparse_values, "(values)", 1)
     count, rank = sparse_indices.shape
     kind = sparse_indices.dtype
+    room = as_expr(new_sparse_indices_shape[0])
+    for what, one, other in (
+        ("values", count, sparse_values.shape[0]),
+        ("indices of a value", rank, new_sparse_indices_shape[1]),
+        ("room for values", room, new_sparse_values_shape[0]),
+    ):
+        check_same(op, what, ("one tensor", one), ("another", other))
+    for axis in range(default_value.ndim):
+        check_same(op, "a default value", ("it", default_value.shape[axis]), ("one number", as_expr(1)))
 
     def body(ins: list[Buffer], outs: list[Buffer]) -> Stmt:
         ib = create()
@@ -91,6 +100,13 @@ def sparse_reshape(
     check_rank(op, "new_shape", new_shape, "(rank)", 1)
     count, rank = sparse_indices.shape
     kind = sparse_indices.dtype
+    for what, one, other in (
+        ("values", count, new_sparse_indices_shape[0]),
+        ("dimensions before", rank, prev_shape.shape[0]),
+        ("dimensions", new_shape.shape[0], new_shape_shape[0]),
+        ("dimensions", new_shape.shape[0], new_sparse_indices_shape[1]),
+    ):
+        check_same(op, what, ("one tensor", one), ("another", other))
 
     def body(ins: list[Buffer], outs: list[Buffer]) -> Stmt:
         ib = create()

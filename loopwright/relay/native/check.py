@@ -96,7 +96,8 @@ class _Check:
                 case Bind():
                     self._read(step.value, f"the size {step.var.name}", seen)
                 case Require():
-                    pass
+                    for _, value, _ in step.reads:
+                        self._read(value, "a check", seen)
                 case Branch():
                     self._branch(step, seen)
                 case Repeat():

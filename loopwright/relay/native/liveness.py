@@ -26,6 +26,7 @@ from loopwright.relay.native.program import (
     Launch,
     Program,
     Repeat,
+    Require,
     Slice,
     Step,
     Value,
@@ -153,6 +154,9 @@ class Liveness:
                     self._use(step.value)
                     self._binds[step.var] = step
                     self._bind_order[step] = self._time
+                case Require():
+                    for _, value, _ in step.reads:
+                        self._use(value)
                 case Branch():
                     self._branch(step)
                 case Repeat():

@@ -292,11 +292,11 @@ class _Main:
                 case Bind():
                     items += self._bind(step)
                     while waiting and isinstance(behind := waiting[-1], Require):  # before memory of that size
-                        items.append(self._require(behind))
+                        items += self._require(behind)
                         waiting.pop()
                     items += self._arena(step, pointer(f"arena_{step.var.name}", "uint8"), 0)
                 case Require():
-                    items.append(self._require(step))
+                    items += self._require(step)
                 case Branch():
                     items.append(self._branch(step))
                 case Repeat():
@@ -379,11 +379,19 @@ class _Main:
         check: Item = lambda rest: AssertStmt(fine, StringImm(told), rest)  # noqa: E731
         return [_let(step.var, number), check]
 
-    def _require(self, step: Require) -> Item:
+    def _require(self, step: Require) -> list[Item]:
+        before = set(self.known)
+        items: list[Item] = []
+        for var, value, element in step.reads:
+            buffer, index = self._cell(value)
+            items.append(_let(var, BufferLoad(buffer, (index + element,)).astype(var.dtype)))
+            self.known.add(var)
         for size in (step.condition, *step.values):
-            self._require_known(size, "a check of sizes")
-        message = call_error("SizesDoNotFit", step.message, *[widened(value) for value in step.values])
-        return lambda rest: AssertStmt(widened(step.condition), message, rest)
+            self._require_known(size, "a check")
+        message = call_error(step.kind, step.message, *[widened(value) for value in step.values])
+        items.append(lambda rest: AssertStmt(widened(step.condition), message, rest))
+        self.known = before
+        return items
 
     def _branch(self, step: Branch) -> Stmt:
         def side(body: Body) -> Stmt:

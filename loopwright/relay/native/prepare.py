@@ -17,7 +17,7 @@ import numpy as np
 
 from loopwright.codegen.llvm.load_object import load_objects
 from loopwright.relay.native.kernel import Early, Kernel
-from loopwright.relay.native.program import Bind, Branch, Copy, Launch, Program, Repeat, Value, View, walk
+from loopwright.relay.native.program import Bind, Branch, Copy, Launch, Program, Repeat, Require, Value, View, walk
 from loopwright.runtime import ffi, thread_pool
 from loopwright.runtime.errors import InternalError
 
@@ -93,6 +93,8 @@ def _values_read(program: Program, kernels: Mapping[Launch, Kernel]) -> set[Valu
                 found.add(step.of)
             case Bind():
                 found.add(step.value)
+            case Require():
+                found.update(value for _, value, _ in step.reads)
             case Branch():
                 found.add(step.condition)
                 found.update(step.then.results, step.otherwise.results)

@@ -158,14 +158,18 @@ class Bind:
 
 @dataclass(frozen=True, eq=False)
 class Require:
-    """Go on only where `condition` holds of the sizes; else the call ends with the error SizesDoNotFit.
+    """Go on only where `condition` holds; else the call ends with the error `kind` of `runtime/call_errors.py`.
 
-    `message` is a format: each `%lld` in it is one of `values`, `%%` a percent sign.
+    The condition is about sizes, and about integers that earlier steps have computed: each of `reads` is a variable,
+    the value it is read from and the element. `message` is a format: each `%lld` in it is one of `values`, `%%` a
+    percent sign.
     """
 
     condition: Expr
     message: str
     values: tuple[Expr, ...] = ()
+    reads: tuple[tuple[Var, Value, int], ...] = ()
+    kind: str = "SizesDoNotFit"
 
 
 @dataclass(frozen=True, eq=False)

@@ -29,6 +29,7 @@ OPERATOR_FILES: Final = [
     "creation",
     "elementwise",
     "image",
+    "index_ranges",
     "indexing",
     "movement",
     "nn.activations",

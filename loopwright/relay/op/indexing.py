@@ -11,9 +11,10 @@ from loopwright.ir.types import TupleType, Type
 from loopwright.relay.errors import TypeMismatch
 from loopwright.relay.expr import Expr, const
 from loopwright.relay.op.from_topi import FromTopi, numbers_of, only_interpreted
+from loopwright.relay.op.index_ranges import IndexRange
 from loopwright.relay.op.registry import FUNCTIONS, Kind, Operator, calls, make, register
 from loopwright.relay.op.reshaping import vector_length
-from loopwright.relay.op.sizes import broadcast, same_dtype
+from loopwright.relay.op.sizes import broadcast, normal_axis, same_dtype
 from loopwright.relay.types import Any, TensorType
 from loopwright.runtime.errors import NotBuilt
 
@@ -31,6 +32,11 @@ class Take(FromTopi):
 
     def infer(self, data: TensorType, indices: TensorType) -> Type:
         return self.type_of_compute(data, indices)
+
+    def index_ranges(self, data: TensorType, indices: TensorType) -> list[IndexRange]:
+        if self.mode != "fast":
+            return []
+        return [IndexRange(1, 0, None if self.axis is None else normal_axis("take", self.axis, len(data.shape)))]
 
     def arguments(self, *inputs: Anything) -> Sequence[Anything]:
         return (*inputs, self.axis, self.batch_dims, self.mode)
@@ -84,6 +90,9 @@ class Gather(FromTopi):
     def infer(self, data: TensorType, indices: TensorType) -> Type:
         return self.type_of_compute(data, indices)
 
+    def index_ranges(self, data: TensorType, indices: TensorType) -> list[IndexRange]:
+        return [IndexRange(1, 0, normal_axis("gather", self.axis, len(data.shape)))]
+
     def arguments(self, *inputs: Anything) -> Sequence[Anything]:
         data, indices = inputs
         return data, self.axis, indices
@@ -112,6 +121,11 @@ class GatherNd(FromTopi):
             )
         rest = data.shape[self.batch_dims + self.index_rank :]
         return TensorType([*indices.shape[1:], *rest], str(data.dtype))
+
+    def index_ranges(self, data: TensorType, indices: TensorType) -> list[IndexRange]:
+        count = indices.shape[0]
+        assert isinstance(count, int)  # of what is compiled
+        return [IndexRange(1, 0, self.batch_dims + k, along=0, entry=k) for k in range(count)]
 
     def arguments(self, *inputs: Anything) -> Sequence[Anything]:
         return (*inputs, self.batch_dims)
@@ -167,6 +181,9 @@ class AdvIndex(FromTopi):
 
     def infer(self, inputs: TupleType) -> Type:
         return self.type_of_compute(inputs)
+
+    def index_ranges(self, inputs: TupleType) -> list[IndexRange]:
+        return [IndexRange((0, k + 1), (0, 0), k, from_end=True) for k in range(len(inputs.fields) - 1)]
 
     def arguments(self, *inputs: Anything) -> Sequence[Anything]:
         data, *indices = inputs[0]

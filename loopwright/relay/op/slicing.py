@@ -118,7 +118,7 @@ class DynStridedSlice(Operator):
                 last = select(high < 0, high + size, high)
             first, last = (maximum(minimum(bound, size + back), back) for bound in (first, last))
             gap = select(step < 0, first - last, last - first)
-            stride = select(step < 0, -step, step)
+            stride = maximum(select(step < 0, -step, step), te.const(1, "int64"))  # data may say 0
             starts.append(first)
             steps.append(step)
             counts.append(maximum((gap + stride - 1) // stride, te.const(0, "int64")))

@@ -6,18 +6,19 @@ from collections.abc import Sequence
 from typing import Any
 
 from loopwright import te
-from loopwright.ir import Expr, cast, const
+from loopwright.ir import Expr, as_expr, cast, const
 from loopwright.ir.intrinsics import all as all_of
 from loopwright.ir.intrinsics import if_then_else, maximum, minimum
 from loopwright.runtime.dtype import DataType
 from loopwright.te.tags import default_tag
+from loopwright.te.tensor import shape_text
 from loopwright.topi import tag
 from loopwright.topi.choices import choose
 from loopwright.topi.errors import InvalidShapeError, UnsupportedLayout
 from loopwright.topi.image.coordinates import cropped
 from loopwright.topi.image.sampling import interpolated, linear_weights
 from loopwright.topi.registry import operator
-from loopwright.topi.sizes import check_rank
+from loopwright.topi.sizes import at_least, check_rank, check_same
 from loopwright.topi.testing import image as meaning
 
 
@@ -46,7 +47,12 @@ def crop_and_resize(
     check_rank(op, "box_indices", box_indices, "(boxes)", 1)
     if not isinstance(crop_size, Sequence) or len(crop_size) != 2:
         raise InvalidShapeError(op, f"crop_size is {crop_size!r}", "give (height, width)")
+    check_same(op, "corners of a box", ("boxes", boxes.shape[1]), ("(y1, x1, y2, x2)", as_expr(4)))
+    check_same(op, "the number of boxes", ("boxes", boxes.shape[0]), ("box_indices", box_indices.shape[0]))
     axes = [layout.index("H"), layout.index("W")]
+    for axis in (0, *axes):
+        if not at_least(data.shape[axis], 1):
+            raise InvalidShapeError(op, f"{data.name}, of shape {shape_text(data.shape)}, has no pixels", None)
     shape: list[Any] = [boxes.shape[0], *data.shape[1:]]
     for axis, extent in zip(axes, crop_size, strict=True):
         shape[axis] = extent

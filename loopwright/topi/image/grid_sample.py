@@ -31,6 +31,8 @@ from loopwright.topi.testing import image as meaning
 def affine_grid(data: te.Tensor, target_shape: Any) -> te.Tensor:
     """For each matrix of `data` (n, 2, 3) the grid (n, 2, height, width) of `matrix · (x, y, 1)`."""
     check_rank("affine_grid", "data", data, "(n, 2, 3)", 3)
+    for axis, size in ((1, 2), (2, 3)):
+        check_same("affine_grid", f"axis {axis} of a matrix", ("data", data.shape[axis]), ("(n, 2, 3)", as_expr(size)))
     if not isinstance(target_shape, Sequence) or len(target_shape) != 2:
         raise InvalidShapeError("affine_grid", f"target_shape is {target_shape!r}", "give (height, width)")
     height, width = (as_expr(extent) for extent in target_shape)

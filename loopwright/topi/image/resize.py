@@ -13,10 +13,11 @@ from typing import Any, Final
 
 from loopwright import te
 from loopwright.arith.layout import layout as parse_layout
-from loopwright.ir import Expr, as_expr, cast, const
+from loopwright.ir import Expr, as_expr, cast, const, logical_or
 from loopwright.ir.intrinsics import all as all_of
 from loopwright.ir.intrinsics import if_then_else, maximum, minimum, select
 from loopwright.runtime.dtype import DataType
+from loopwright.te.assumed_sizes import assume
 from loopwright.te.tags import default_tag
 from loopwright.topi import tag
 from loopwright.topi.choices import choose
@@ -24,7 +25,7 @@ from loopwright.topi.errors import InvalidShapeError, UnsupportedLayout
 from loopwright.topi.image.coordinates import MODES, Fraction, Real, rounding_of, source_of
 from loopwright.topi.image.sampling import cubic_weights, interpolated, linear_weights
 from loopwright.topi.registry import operator
-from loopwright.topi.sizes import check_rank, known
+from loopwright.topi.sizes import check_rank, is_zero, known
 from loopwright.topi.testing import image as meaning
 
 METHODS: Final = ("nearest_neighbor", "linear", "cubic")
@@ -120,6 +121,8 @@ def _resize(
     choose(op, "coordinate_transformation_mode", mode, MODES)
     rounding = rounding_of(op, mode, rounding)
     shape = _shape(op, data, axes, size, output_shape)
+    for axis in axes:
+        _require_pixels(data.shape[axis], shape)
     region = _region(op, roi, len(axes)) if mode == "tf_crop_and_resize" else None
     kind = DataType(out_dtype or data.dtype)
     real = DataType("float64" if data.dtype == "float64" else "float32")
@@ -150,6 +153,13 @@ def _resize(
 
     result: te.Tensor = te.compute(shape, body, name="resize", tag=default_tag(tag.INJECTIVE))
     return result
+
+
+def _require_pixels(size: Expr, shape: Sequence[Any]) -> None:
+    """What has no pixels becomes nothing else, unless that has none either."""
+    if known(size) is None and not any(is_zero(extent) for extent in shape):
+        nothing = [as_expr(extent).equal(0) for extent in shape if known(extent) is None]
+        assume(logical_or(size >= 1, *nothing), [size], "it at least 1, for there are pixels to be made of it")
 
 
 def _between(

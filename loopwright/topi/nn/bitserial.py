@@ -26,7 +26,7 @@ from loopwright.topi.nn.padding import pad_unless_zero
 from loopwright.topi.nn.window import window_over
 from loopwright.topi.registry import Sample, operator
 from loopwright.topi.samples import real_numbers, whole_numbers
-from loopwright.topi.sizes import check_rank, check_same, known, simplify, tap_places
+from loopwright.topi.sizes import check_rank, check_same, known, multiple_of, simplify, tap_places
 from loopwright.topi.testing.convolution import conv_python
 
 WORDS = ("uint8", "uint16", "uint32", "uint64")
@@ -38,9 +38,8 @@ def _width(op: str, pack_type: str) -> int:
 
 def _words(op: str, size: Any, width: int) -> Expr:
     """How many words the bits along a dimension fill."""
-    number = known(size)
-    if number is not None and number % width:
-        problem = f"{number} numbers do not fill words of {width} bits"
+    if not multiple_of(size, width):
+        problem = f"{known(size)} numbers do not fill words of {width} bits"
         raise InvalidShapeError(op, problem, f"pad to a multiple of {width}")
     return simplify(size // width)
 

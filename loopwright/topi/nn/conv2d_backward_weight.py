@@ -20,7 +20,7 @@ from loopwright.topi.nn.window import window_over
 from loopwright.topi.pad_amounts import get_pad_tuple
 from loopwright.topi.registry import Sample, operator
 from loopwright.topi.samples import real_numbers, whole_numbers
-from loopwright.topi.sizes import check_rank, check_same, known, simplify
+from loopwright.topi.sizes import check_rank, check_same, known, multiple_of, simplify
 from loopwright.topi.testing.windows import windows_of
 
 
@@ -71,12 +71,12 @@ def conv2d_backward_weight_nchw(
     batch, outputs, high, wide = grad.shape
     channels = data.shape[1]
     for what, size in (("input", channels), ("output", outputs)):
-        number = known(size)
-        if groups < 1 or (number is not None and number % groups):
-            raise InvalidShapeError(op, f"{number} {what} channels are not divisible into {groups} groups")
+        if groups < 1 or not multiple_of(size, groups):
+            raise InvalidShapeError(op, f"{known(size)} {what} channels are not divisible into {groups} groups")
     window = window_over(op, data.shape[2:], kernel_size, stride, padding, dilation)
     for axis, have, want in zip("HW", (high, wide), window.places, strict=True):
         check_same(op, f"places along {axis} differ", ("the gradient", have), ("the convolution", want))
+    check_same(op, "batches differ", ("the gradient", batch), ("the data", data.shape[0]))
     padded = pad_unless_zero(data, [0, 0, *window.before], [0, 0, *window.after])
     n = te.reduce_axis((0, batch), name="n")
     p, q = te.reduce_axis((0, high), name="p"), te.reduce_axis((0, wide), name="q")

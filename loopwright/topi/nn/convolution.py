@@ -23,7 +23,7 @@ from loopwright.topi.nn.padding import pad_unless_zero
 from loopwright.topi.nn.window import window_over
 from loopwright.topi.registry import Sample, operator
 from loopwright.topi.samples import real_numbers, whole_numbers
-from loopwright.topi.sizes import check_rank, check_same, known, simplify, tap_place
+from loopwright.topi.sizes import check_rank, check_same, known, multiple_of, simplify, tap_place
 from loopwright.topi.testing.convolution import conv_python
 
 _SPATIAL: Final = ("DHW", "HW", "W")
@@ -133,10 +133,9 @@ def _check_groups(op: str, groups: Any, channels: Expr, kernel: dict[str, Expr])
     if isinstance(groups, bool) or not isinstance(groups, int) or groups < 1:
         raise BadWindow(op, f"groups is {groups!r}", "there is at least 1 group", groups=groups)
     for what, size in (("input", channels), ("output", kernel["O"])):
-        number = known(size)
-        if number is not None and number % groups:
+        if not multiple_of(size, groups):
             raise InvalidShapeError(
-                op, f"{number} {what} channels are not divisible into {groups} groups", None, groups=groups
+                op, f"{known(size)} {what} channels are not divisible into {groups} groups", None, groups=groups
             )
     hint = f"the weight has the input channels of one of the {groups} groups" if groups != 1 else None
     check_same(op, "input channels differ", ("the data", channels), ("the weight", kernel["I"] * groups), hint)

@@ -16,7 +16,7 @@ from loopwright.topi.nn.padding import pad_unless_zero
 from loopwright.topi.pad_amounts import get_pad_tuple
 from loopwright.topi.registry import Sample, operator
 from loopwright.topi.samples import real_numbers, whole_numbers
-from loopwright.topi.sizes import check_rank, check_same, known, simplify
+from loopwright.topi.sizes import at_least, check_rank, check_same, known, simplify
 
 
 def _correlation(
@@ -94,7 +94,7 @@ def correlation_nchw(
     places = []
     for size in (height + top + bottom, width + left + right):
         free = simplify(size - 2 * border)
-        if (known(free) or 0) < 0:
+        if not at_least(free, 0):
             raise BadWindow(op, f"a border of {border} leaves nothing of {known(size)} cells", "pad more")
         places.append(simplify((free + stride1 - 1) // stride1))
     rc = te.reduce_axis((0, channels), name="rc")

@@ -23,7 +23,7 @@ from loopwright.topi.nn.window import window_over
 from loopwright.topi.pad_amounts import get_pad_tuple
 from loopwright.topi.registry import Sample, operator
 from loopwright.topi.samples import real_numbers, whole_numbers
-from loopwright.topi.sizes import check_rank, check_same, known, simplify
+from loopwright.topi.sizes import check_rank, check_same, known, multiple_of, simplify
 
 
 def _sampled(image: np.ndarray, y: np.ndarray, x: np.ndarray) -> np.ndarray:
@@ -158,9 +158,10 @@ def _convolve(
     moved = dict(zip(layout, offset.shape, strict=True))
     rows, columns, channels = weight["H"], weight["W"], sizes["C"]
     check_same(op, "input channels differ", ("the data", channels), ("the weight", weight["I"]))
-    number = known(channels)
-    if deformable_groups < 1 or (number is not None and number % deformable_groups):
-        raise InvalidShapeError(op, f"{number} channels are not divisible into {deformable_groups} deformable groups")
+    check_same(op, "batches differ", ("the data", sizes["N"]), ("the offset", moved["N"]))
+    if deformable_groups < 1 or not multiple_of(channels, deformable_groups):
+        problem = f"{known(channels)} channels are not divisible into {deformable_groups} deformable groups"
+        raise InvalidShapeError(op, problem)
     per_group = simplify(channels // deformable_groups)
     window = window_over(op, (sizes["H"], sizes["W"]), (rows, columns), strides, padding, dilation)
     check_same(

@@ -19,7 +19,7 @@ from loopwright.topi.errors import InvalidShapeError, UnsupportedLayout
 from loopwright.topi.moving import moved
 from loopwright.topi.registry import Sample, operator
 from loopwright.topi.samples import numbers, of_each_type
-from loopwright.topi.sizes import check_rank, each, known, simplify
+from loopwright.topi.sizes import check_rank, each, known, multiple_of, simplify
 
 _LAYOUTS: Final = {"NCHW": (0, 1, 2, 3), "NHWC": (0, 3, 1, 2)}  # where N, C, H and W are
 
@@ -34,11 +34,10 @@ def _checked(op: str, data: te.Tensor, block_size: int, layout: str) -> tuple[in
 
 
 def _divisible(op: str, data: te.Tensor, size: Expr, by: int, what: str) -> None:
-    number = known(size)
-    if number is not None and number % by:
+    if not multiple_of(size, by):
         raise InvalidShapeError(
             op,
-            f"{data.name} of shape {shape_text(data.shape)} has {number} {what}, which {by} does not divide",
+            f"{data.name} of shape {shape_text(data.shape)} has {known(size)} {what}, which {by} does not divide",
             "take another block size, or pad the data",
         )
 

@@ -16,7 +16,7 @@ from loopwright.topi.nn.padding import pad, pad_unless_zero
 from loopwright.topi.pad_amounts import get_pad_tuple
 from loopwright.topi.registry import Sample, operator
 from loopwright.topi.samples import real_numbers, whole_numbers
-from loopwright.topi.sizes import check_rank, check_same, each, simplify
+from loopwright.topi.sizes import check_rank, check_same, each, places, simplify
 
 Sizes = Sequence[Any]
 
@@ -109,9 +109,17 @@ def depthwise_conv2d_backward_weight_nhwc(
     check_rank(op, "gradient", Out_grad, "NHWC", 4)
     rows, columns, channels, multiplier = fshape
     check_same(op, "channels differ", ("the data", Input.shape[3]), ("the weight", channels))
+    for axis, size in enumerate(oshape):
+        check_same(op, f"axis {axis} differs", ("the gradient", Out_grad.shape[axis]), ("oshape", size))
     batch, out_height, out_width, _ = Out_grad.shape
+    check_same(op, "batches differ", ("the gradient", batch), ("the data", Input.shape[0]))
+    check_same(op, "channels differ", ("the gradient", Out_grad.shape[3]), ("the weight", channels * multiplier))
     steps = each(op, "stride", stride, 2)
     top, left, bottom, right = get_pad_tuple(padding, (rows, columns))
+    windows = zip(Input.shape[1:3], (rows, columns), steps, (top + bottom, left + right), strict=True)
+    for have, (size, taps, step, pads) in zip((out_height, out_width), windows, strict=True):
+        want = places(op, size, taps, step, 1, pads)
+        check_same(op, "places differ", ("the gradient", have), ("the convolution", want))
     padded = pad_unless_zero(Input, [0, top, left, 0], [0, bottom, right, 0])
     b = te.reduce_axis((0, batch), name="b")
     y, x = te.reduce_axis((0, out_height), name="y"), te.reduce_axis((0, out_width), name="x")
@@ -133,5 +141,8 @@ def _shapes(op: str, weight: te.Tensor, grad: te.Tensor, oshape: Sizes, ishape: 
     for axis, size in enumerate(oshape):
         check_same(op, f"axis {axis} differs", ("the gradient", grad.shape[axis]), ("oshape", size))
     check_same(op, "channels differ", ("the weight", weight.shape[2]), ("ishape", ishape[3]))
+    check_same(op, "batches differ", ("the gradient", grad.shape[0]), ("ishape", ishape[0]))
+    channels = ("the weight", weight.shape[2] * weight.shape[3])
+    check_same(op, "channels of the result differ", ("the gradient", grad.shape[3]), channels)
     shape: Sequence[Expr] = weight.shape
     return shape

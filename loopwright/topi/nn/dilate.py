@@ -10,12 +10,12 @@ import numpy as np
 from loopwright import te
 from loopwright.ir import Expr, as_expr, const
 from loopwright.ir.intrinsics import all as all_of
-from loopwright.ir.intrinsics import if_then_else
+from loopwright.ir.intrinsics import if_then_else, maximum
 from loopwright.te.tags import default_tag
 from loopwright.topi import tag
 from loopwright.topi.registry import Sample, operator
 from loopwright.topi.samples import numbers, of_each_type
-from loopwright.topi.sizes import each, is_zero, simplify
+from loopwright.topi.sizes import each, is_zero, known, simplify
 from loopwright.topi.testing.convolution import dilate_python
 
 
@@ -30,6 +30,12 @@ def _samples() -> Iterator[Sample]:
     yield Sample((numbers((3, 1)), (1, 1)))
 
 
+def _spread(size: Expr, step: int) -> Expr:
+    """How many cells reach from the first to the last; of none, none."""
+    reach = (size - 1) * step + 1
+    return simplify(reach if known(size) is not None else maximum(reach, 0))
+
+
 @operator(reference=_dilate, samples=_samples, name="nn.dilate")
 def dilate(
     data: te.Tensor, strides: Sequence[Any], dilation_value: Any = 0.0, name: str = "DilatedInput"
@@ -37,7 +43,7 @@ def dilate(
     """`data` with its neighbours `strides` cells apart, `dilation_value` between them."""
     steps = each(name, "strides", strides, data.ndim)
     sizes = zip(data.shape, steps, strict=True)
-    shape = [size if is_zero(size) else simplify((size - 1) * step + 1) for size, step in sizes]
+    shape = [size if is_zero(size) or step == 1 else _spread(size, step) for size, step in sizes]
     if isinstance(dilation_value, Expr):
         between = as_expr(dilation_value).astype(data.dtype)
     else:

@@ -22,7 +22,7 @@ from loopwright.topi.nn.matmul import matmul
 from loopwright.topi.registry import Sample, operator
 from loopwright.topi.rounding import rounded_sample, sigmoid, stacked
 from loopwright.topi.samples import real_numbers
-from loopwright.topi.sizes import check_rank, check_same, simplify
+from loopwright.topi.sizes import check_rank, check_same, known, multiple_of, simplify
 
 Activation = Callable[[te.Tensor], te.Tensor]
 
@@ -119,6 +119,23 @@ def lstm(
     check_same(op, "inputs differ", ("Xs", inputs), ("Wi", Wi.shape[1]))
     check_same(op, "gates differ", ("Wi", Wi.shape[0]), ("Wh", Wh.shape[0]))
     check_same(op, "hidden states differ", ("Wh", back), ("the result", size if proj is None else proj.shape[0]))
+    if not multiple_of(Wi.shape[0], 4):
+        raise InvalidShapeError(op, f"Wi has {known(Wi.shape[0])} rows, not four for each cell", "there are four gates")
+    wide = size if proj is None else proj.shape[0]
+    for name, given, shape in (
+        ("Bi", Bi, (Wi.shape[0],)),
+        ("Bh", Bh, (Wi.shape[0],)),
+        ("h_init", h_init, (batch, wide)),
+        ("c_init", c_init, (batch, size)),
+        ("proj", proj, (wide, size)),
+        ("p_i", p_i, (batch, size)),
+        ("p_f", p_f, (batch, size)),
+        ("p_o", p_o, (batch, size)),
+    ):
+        if given is not None:
+            check_rank(op, name, given, "of the states" if len(shape) == 2 else "(4 · size,)", len(shape))
+            for axis, want in enumerate(shape):
+                check_same(op, f"axis {axis} of {name}", (name, given.shape[axis]), ("the states", want))
     dtype = Xs.dtype
 
     from_input = matmul(Xs, Wi, transpose_b=True)

@@ -23,7 +23,7 @@ from loopwright.topi.errors import InvalidShapeError
 from loopwright.topi.registry import Sample, operator
 from loopwright.topi.rounding import rounded_sample
 from loopwright.topi.samples import real_numbers
-from loopwright.topi.sizes import check_rank, check_same, known, simplify
+from loopwright.topi.sizes import check_rank, check_same, known, multiple_of, simplify
 
 # From the name of a stage and a term, which is made of the indices of a row and of an element of it: the row's sum.
 Reduced = Callable[[str, Callable[[Sequence[Any], Expr], Expr]], te.Tensor]
@@ -241,9 +241,8 @@ def group_norm(
     if channel in over:
         raise InvalidShapeError(op, f"channel_axis {channel} is among the axes {over}", "leave it out of the axes")
     channels = data.shape[channel]
-    number = known(channels)
-    if not isinstance(num_groups, int) or num_groups < 1 or (number is not None and number % num_groups):
-        raise InvalidShapeError(op, f"{number} channels are not divisible into {num_groups} groups")
+    if not isinstance(num_groups, int) or num_groups < 1 or not multiple_of(channels, num_groups):
+        raise InvalidShapeError(op, f"{known(channels)} channels are not divisible into {num_groups} groups")
     for what, tensor in (("gamma", gamma), ("beta", beta)):
         if tensor is not None:
             check_rank(op, what, tensor, "(channels,)", 1)

@@ -24,7 +24,7 @@ from loopwright.topi.moving import moved
 from loopwright.topi.registry import Sample, operator
 from loopwright.topi.row_major import ravel, unravel
 from loopwright.topi.samples import numbers, of_each_type
-from loopwright.topi.sizes import each, is_zero, known, simplify
+from loopwright.topi.sizes import at_least, each, is_zero, known, multiple_of, simplify
 
 
 def _blocks(
@@ -77,9 +77,8 @@ def space_to_batch_nd(
     batch, spatial, rest = data.shape[0], data.shape[1 : count + 1], data.shape[count + 1 :]
     padded = [simplify(size + low + high) for size, low, high in zip(spatial, before, after, strict=True)]
     for k, (size, block) in enumerate(zip(padded, blocks, strict=True)):
-        number = known(size)
-        if number is not None and number % block:
-            problem = f"spatial dimension {k} has size {number}, padding included, which {block} does not divide"
+        if not multiple_of(size, block):
+            problem = f"spatial dimension {k} has size {known(size)}, padding included, which {block} does not divide"
             raise BadWindow(op, problem, "pad more, or take another block")
     value = as_expr(pad_value).astype(data.dtype)
 
@@ -126,9 +125,8 @@ def batch_to_space_nd(data: te.Tensor, block_shape: Sequence[int], crop_begin: A
     op = "batch_to_space_nd"
     blocks, begin, end = _blocks(op, data, block_shape, ("crop_begin", crop_begin), ("crop_end", crop_end))
     count = len(blocks)
-    total = known(data.shape[0])
-    if total is not None and total % prod(blocks):
-        problem = f"{total} batches do not fill blocks of {' × '.join(map(str, blocks))}"
+    if not multiple_of(data.shape[0], prod(blocks)):
+        problem = f"{known(data.shape[0])} batches do not fill blocks of {' × '.join(map(str, blocks))}"
         raise InvalidShapeError(op, problem, "the batch is a multiple of the size of a block")
     batch = simplify(data.shape[0] // prod(blocks))
     sizes = [
@@ -136,7 +134,7 @@ def batch_to_space_nd(data: te.Tensor, block_shape: Sequence[int], crop_begin: A
         for size, block, low, high in zip(data.shape[1:], blocks, begin, end, strict=False)
     ]
     for k, size in enumerate(sizes):
-        if (known(size) or 0) < 0:
+        if not at_least(size, 0):
             problem = f"spatial dimension {k} has {known(size + begin[k] + end[k])} elements, fewer than are cut off"
             raise BadWindow(op, problem, "cut off less")
 

@@ -14,9 +14,10 @@ from loopwright import te
 from loopwright.ir import Buffer, Expr, Stmt, cast, const
 from loopwright.ir.ir_builder import BufferVar, IRBuilder, create
 from loopwright.te.tags import default_tag
+from loopwright.topi.checked_places import checked_place
 from loopwright.topi.errors import InvalidShapeError, UnsupportedLayout
 from loopwright.topi.registry import operator
-from loopwright.topi.sizes import check_rank, check_same, simplify
+from loopwright.topi.sizes import at_least, check_rank, check_same, simplify
 from loopwright.topi.testing import sparse as meaning
 
 
@@ -67,7 +68,7 @@ def _product(
         x, out = ib.buffer_ptr(ins[0]), ib.buffer_ptr(outs[0])
         with ib.for_range(0, shape[0], "i", kind="parallel") as i, ib.for_range(0, shape[1], "j") as j:
             row, line = (i, j) if is_left else (j, i)
-            total = _row_sum(ib, ins, data, row, high, lambda column: x[line, column], outs[0].dtype)
+            total = _row_sum(ib, ins, data, row, high, lambda at: x[line, at], dense.shape[1], outs[0].dtype)
             out[i, j] = total[0]
         return ib.get()
 
@@ -83,27 +84,41 @@ def _block(op: str, data: te.Tensor, indices: te.Tensor, indptr: te.Tensor) -> t
     check_rank(op, "indices", indices, "(values)", 1)
     check_rank(op, "indptr", indptr, "(rows + 1)", 1)
     check_same(op, "values", ("the data", data.shape[0]), ("the indices", indices.shape[0]))
+    if not at_least(indptr.shape[0], 1):
+        raise InvalidShapeError(op, f"{indptr.name} is empty", "it has one number more than there are rows")
     return (1, 1) if data.ndim == 1 else (data.shape[1], data.shape[2])
 
 
 def _row_sum(
-    ib: IRBuilder, ins: list[Buffer], data: te.Tensor, row: Expr, high: Any, element: Any, dtype: Any
+    ib: IRBuilder, ins: list[Buffer], data: te.Tensor, row: Expr, high: Any, element: Any, width: Expr, dtype: Any
 ) -> BufferVar:
-    """A cell with the sum of row `row` of the sparse matrix (inputs 1 to 3) times `element` of its columns."""
+    """A cell with the sum of row `row` of the sparse matrix (inputs 1 to 3) times `element` of its `width` columns."""
     values, columns, starts = [ib.buffer_ptr(buffer) for buffer in ins[1:4]]
     total = ib.allocate(str(dtype), (1,), name="total", scope="local")
     total[0] = const(0, dtype)
     line = row // high if data.ndim == 3 else row
     index = row.dtype
-    first, last = cast(starts[line], index), cast(starts[line + 1], index)
-    with ib.for_range(ib.let("first", first), ib.let("last", last), "place") as place:
+    with _places(ib, starts, line, data.shape[0]) as place:
         if data.ndim == 1:
-            total[0] = total[0] + cast(values[place] * element(cast(columns[place], index)), total.dtype)
+            column = _column(ib, columns[place], width)
+            total[0] = total[0] + cast(values[place] * element(column), total.dtype)
         else:
+            block = _column(ib, columns[place], simplify(width // data.shape[2]))
             with ib.for_range(0, data.shape[2], "c") as c:
-                column = cast(columns[place], index) * data.shape[2] + c
+                column = cast(block, index) * data.shape[2] + c
                 total[0] = total[0] + cast(values[place, row % high, c] * element(column), total.dtype)
     return total
+
+
+def _places(ib: IRBuilder, starts: BufferVar, line: Expr, count: Expr) -> Any:
+    """A loop over the values of one line of a sparse matrix that has `count` of them."""
+    first = checked_place(ib, "a sparse matrix", "the start of a row", starts[line], count, end=True)
+    last = checked_place(ib, "a sparse matrix", "the end of a row", starts[line + 1], count, end=True)
+    return ib.for_range(first, last, "place")
+
+
+def _column(ib: IRBuilder, given: Expr, width: Expr) -> Expr:
+    return checked_place(ib, "a sparse matrix", "the column of a value", given, width)
 
 
 @operator(reference=meaning.sparse_transpose, samples=meaning.sparse_transpose_samples, name="nn.sparse_transpose")
@@ -123,19 +138,20 @@ def sparse_transpose(sparse_data: te.Tensor, sparse_indices: te.Tensor, sparse_i
         # Counted, added up, and then used as the place where the next value of a row goes.
         one = const(1, sparse_indptr.dtype)
         with ib.for_range(0, count, "i") as i:
-            new_start[cast(column[i], index) + 1] = new_start[cast(column[i], index) + 1] + one
+            to = _column(ib, column[i], rows) + 1
+            new_start[to] = new_start[to] + one
         with ib.for_range(0, rows, "i") as i:
             new_start[i + 1] = new_start[i + 1] + new_start[i]
         taken = ib.allocate(str(index), (rows,), name="taken")
         with ib.for_range(0, rows, "i") as i:
             taken[i] = cast(new_start[i], index)
-        with ib.for_range(0, rows, "row") as row:
-            first, last = cast(start[row], index), cast(start[row + 1], index)
-            with ib.for_range(ib.let("first", first), ib.let("last", last), "place") as place:
-                target = ib.let("target", taken[cast(column[place], index)])
-                new_value[target] = value[place]
-                new_column[target] = cast(row, kind)
-                taken[cast(column[place], index)] = target + 1
+        with ib.for_range(0, rows, "row") as row, _places(ib, start, row, count) as place:
+            at = _column(ib, column[place], rows)
+            # Rows that share values would ask for more room than there is.
+            target = checked_place(ib, "a sparse matrix", "the place of a value", taken[at], count)
+            new_value[target] = value[place]
+            new_column[target] = cast(row, kind)
+            taken[at] = cast(target, index) + 1
         return ib.get()
 
     inputs = [sparse_data, sparse_indices, sparse_indptr]
@@ -163,9 +179,8 @@ def sparse_add(
         with ib.for_range(0, rows, "row", kind="parallel") as row:
             with ib.for_range(0, columns, "k") as k:
                 out[row, k] = dense[row, k]
-            first, last = cast(start[row], rows.dtype), cast(start[row + 1], rows.dtype)
-            with ib.for_range(ib.let("first", first), ib.let("last", last), "place") as place:
-                at = (row, cast(column[place], rows.dtype))
+            with _places(ib, start, row, sparse_data.shape[0]) as place:
+                at = (row, _column(ib, column[place], columns))
                 out[at] = out[at] + cast(value[place], dense_data.dtype)
         return ib.get()
 
@@ -222,7 +237,8 @@ def sparse_conv2d(
                     inside = te.all(row >= 0, row < height, other >= 0, other < width)
                     return te.if_then_else(inside, x[at(n, row, other, c)], const(0, dense_data.dtype))
 
-                total = _row_sum(ib, ins, sparse_data, f, high, element, dense_data.dtype)
+                wide = simplify(channels * (kernel_size * kernel_size))
+                total = _row_sum(ib, ins, sparse_data, f, high, element, wide, dense_data.dtype)
                 out[at(n, y, column, f)] = total[0]
         return ib.get()
 

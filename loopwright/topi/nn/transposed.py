@@ -14,14 +14,14 @@ from typing import Any
 from loopwright import te
 from loopwright.ir import Expr
 from loopwright.te.tags import default_tag
-from loopwright.topi.errors import BadWindow
+from loopwright.topi.errors import BadWindow, InvalidShapeError
 from loopwright.topi.nn.convolution import conv
 from loopwright.topi.nn.convolution_samples import transposed
 from loopwright.topi.nn.dilate import dilate
 from loopwright.topi.nn.padding import pad
 from loopwright.topi.pad_amounts import get_pad_tuple_generic
 from loopwright.topi.registry import operator
-from loopwright.topi.sizes import check_rank, check_same, each, known, simplify
+from loopwright.topi.sizes import at_least, check_rank, check_same, each, known, multiple_of, simplify
 
 
 def conv_transpose(
@@ -46,12 +46,14 @@ def conv_transpose(
             raise BadWindow(op, f"output_padding {more} is not less than the stride {step}", None)
     channels, per_group, *window = kernel.shape
     check_same(op, "input channels differ", ("the data", data.shape[1]), ("the weight", channels))
+    if isinstance(groups, int) and groups > 0 and not multiple_of(channels, groups):
+        raise InvalidShapeError(op, f"{known(channels)} input channels are not divisible into {groups} groups")
     before, after = get_pad_tuple_generic(padding, window)
     low, high = [], []
     for axis, size, first, last, more in zip(spatial, window, before, after, extra, strict=True):
         low.append(simplify(size - 1 - first))
         high.append(simplify(size - 1 - last + more))
-        if any((known(amount) or 0) < 0 for amount in (low[-1], high[-1])):
+        if not all([at_least(amount, 0) for amount in (low[-1], high[-1])]):
             problem = f"padding ({first}, {last}) along {axis} leaves nothing of a window of {known(size)}"
             raise BadWindow(op, problem, "pad by less than the window's size")
 

@@ -21,6 +21,7 @@ from loopwright.topi.random.threefry import threefry_generate
 from loopwright.topi.registry import operator
 from loopwright.topi.scan import cumsum
 from loopwright.topi.searchsorted import searchsorted
+from loopwright.topi.sizes import at_least, check_same
 from loopwright.topi.testing import drawing as meaning
 
 
@@ -64,6 +65,8 @@ def multinomial(gen: te.Tensor, probs: te.Tensor, num_samples: Any) -> list[te.T
     kind = _real(op, str(probs.dtype))
     if not probs.ndim:
         raise InvalidShapeError(op, "probs has no dimension to draw from", "give a row of probabilities")
+    if not at_least(probs.shape[-1], 1):
+        raise InvalidShapeError(op, f"a row of {probs.name} is empty", "give at least one probability")
     state, bits = threefry_generate(gen, [*probs.shape[:-1], num_samples])
     sums = cumsum(probs, axis=-1)
     last = probs.shape[-1] - 1
@@ -97,4 +100,6 @@ def _real(op: str, dtype: str) -> DataType:
 
 def _value(value: Any, kind: DataType) -> Expr:
     """A number, or a tensor of one element."""
+    for size in value.shape if isinstance(value, te.Tensor) else ():
+        check_same("random", "a number", (value.name, size), ("one element", as_expr(1)))
     return cast(value(*[0] * value.ndim) if isinstance(value, te.Tensor) else as_expr(value), kind)

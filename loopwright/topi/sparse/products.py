@@ -9,10 +9,11 @@ from loopwright.ir import Buffer, Stmt, cast, const
 from loopwright.ir.ir_builder import create
 from loopwright.te.tags import default_tag
 from loopwright.topi import tag
+from loopwright.topi.checked_places import checked_place
 from loopwright.topi.errors import InvalidShapeError
 from loopwright.topi.nn.sparse import sparse_dense_sp_lhs, sparse_dense_sp_rhs
 from loopwright.topi.registry import operator
-from loopwright.topi.sizes import check_rank, simplify
+from loopwright.topi.sizes import at_least, check_rank, check_same, simplify
 from loopwright.topi.sparse.csr import is_sparse, parts
 from loopwright.topi.testing import sparse as meaning
 
@@ -32,10 +33,14 @@ def csrmv(a: Any, x: te.Tensor, y: te.Tensor | None = None) -> te.Tensor:
 def _product(op: str, a: Any, b: te.Tensor, c: te.Tensor | None) -> te.Tensor:
     data, indices, indptr = parts(a)
     check_rank(op, "dense matrix", b, "(k, n)", 2)
+    check_same(op, "values", ("the data", data.shape[0]), ("the indices", indices.shape[0]))
+    if not at_least(indptr.shape[0], 1):
+        raise InvalidShapeError(op, f"{indptr.name} is empty", "it has one number more than there are rows")
     rows, columns = simplify(indptr.shape[0] - 1), b.shape[1]
     inputs = [data, indices, indptr, b]
     if c is not None:
         check_rank(op, "bias", c, "(n)", 1)
+        check_same(op, "columns", ("the dense matrix", columns), ("the bias", c.shape[0]))
         inputs.append(c)
 
     def body(ins: list[Buffer], outs: list[Buffer]) -> Stmt:
@@ -45,12 +50,16 @@ def _product(op: str, a: Any, b: te.Tensor, c: te.Tensor | None) -> te.Tensor:
         with ib.for_range(0, rows, "row", kind="parallel") as row:
             with ib.for_range(0, columns, "j") as j:
                 out[row, j] = const(0, b.dtype) if c is None else cast(ib.buffer_ptr(ins[4])[j], b.dtype)
-            first, last = cast(start[row], rows.dtype), cast(start[row + 1], rows.dtype)
+            first, last = (
+                checked_place(ib, op, what, start[line], data.shape[0], end=True)
+                for what, line in (("the start of a row", row), ("the end of a row", row + 1))
+            )
             # A whole row of the result at a time: memory is read as it lies.
-            places = ib.for_range(ib.let("first", first), ib.let("last", last), "place")
-            with places as place, ib.for_range(0, columns, "j") as j:
-                term = value[place] * dense[cast(column[place], rows.dtype), j]
-                out[row, j] = out[row, j] + cast(term, b.dtype)
+            with ib.for_range(first, last, "place") as place:
+                line = checked_place(ib, op, "the column of a value", column[place], b.shape[0])
+                with ib.for_range(0, columns, "j") as j:
+                    term = value[place] * dense[line, j]
+                    out[row, j] = out[row, j] + cast(term, b.dtype)
         return ib.get()
 
     result: te.Tensor = te.extern([(rows, columns)], inputs, body, name=op, dtype=[str(b.dtype)], tag=default_tag(op))
@@ -69,6 +78,7 @@ def dense(data: Any, weight: Any, bias: te.Tensor | None = None) -> te.Tensor:
     if bias is None:
         return made
     check_rank("sparse.dense", "bias", bias, "(n)", 1)
+    check_same("sparse.dense", "columns", ("the product", made.shape[1]), ("the bias", bias.shape[0]))
     result: te.Tensor = te.compute(
         made.shape, lambda i, j: made(i, j) + bias(j), name="T_add", tag=default_tag(tag.BROADCAST)
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from loopwright import te
-from loopwright.ir import Buffer, Expr, Stmt, cast, const
+from loopwright.ir import Buffer, Expr, Stmt, as_expr, cast, const
 from loopwright.ir.intrinsics import select
 from loopwright.ir.ir_builder import BufferVar, IRBuilder, create
 from loopwright.runtime.dtype import DataType
@@ -45,6 +45,7 @@ def all_class_non_max_suppression(
     choose(op, "output_format", output_format, ("onnx", "tensorflow"))
     check_rank(op, "boxes", boxes, "(batch, boxes, 4)", 3)
     check_rank(op, "scores", scores, "(batch, classes, boxes)", 3)
+    check_same(op, "corners of a box", ("boxes", boxes.shape[2]), ("two points", as_expr(4)))
     check_same(op, "the number of boxes", ("boxes", boxes.shape[1]), ("scores", scores.shape[2]))
     if scores.dtype is not boxes.dtype:
         raise UnsuitableType(op, f"boxes are made of {boxes.dtype}, scores of {scores.dtype}", "cast one of them")

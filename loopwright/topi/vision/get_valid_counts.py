@@ -10,9 +10,10 @@ from loopwright.ir.intrinsics import all as all_of
 from loopwright.ir.ir_builder import create
 from loopwright.runtime.dtype import DataType
 from loopwright.te.tags import default_tag
+from loopwright.topi.errors import InvalidShapeError
 from loopwright.topi.registry import operator
 from loopwright.topi.scalars import scalar_reader
-from loopwright.topi.sizes import check_rank
+from loopwright.topi.sizes import at_least, check_rank, known
 from loopwright.topi.testing import boxes as meaning
 
 
@@ -28,6 +29,10 @@ def get_valid_counts(
     op = "get_valid_counts"
     check_rank(op, "data", data, "(batch, boxes, fields)", 3)
     batch, boxes, fields = data.shape
+    needed = max(score_index, id_index) + 1
+    if not at_least(fields, needed):
+        problem = f"a box of {data.name} has {known(fields)} fields, and its score or class is number {needed}"
+        raise InvalidShapeError(op, problem, "count the fields from 0")
     inputs = [data]
     threshold = scalar_reader(score_threshold, str(data.dtype), inputs)
 

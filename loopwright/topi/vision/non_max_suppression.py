@@ -19,7 +19,7 @@ from loopwright.topi.errors import InvalidShapeError
 from loopwright.topi.merge_sort import sort_row
 from loopwright.topi.registry import operator
 from loopwright.topi.scalars import scalar_reader
-from loopwright.topi.sizes import check_rank
+from loopwright.topi.sizes import at_least, check_rank, check_same, known
 from loopwright.topi.testing import boxes as meaning
 from loopwright.topi.vision.boxes import Box, keep_best
 
@@ -61,6 +61,15 @@ def non_max_suppression(
     if return_indices and indices is None:
         raise InvalidShapeError(op, "indices are asked for, but not given", "give those of get_valid_counts")
     batch, boxes, fields = data.shape
+    check_same(op, "the batch", ("data", batch), ("valid_count", valid_count.shape[0]))
+    if indices is not None:
+        check_rank(op, "indices", indices, "(batch, boxes)", 2)
+        check_same(op, "the batch", ("data", batch), ("indices", indices.shape[0]))
+        check_same(op, "the number of boxes", ("data", boxes), ("indices", indices.shape[1]))
+    needed = max(score_index + 1, id_index + 1, coord_start + 4)
+    if not at_least(fields, needed):
+        problem = f"a box of {data.name} has {known(fields)} fields, and its corners, score and class need {needed}"
+        raise InvalidShapeError(op, problem, "count the fields from 0")
     inputs = [data, valid_count, *([indices] if indices is not None else [])]
     most = scalar_reader(max_output_size, "int32", inputs)
     threshold = scalar_reader(iou_threshold, str(data.dtype), inputs)

@@ -5,16 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from loopwright import te
-from loopwright.ir import Buffer, Expr, Stmt, cast, const
+from loopwright.ir import Buffer, Expr, Stmt, as_expr, cast, const
 from loopwright.ir.intrinsics import minimum
 from loopwright.ir.ir_builder import create
 from loopwright.runtime.dtype import DataType
 from loopwright.te.tags import default_tag
 from loopwright.topi.choices import UnsuitableType
+from loopwright.topi.errors import InvalidShapeError
 from loopwright.topi.merge_sort import sort_row
 from loopwright.topi.registry import operator
 from loopwright.topi.scalars import scalar_reader
-from loopwright.topi.sizes import check_rank, check_same, simplify
+from loopwright.topi.sizes import at_least, check_rank, check_same, known, simplify
 from loopwright.topi.testing import boxes as meaning
 from loopwright.topi.vision.all_class_nms import keep_in_class
 
@@ -42,11 +43,15 @@ def regular_non_max_suppression(
     op = "regular_non_max_suppression"
     check_rank(op, "boxes", boxes, "(batch, boxes, 4)", 3)
     check_rank(op, "scores", scores, "(batch, boxes, classes)", 3)
+    check_same(op, "corners of a box", ("boxes", boxes.shape[2]), ("two points", as_expr(4)))
     check_same(op, "the number of boxes", ("boxes", boxes.shape[1]), ("scores", scores.shape[1]))
     check_same(op, "the batch", ("boxes", boxes.shape[0]), ("scores", scores.shape[0]))
     if scores.dtype is not boxes.dtype:
         raise UnsuitableType(op, f"boxes are made of {boxes.dtype}, scores of {scores.dtype}", "cast one of them")
     batch, count, columns = scores.shape
+    if not at_least(columns, num_classes):
+        problem = f"scores has {known(columns)} classes, and {num_classes} are asked for"
+        raise InvalidShapeError(op, problem, "ask for no more than there are")
     inputs = [boxes, scores]
     most = scalar_reader(max_detections_per_class, "int32", inputs)
     shared = scalar_reader(iou_threshold, str(boxes.dtype), inputs)

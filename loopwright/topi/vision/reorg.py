@@ -9,7 +9,7 @@ from loopwright.topi import tag
 from loopwright.topi.errors import InvalidShapeError
 from loopwright.topi.registry import operator
 from loopwright.topi.row_major import ravel, unravel
-from loopwright.topi.sizes import check_rank, known, simplify
+from loopwright.topi.sizes import check_rank, known, multiple_of, simplify
 from loopwright.topi.testing import regions as meaning
 
 
@@ -27,9 +27,8 @@ def reorg(data: te.Tensor, stride: int) -> te.Tensor:
         ("height", height, stride),
         ("width", width, stride),
     ):
-        number = known(size)
-        if number is not None and number % divisor:
-            raise InvalidShapeError("reorg", f"{what} {number} is no multiple of {divisor}", "take another stride")
+        if not multiple_of(size, divisor):
+            raise InvalidShapeError("reorg", f"{what} {known(size)} is no multiple of {divisor}", "take another stride")
     fewer = simplify(channels // (stride * stride))
     shape = [batch, channels * stride * stride, height // stride, width // stride]
 

@@ -103,7 +103,8 @@ def _greatest(
         shares = [relay.subtract(node.const(1, rest), rest), rest]
         weights.append([node.cast(relay.where(inside, share, none), kind) for share in shares])
     area = height * width
-    own = relay.reshape(relay.take(x, node.cast(batches, "int64"), axis=0), (count, channels, area), allowzero=True)
+    found = relay.take(x, node.cast(batches, "int64"), axis=0, mode="fast")
+    own = relay.reshape(found, (count, channels, area), allowzero=True)
     rows, columns = size[0] * samples, size[1] * samples
     best: Any = None
     for row, row_weight in zip(places[0], weights[0]):

@@ -14,47 +14,34 @@ from loopwright.relay.op.sizes import times
 
 
 def indices_of_axis(node: Node, x: Any, indices: Any, axis: int) -> Any:
-    """Indices into an axis of `x` with the negative ones counted from the front; known ones are changed now."""
+    """Indices into an axis of `x`, the negative ones counted from the front; one that is outside is an error.
+
+    Indices that are known are looked at now, others in each call.
+    """
     size = node.shape(x)[axis]
     found = node.known(indices)
-    if found is not None and found.dtype != object and not (found < 0).any():
-        return indices
-    if isinstance(size, int):
+    if found is not None and found.dtype != object and isinstance(size, int):
+        if found.size and (found.min() < -size or found.max() >= size):
+            raise node.bad(f"an index is outside the size {size} of axis {axis}: {found.min()} … {found.max()}")
         return counted_from_front(node, indices, size)
-    kind = node.dtype(indices)
-    return indices if kind.is_unsigned else _wrapped(node, indices, _length(node, x, axis, kind))
+    return relay.checked_indices(indices, x, axes=(axis,))
 
 
 def counted_from_front(node: Node, indices: Any, size: int) -> Any:
-    """The same for a size that is a number."""
+    """The same for a size that is a number, without a check."""
     found = node.known(indices)
     if found is not None and found.dtype != object:
         if not (found < 0).any():
             return indices
         return Constant(np.where(found < 0, found + size, found).astype(found.dtype))
-    kind = node.dtype(indices)
-    return indices if kind.is_unsigned else _wrapped(node, indices, node.const(size, kind))
-
-
-def _wrapped(node: Node, indices: Any, length: Any) -> Any:
+    length = node.const(size, node.dtype(indices))
     return relay.where(relay.less(indices, node.const(0, indices)), relay.add(indices, length), indices)
-
-
-def _length(node: Node, x: Any, axis: int, kind: Any) -> Any:
-    """The size of an axis, which is no number, as a tensor."""
-    shape = relay.shape_of(x, dtype=str(kind))
-    return relay.take(shape, node.const(axis), axis=0)
 
 
 @converter("Gather")
 def gather(node: Node, x: Any, indices: Any) -> Any:
     axis = node.axis(node.attr("axis", 0), node.rank(x))
-    size = node.shape(x)[axis]
-    found = node.known(indices)
-    if found is not None and found.dtype != object and isinstance(size, int) and found.size:
-        if found.min() < -size or found.max() >= size:
-            raise node.bad(f"an index is outside the size {size} of axis {axis}: {found.min()} … {found.max()}")
-    return relay.take(x, indices_of_axis(node, x, indices, axis), axis=axis)
+    return relay.take(x, indices_of_axis(node, x, indices, axis), axis=axis, mode="fast")
 
 
 @converter("GatherElements", since=11)
@@ -70,16 +57,16 @@ def _tuples_first(node: Node, indices: Any) -> Any:
 
 
 def _tuples_from_front(node: Node, x: Any, indices: Any, first: int, count: int) -> Any:
-    """Index tuples (last axis) without negative numbers; they index `count` axes of `x`, from `first` on."""
+    """Index tuples (last axis) into `count` axes of `x`, from `first` on, without negative numbers; all are checked."""
+    axes = range(first, first + count)
+    sizes = [node.shape(x)[axis] for axis in axes]
     found = node.known(indices)
-    kind = node.dtype(indices)
-    if kind.is_unsigned or (found is not None and found.dtype != object and not (found < 0).any()):
-        return indices
-    sizes = node.shape(x)[first : first + count]
-    if all(isinstance(size, int) for size in sizes):
-        return _wrapped(node, indices, relay.const(np.array(sizes), str(kind)))
-    shape = relay.shape_of(x, dtype=str(kind))
-    return _wrapped(node, indices, relay.strided_slice(shape, begin=[first], end=[first + count]))
+    if found is None or found.dtype == object or not all(isinstance(size, int) for size in sizes):
+        return relay.checked_indices(indices, x, axes=tuple(axes), tuples=True)
+    wrong = (found < -np.array(sizes)) | (found >= np.array(sizes))
+    if wrong.any():
+        raise node.bad(f"an index is outside the sizes {tuple(sizes)}: {found[wrong.any(axis=-1)][0]}")
+    return Constant(np.where(found < 0, found + np.array(sizes), found).astype(found.dtype))
 
 
 @converter("GatherND", since=11)
@@ -133,7 +120,7 @@ def tensor_scatter(node: Node, past: Any, update: Any, write_indices: Any = None
     places = relay.add(relay.reshape(starts, column, allowzero=True), node.const(along))
     if mode == "circular":
         places = relay.floor_mod(places, node.const(shape[axis]))
-    indices = relay.broadcast_to(places, part)
+    indices = relay.checked_indices(relay.broadcast_to(places, part), past, axes=(axis,))
     return relay.scatter_elements(past, indices, update, axis=axis, reduction="update")
 
 

@@ -34,7 +34,7 @@ def _loss(node: Node, log: Any, target: Any, weight: Any) -> Any:
         classes = relay.where(is_target, classes, node.const(0))
         counts = node.cast(is_target, log)
     if weight is not None:
-        shares = relay.take(weight, classes, axis=0)
+        shares = relay.take(weight, classes, axis=0, mode="fast")
         counts = shares if counts is None else relay.multiply(shares, counts)
     chosen = relay.squeeze(relay.gather(log, 1, relay.expand_dims(classes, axis=1)), axis=[1])
     loss = relay.negative(chosen)

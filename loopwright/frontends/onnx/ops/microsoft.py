@@ -89,13 +89,13 @@ def embed_layer_normalization(
 ) -> Any:
     """Embeddings of words, places and segments added up and normalised; how many places of each row the mask has."""
     batch, length = node.shape(ids)
-    found = relay.take(words, ids, axis=0)
+    found = relay.take(words, ids, axis=0, mode="fast")
     if position_ids is not None:
-        found = relay.add(found, relay.take(positions, position_ids, axis=0))
+        found = relay.add(found, relay.take(positions, position_ids, axis=0, mode="fast"))
     else:
         found = relay.add(found, relay.strided_slice(positions, begin=[0], end=[length], axes=[0]))
     if segments is not None and segment_table is not None:
-        found = relay.add(found, relay.take(segment_table, segments, axis=0))
+        found = relay.add(found, relay.take(segment_table, segments, axis=0, mode="fast"))
     if gamma is None:
         raise node.bad("gamma is left out")
     normal = _layer_norm(node, found, gamma, beta, node.attr("epsilon", 1e-12))
@@ -243,7 +243,9 @@ def rotary_embedding(node: Node, x: Any, position_ids: Any, cosines: Any, sines:
         if not isinstance(length, int):
             raise node.unsupported("a place to begin at, for a length that is no number")
         position_ids = relay.add(starts, node.const(np.arange(length)))
-    cos, sin = (relay.expand_dims(relay.take(table, position_ids, axis=0), axis=1) for table in (cosines, sines))
+    cos, sin = (
+        relay.expand_dims(relay.take(table, position_ids, axis=0, mode="fast"), axis=1) for table in (cosines, sines)
+    )
     turned = 2 * node.static_shape(cosines)[1]
     head, rest = x, None
     if isinstance(size_of_head, int) and turned < size_of_head:

@@ -233,12 +233,9 @@ def max_unpool(node: Node, x: Any, indices: Any, output_shape: Any = None) -> An
     natural = (*shape[:2], *sizes)
     empty = relay.const(np.zeros(int(np.prod(natural))), str(node.dtype(x)))
     count = times(*shape)
+    places = relay.checked_indices(relay.reshape(indices, (count,), allowzero=True), empty, axes=(0,))
     filled = relay.scatter_elements(
-        empty,
-        relay.reshape(indices, (count,), allowzero=True),
-        relay.reshape(x, (count,), allowzero=True),
-        axis=0,
-        reduction="update",
+        empty, places, relay.reshape(x, (count,), allowzero=True), axis=0, reduction="update"
     )
     whole = relay.reshape(filled, natural, allowzero=True)
     if output_shape is None:

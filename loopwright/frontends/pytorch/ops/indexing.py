@@ -28,9 +28,7 @@ def select(node: Node, x: Any, dim: int, index: Any) -> Any:
     size = node.shape(x)[axis]
     place = _from_front(index, size)
     if isinstance(place, Expr):
-        return relay.take(
-            x, relay.where(relay.less(place, node.const(0)), _plus_size(node, place, x, axis), place), axis
-        )
+        return relay.take(x, relay.checked_indices(place, x, axes=(axis,)), axis, mode="fast")
     if is_any(place):
         last = relay.add(relay.take(relay.shape_of(x, dtype="int64"), node.const(axis), axis=0), node.const(index))
         return relay.take(x, last, axis=axis)
@@ -97,26 +95,27 @@ def narrow(node: Node, x: Any, dim: int, start: Any, length: Any) -> Any:
 
 
 def within(node: Node, indices: Any, size: Dim, x: Any, axis: int) -> Any:
-    """Indices counted from the front: negative ones count from the end."""
+    """Indices counted from the front: negative ones count from the end, and what is outside is an error."""
     if isinstance(indices, Constant):
         if (indices.data >= 0).all():
             return indices
         if isinstance(size, int):
             return node.const(np.where(indices.data < 0, indices.data + size, indices.data))
-    wide = node.cast(indices, "int64")
-    return relay.where(relay.less(wide, node.const(0)), _plus_size(node, wide, x, axis), wide)
+    return relay.checked_indices(node.cast(indices, "int64"), x, axes=(axis,))
 
 
 @converter("index_select")
 def index_select(node: Node, x: Any, dim: int, index: Any) -> Any:
     if node.rank(index) == 0:
         index = relay.reshape(index, (1,))
-    return relay.take(x, index, axis=node.axis(dim, node.rank(x))) if node.rank(x) else relay.reshape(x, ())
+    if not node.rank(x):
+        return relay.reshape(x, ())
+    return relay.take(x, index, axis=node.axis(dim, node.rank(x)), mode="fast")
 
 
 @converter("embedding")
 def embedding(node: Node, weight: Any, indices: Any, *others: Any) -> Any:
-    return relay.take(weight, indices, axis=0)
+    return relay.take(weight, indices, axis=0, mode="fast")
 
 
 @converter("_embedding_bag", "_embedding_bag_forward_only")
@@ -135,7 +134,7 @@ def embedding_bag(
     """Rows of a table, those between two offsets joined: summed, averaged, or the greatest of them."""
     if include_last or padding_idx >= 0:
         raise node.unsupported("a bag with a last offset or with padding")
-    rows = relay.take(weight, indices, axis=0)
+    rows = relay.take(weight, indices, axis=0, mode="fast")
     if weights is not None:
         rows = relay.multiply(rows, relay.expand_dims(weights, axis=1))
     count = node.shape(indices)[0]
@@ -173,7 +172,7 @@ def gather(node: Node, x: Any, dim: int, index: Any, sparse_grad: bool = False) 
 def take(node: Node, x: Any, index: Any) -> Any:
     count = times(*node.shape(x))
     flat = relay.reshape(x, (count,), allowzero=True)
-    return relay.take(flat, within(node, index, count, flat, 0), axis=0)
+    return relay.take(flat, within(node, index, count, flat, 0), axis=0, mode="fast")
 
 
 @converter("index.Tensor", "_unsafe_index.Tensor")
@@ -182,7 +181,7 @@ def index(node: Node, x: Any, indices: Sequence[Any]) -> Any:
     places = by_axis(node, x, indices)
     if len(places) == 1:
         axis, where = places[0]
-        return relay.take(x, within(node, where, node.shape(x)[axis], x, axis), axis=axis)
+        return relay.take(x, within(node, where, node.shape(x)[axis], x, axis), axis=axis, mode="fast")
     rank = node.rank(x)
     axes = [axis for axis, _ in places]
     found = [within(node, where, node.shape(x)[axis], x, axis) for axis, where in places]

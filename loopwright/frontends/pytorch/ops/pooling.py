@@ -131,7 +131,7 @@ def max_unpool(node: Node, x: Any, indices: Any, output_size: Any, *others: Any)
     rows = times(*lead)
     flat = times(*node.shape(x)[-rank:])
     empty = relay.zeros((rows, times(*output_size)), str(node.dtype(x)))
-    places = relay.reshape(indices, (rows, flat), allowzero=True)
+    places = relay.checked_indices(relay.reshape(indices, (rows, flat), allowzero=True), empty, axes=(1,))
     filled = relay.scatter_elements(
         empty, places, relay.reshape(x, (rows, flat), allowzero=True), axis=1, reduction="update"
     )

@@ -78,7 +78,9 @@ def _scattered(node: Node, x: Any, dim: int, index: Any, source: Any, how: str) 
         source = relay.full(node.operand(source, x), sizes, str(node.dtype(x)))
     elif not all(map(same_dim, node.shape(source), sizes)):
         source = relay.strided_slice(source, begin=[0] * len(sizes), end=list(sizes), axes=list(range(len(sizes))))
-    return relay.scatter_elements(x, index, node.cast(source, x), axis=node.axis(dim, len(shape)), reduction=how)
+    axis = node.axis(dim, len(shape))
+    places = relay.checked_indices(index, x, axes=(axis,))
+    return relay.scatter_elements(x, places, node.cast(source, x), axis=axis, reduction=how)
 
 
 @converter("index_put", "_unsafe_index_put")

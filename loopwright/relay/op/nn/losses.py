@@ -11,6 +11,7 @@ from loopwright.ir.types import Type
 from loopwright.relay.errors import TypeMismatch
 from loopwright.relay.expr import Expr, const
 from loopwright.relay.op.from_topi import FromTopi, type_of_compute
+from loopwright.relay.op.index_ranges import IndexRange
 from loopwright.relay.op.registry import Kind, Operator, make, register
 from loopwright.relay.op.sizes import equal_dim
 from loopwright.relay.types import TensorType
@@ -83,6 +84,9 @@ class NllLoss(FromTopi):
 
     reduction: str = "mean"
     ignore_index: int = -100
+
+    def index_ranges(self, predictions: TensorType, targets: TensorType, weights: TensorType) -> list[IndexRange]:
+        return [IndexRange(1, 0, 1, ignored=self.ignore_index)]
 
     def infer(self, predictions: TensorType, targets: TensorType, weights: TensorType) -> Type:
         return self.type_of_compute(predictions, targets, weights)

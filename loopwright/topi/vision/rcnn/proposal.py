@@ -54,6 +54,11 @@ def proposal(
     batch, _, height, width = cls_prob.shape
     check_same(op, "channels of cls_prob", ("it", cls_prob.shape[1]), ("2 · anchors", te.const(2 * len(anchors))))
     check_same(op, "channels of bbox_pred", ("it", bbox_pred.shape[1]), ("4 · anchors", te.const(4 * len(anchors))))
+    for other, axes in (("bbox_pred", (0, 2, 3)), ("im_info", (0,))):
+        tensor = bbox_pred if other == "bbox_pred" else im_info
+        for axis in axes:
+            check_same(op, f"axis {axis}", ("cls_prob", cls_prob.shape[axis]), (other, tensor.shape[axis]))
+    check_same(op, "what is known of a picture", ("im_info", im_info.shape[1]), ("height, width, scale", te.const(3)))
     count = simplify(height * width * len(anchors))
     real = cls_prob.dtype
 

@@ -18,8 +18,9 @@ from loopwright.runtime.dtype import DataType
 from loopwright.te.tags import default_tag
 from loopwright.topi.choices import choose
 from loopwright.topi.registry import operator
-from loopwright.topi.sizes import check_rank, each
+from loopwright.topi.sizes import check_rank, check_same, each
 from loopwright.topi.testing import regions as meaning
+from loopwright.topi.vision.rcnn.roi_pool import require_pictures
 
 _MODES: Final = {0: "avg", 1: "max", "avg": "avg", "max": "max", b"avg": "avg", b"max": "max"}
 
@@ -73,6 +74,8 @@ def _roi_align(
     check_rank(op, "data", data, layout, 4)
     check_rank(op, "rois", rois, "(regions, 5)", 2)
     kind = _MODES[choose(op, "mode", mode, _MODES)]
+    check_same(op, "numbers of a region", ("rois", rois.shape[1]), ("batch, x1, y1, x2, y2", te.const(5)))
+    require_pictures(data, rois)
     pooled = each(op, "pooled_size", pooled_size, 2)
     place = {letter: layout.index(letter) for letter in layout}
     sizes = [data.shape[place["H"]], data.shape[place["W"]]]

@@ -5,14 +5,24 @@ from __future__ import annotations
 from typing import Any
 
 from loopwright import te
-from loopwright.ir import Buffer, Expr, Stmt, cast, const
+from loopwright.ir import Buffer, Expr, Stmt, cast, const, logical_or
 from loopwright.ir.intrinsics import any as any_of
 from loopwright.ir.intrinsics import maximum, min_value, minimum, round, select
 from loopwright.ir.ir_builder import create
+from loopwright.te.assumed_sizes import assume
 from loopwright.te.tags import default_tag
 from loopwright.topi.registry import operator
-from loopwright.topi.sizes import check_rank, each
+from loopwright.topi.sizes import check_rank, check_same, each
 from loopwright.topi.testing import regions as meaning
+
+
+def require_pictures(data: te.Tensor, rois: te.Tensor) -> None:
+    """Regions are cut out of a picture: without one there are none."""
+    assume(
+        logical_or(data.shape[0] >= 1, rois.shape[0].equal(0)),
+        [data.shape[0]],
+        "it at least 1, for there are regions to be cut out",
+    )
 
 
 @operator(reference=meaning.roi_pool_nchw, samples=meaning.roi_pool_nchw_samples, name="vision.roi_pool_nchw")
@@ -24,6 +34,8 @@ def roi_pool_nchw(data: te.Tensor, rois: te.Tensor, pooled_size: Any, spatial_sc
     op = "roi_pool_nchw"
     check_rank(op, "data", data, "NCHW", 4)
     check_rank(op, "rois", rois, "(regions, 5)", 2)
+    check_same(op, "numbers of a region", ("rois", rois.shape[1]), ("batch, x1, y1, x2, y2", te.const(5)))
+    require_pictures(data, rois)
     pooled = each(op, "pooled_size", pooled_size, 2)
     batches, channels, height, width = data.shape
     whole = height.dtype

@@ -7,12 +7,12 @@ from math import sqrt
 from typing import Any
 
 from loopwright import te
-from loopwright.ir import Buffer, Expr, Stmt, cast, const
+from loopwright.ir import Buffer, Expr, Stmt, as_expr, cast, const
 from loopwright.ir.intrinsics import exp, maximum, minimum, select
 from loopwright.ir.ir_builder import create
 from loopwright.te.tags import default_tag
 from loopwright.topi.registry import operator
-from loopwright.topi.sizes import check_rank, simplify
+from loopwright.topi.sizes import check_rank, check_same, simplify
 from loopwright.topi.testing import regions as meaning
 from loopwright.topi.vision.non_max_suppression import non_max_suppression
 
@@ -86,6 +86,11 @@ def multibox_transform_loc(
     check_rank(op, "loc_pred", loc_pred, "(batch, anchors · 4)", 2)
     check_rank(op, "anchor", anchor, "(1, anchors, 4)", 3)
     batch, classes, count = cls_prob.shape
+    check_same(op, "the batch", ("cls_prob", batch), ("loc_pred", loc_pred.shape[0]))
+    check_same(op, "anchors", ("cls_prob · 4", count * 4), ("loc_pred", loc_pred.shape[1]))
+    check_same(op, "anchors", ("cls_prob", count), ("anchor", anchor.shape[1]))
+    check_same(op, "corners of an anchor", ("anchor", anchor.shape[2]), ("two points", as_expr(4)))
+    check_same(op, "sets of anchors", ("anchor", anchor.shape[0]), ("one", as_expr(1)))
     kind = cls_prob.dtype
 
     def body(ins: list[Buffer], outs: list[Buffer]) -> Stmt:
