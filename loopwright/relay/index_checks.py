@@ -17,13 +17,14 @@ from typing import Any
 
 import numpy as np
 
-from loopwright.ir import Expr, as_expr, const
+from loopwright.arith import Analyzer
+from loopwright.ir import Expr, IntImm, as_expr, const
 from loopwright.ir.types import TupleType
 from loopwright.relay.expr import Call, Constant, Function, Var
 from loopwright.relay.infer_type import infer
 from loopwright.relay.op.index_ranges import IndexRange, input_at
 from loopwright.relay.op.registry import Op, get
-from loopwright.relay.size_checks import Name, SizeCheck, escaped, node_of
+from loopwright.relay.size_checks import Name, SizeCheck, escaped, name_of, node_of
 from loopwright.relay.types import Dim, TensorType, same_dims
 from loopwright.relay.value_ranges import value_range
 from loopwright.relay.visitor import bind, post_order
@@ -63,12 +64,17 @@ def ranges_of(call: Any) -> list[IndexRange]:
 
 
 def index_checks(
-    function: Function, name: Name, in_range: Callable[[Any], Sizes | None]
+    function: Function, args: Sequence[Any], in_range: Callable[[Any], Sizes | None]
 ) -> tuple[list[IndexCheck], list[SizeCheck]]:
-    """What is to be checked before a fused function runs: of indices it is given or computes, and of constant ones.
+    """What is to be checked before a fused function is called with `args`: of indices it computes, and of constants.
 
     `in_range` says of its parameters within which sizes they were checked to lie.
     """
+    given = dict(zip(map(id, function.params), args, strict=True))
+
+    def name(expression: Any) -> str:
+        return name_of(given.get(id(expression), expression))
+
     found: list[IndexCheck] = []
     known: list[SizeCheck] = []
     for call in post_order(function.body):
@@ -81,8 +87,9 @@ def index_checks(
             if (checked is not None and same_dims(checked, sizes)) or _is_within(value_range(indices), sizes):
                 continue
             rules = tuple(_rule(call, each, size, name) for each, size in zip(ranges, sizes, strict=True))
-            if isinstance(indices, Constant):
-                known += _of_constant(indices, ranges[0], rules)
+            outside = given.get(id(indices), indices)
+            if isinstance(outside, Constant):
+                known += _of_constant(outside, ranges[0], rules)
             else:
                 found.append(_measured(function, indices, ranges[0], rules))
     return found, known
@@ -146,7 +153,9 @@ def _of_constant(indices: Constant, range_: IndexRange, rules: Sequence[IndexRul
             number = const(index, "int64")
             size = rule.size.astype("int64")
             holds = size > number if index >= 0 else size >= -number if rule.from_end else const(False)
-            yield SizeCheck(holds, message, (number, size))
+            condition = Analyzer().simplify(holds)
+            if not (isinstance(condition, IntImm) and condition.value):
+                yield SizeCheck(condition, message, (number, size))
 
 
 def require_in_range(attrs: Any, inputs: Sequence[Any]) -> None:

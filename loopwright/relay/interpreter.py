@@ -38,6 +38,8 @@ from loopwright.relay.index_checks import require_in_range
 from loopwright.relay.op.registry import Op, Operator
 from loopwright.relay.types import TensorType, as_dim
 from loopwright.relay.visitor import ExprFunctor
+from loopwright.runtime.call_errors import SizesDoNotFit
+from loopwright.runtime.errors import LoopwrightError
 
 # How one operator is evaluated: its attributes and the values of its inputs (arrays, lists of arrays for tuples).
 Evaluate = Callable[[Operator, Sequence[Any]], Any]
@@ -123,7 +125,14 @@ class _Frame(ExprFunctor):
     def visit_call(self, call: Call) -> Any:
         args = [self.visit(arg) for arg in call.args]
         if isinstance(call.op, Op):
-            return typed_result(call, self.operator(_with_numbers(call.attrs, self.sizes), args))
+            attrs = _with_numbers(call.attrs, self.sizes)
+            try:
+                return typed_result(call, self.operator(attrs, args))
+            except (ValueError, IndexError) as error:
+                if isinstance(error, LoopwrightError):
+                    raise
+                shapes = ", ".join(str(np.shape(array)) for array in flat_arrays(args))
+                raise SizesDoNotFit(f"{call.op.name} cannot take arrays of the shapes {shapes}: {error}") from error
         return run(self.visit(call.op), args)
 
     def visit_let(self, let: Let) -> Any:
@@ -174,6 +183,11 @@ class _Frame(ExprFunctor):
                 raise _TailCall(self.visit(expression.op), [self.visit(arg) for arg in expression.args])
             else:
                 return self.visit(expression)
+
+
+def flat_arrays(values: Sequence[Any]) -> list[Any]:
+    """The arrays of values that may be tuples."""
+    return [one for value in values for one in (flat_arrays(value) if isinstance(value, list) else [value])]
 
 
 def _with_numbers(attrs: Any, sizes: Mapping[Any, int]) -> Any:

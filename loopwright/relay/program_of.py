@@ -39,7 +39,7 @@ from loopwright.relay.native.program import (
     View,
 )
 from loopwright.relay.program_parts import Shared, known_sizes
-from loopwright.relay.size_checks import SizeCheck, function_checks, name_of, node_of
+from loopwright.relay.size_checks import SizeCheck, function_checks, node_of
 from loopwright.relay.types import TensorType, is_any, type_text
 
 
@@ -188,13 +188,12 @@ class _Writer:
     def _check_indices(self, call: Call, function: Function, given: list[Any]) -> None:
         """The steps that look at the indices which a fused function trusts."""
         values = dict(zip(map(id, function.params), given, strict=True))
-        outside = dict(zip(map(id, function.params), call.args, strict=True))
 
         def in_range(expression: Any) -> Any:
             value = values.get(id(expression))
             return self.shared.in_range.get(value) if isinstance(value, Value) else None
 
-        checks, known = index_checks(function, lambda one: name_of(outside.get(id(one), one)), in_range)
+        checks, known = index_checks(function, call.args, in_range)
         self.steps += self.shared.required(known, "IndexOutOfRange")
         for check in checks:
             least, greatest = self._range_of(check, flat([values[id(param)] for param in check.params]), call)

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from loopwright.arith import Analyzer
-from loopwright.ir import Cast, Expr, IntImm, Rewriter, Var, const, substitute
+from loopwright.ir import BufferStore, Cast, Expr, IntImm, PrimFunc, Rewriter, Var, const, decl_buffer, substitute
 from loopwright.ir.assertion_errors import shown
+from loopwright.ir.visitor import variables_in
 from loopwright.relay.native.errors import SizeNotKnown
 from loopwright.relay.native.program import Program, Require, Value
 from loopwright.runtime.call_errors import SizesDoNotFit
@@ -23,8 +24,8 @@ class _Widened(Rewriter):
         return number if number.dtype.is_bool else const(number.value, "int64")
 
     def visit_Cast(self, cast: Cast) -> Expr:
-        made: Expr = self.visit(cast.value).astype("int64")
-        return made
+        inner: Expr = self.visit(cast.value)
+        return inner.astype("int64" if cast.dtype.is_int else cast.dtype)
 
 
 def widened(size: Expr) -> Expr:
@@ -60,7 +61,7 @@ def shape_of(value: Value, sizes: Mapping[Var, int]) -> tuple[int, ...]:
 
 
 def output_shapes(program: Program, arrays: Sequence[Any]) -> list[tuple[int, ...]]:
-    """The shapes of the outputs for these inputs."""
+    """The shapes of the outputs for these inputs; an error where sizes do not fit so badly that there are none."""
     sizes = bound_sizes(program, arrays)
     shapes = [shape_of(value, sizes) for value in program.outputs]
     if any(size < 0 for shape in shapes for size in shape):
@@ -83,6 +84,20 @@ def number(extent: int | Expr, sizes: Mapping[Var, int], what: str) -> int:
     if isinstance(extent, int):
         return extent
     known = Analyzer().simplify(substitute(extent, {var: const(size, var.dtype) for var, size in sizes.items()}))
-    if not isinstance(known, IntImm):
+    if isinstance(known, IntImm):
+        return known.value
+    if variables_in(known):
         raise SizeNotKnown(what, str(known))
-    return known.value
+    return _computed(known)
+
+
+def _computed(size: Expr) -> int:
+    """The value of an expression without variables that is more than arithmetic of integers: a fraction of a size."""
+    from loopwright.evaluator import evaluate
+
+    cell = decl_buffer((1,), "int64", "cell")
+    handle = Var("cell_handle", "handle")
+    store = BufferStore(cell, size.astype("int64"), (const(0),))
+    found = np.zeros(1, "int64")
+    evaluate(PrimFunc([handle], store, buffer_map={handle: cell}), found)
+    return int(found[0])

@@ -57,7 +57,7 @@ POOL: Final = Prices(1.5, 0.0)  # overlapping windows along a row
 
 
 def _number(size: Any) -> float:
-    return float(getattr(size, "value", size if isinstance(size, int) else UNKNOWN))
+    return float(size) if isinstance(size, int) else UNKNOWN
 
 
 def _size(of: TensorType) -> float:

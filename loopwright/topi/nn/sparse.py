@@ -86,6 +86,8 @@ def _block(op: str, data: te.Tensor, indices: te.Tensor, indptr: te.Tensor) -> t
     check_same(op, "values", ("the data", data.shape[0]), ("the indices", indices.shape[0]))
     if not at_least(indptr.shape[0], 1):
         raise InvalidShapeError(op, f"{indptr.name} is empty", "it has one number more than there are rows")
+    if data.ndim == 3 and not all([at_least(size, 1) for size in data.shape[1:]]):
+        raise InvalidShapeError(op, f"blocks of {data.name} have no elements", "a block is at least 1 by 1")
     return (1, 1) if data.ndim == 1 else (data.shape[1], data.shape[2])
 
 

@@ -57,6 +57,9 @@ def conv_transpose(
             problem = f"padding ({first}, {last}) along {axis} leaves nothing of a window of {known(size)}"
             raise BadWindow(op, problem, "pad by less than the window's size")
 
+    for axis, size in zip(spatial, data.shape[2:], strict=True):
+        if not at_least(size, 1):
+            raise InvalidShapeError(op, f"{data.name} has no cells along {axis}", "there is nothing to spread out")
     spread = dilate(data, [1, 1, *steps], name="data_dilate") if any(step != 1 for step in steps) else data
     spread = pad(spread, [0, 0, *low], [0, 0, *high], name="data_pad")
     inner = simplify(channels // groups) if isinstance(groups, int) and groups > 0 else channels

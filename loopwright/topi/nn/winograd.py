@@ -142,7 +142,8 @@ def _winograd(
     check_rank(op, "weight", weight, "of a transformed weight" if pre_computed else _KERNEL[layout], 4)
     sizes = dict(zip(layout, data.shape, strict=True))
     if pre_computed:
-        size, _, outputs, inputs = weight.shape
+        size, other, outputs, inputs = weight.shape
+        check_same(op, "the transformed window is not square", ("rows", size), ("columns", other))
         taps = simplify(size - TILE + 1)
     else:
         kernel = dict(zip(_KERNEL[layout], weight.shape, strict=True))

@@ -17,6 +17,7 @@ from loopwright.ir import Expr, const
 from loopwright.ir.intrinsics import select
 from loopwright.runtime.errors import LoopwrightError
 from loopwright.schedule.winograd import transforms
+from loopwright.te.assumed_sizes import assume
 from loopwright.te.tags import default_tag
 from loopwright.topi import tag
 from loopwright.topi.errors import BadWindow
@@ -166,6 +167,8 @@ def conv3d_winograd_weight_transform(kernel: te.Tensor, tile_size: int) -> te.Te
     g = constant_matrix(made.weight, kernel.dtype, "G")
     r_kh, r_kw = (te.reduce_axis((0, made.window), name=name) for name in ("r_kh", "r_kw"))
     if (known(deep) or 0) < 3:
+        if known(deep) is None:
+            assume(deep < 3, [deep], "it less than 3, for the window is not transformed along it")
 
         def flat(eps: Expr, nu: Expr, d: Expr, o: Expr, i: Expr) -> Expr:
             value = kernel(o, i, d, r_kh.var, r_kw.var) * g(eps, r_kh.var) * g(nu, r_kw.var)
