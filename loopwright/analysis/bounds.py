@@ -10,14 +10,15 @@ refused only when it is wrong whatever they are.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from loopwright.analysis.accesses import Access, Program, accesses_of
 from loopwright.analysis.affine import Form, inequalities
 from loopwright.analysis.opaque_indices import InsideProof, Polynomials, unproved_axes
 from loopwright.analysis.polyhedral import Polyhedra, Undecided
 from loopwright.analysis.witness import actor, at_iteration, deed, element, named_values, tuple_text, values_of
-from loopwright.ir import Buffer, PrimFunc, Var, deep
+from loopwright.ir import Buffer, BufferLoad, Expr, Node, PrimFunc, Var, deep, pre_order_visit
+from loopwright.ir.annotations import CHECKED_INDICES
 from loopwright.runtime.errors import LoopwrightError
 
 
@@ -125,9 +126,26 @@ class _Check:
             cell, indices = access.cell
             if cell is not access.buffer and self._axes(access, cell, indices):
                 axes = tuple(range(access.buffer.ndim))  # the region of a sub-buffer is in doubt, not one index
+            axes = tuple([axis for axis in axes if not self._is_checked(access.node.indices[axis])])
             if axes:
                 found.append(Unproved(access, axes))
         return found
+
+    def _is_checked(self, index: Expr) -> bool:
+        """Whether data that every caller has checked is the only data that decides the index."""
+        names: Any = self.program.function.attrs.get(CHECKED_INDICES, ())
+        if not names:
+            return False
+        read: set[str] = set()
+
+        def look(node: Node) -> None:
+            if isinstance(node, BufferLoad):
+                read.add(node.buffer.name)
+            elif isinstance(node, Var) and node in self.program.definitions:
+                pre_order_visit(self.program.definitions[node].value, look)
+
+        pre_order_visit(index, look)
+        return bool(read) and read <= set(names)
 
     def _axes(self, access: Access, buffer: Buffer, indices: tuple[Form | None, ...]) -> tuple[int, ...]:
         """The axes of `buffer` along which `access` is not proved; raises OutOfBounds where it is certainly wrong."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 ASSUMED_SIZES: Final = "loopwright.assumed_sizes"  # of a function: conditions on sizes that every caller has checked
+# Of a function: names of arguments whose elements are indices that every caller has checked.
+CHECKED_INDICES: Final = "loopwright.checked_indices"
 TENSORIZED: Final = "tensor_intrin"  # names the tensor intrinsic that computes the block
 UNPROVED_ACCESSES: Final = "loopwright.unproved_accesses"  # of a function: lowering writes checks of some indices
 VECTOR_LANES: Final = "vector_lanes"  # a vectorized loop that is longer than this runs in vectors of so many lanes

@@ -16,17 +16,19 @@ from typing import Any
 import numpy as np
 
 from loopwright import te
-from loopwright.ir.annotations import ASSUMED_SIZES
+from loopwright.ir.annotations import ASSUMED_SIZES, CHECKED_INDICES
 from loopwright.ir.expr import SizeVar
 from loopwright.ir.function import PrimFunc
 from loopwright.ir.types import TupleType, Type
 from loopwright.relay.errors import CannotCompile
 from loopwright.relay.expr import Call, Constant, Function, Tuple, TupleGetItem, Var
+from loopwright.relay.index_checks import ranges_of
+from loopwright.relay.op.index_ranges import input_at
 from loopwright.relay.op.registry import Op
 from loopwright.relay.own_sizes import OwnSizes
 from loopwright.relay.size_checks import equal_sizes
 from loopwright.relay.types import TensorType, is_any, type_text
-from loopwright.relay.visitor import ExprFunctor
+from loopwright.relay.visitor import ExprFunctor, post_order
 from loopwright.te.assumed_sizes import collected
 
 
@@ -123,6 +125,9 @@ def lower_function(function: Function, name: str | None = None) -> Lowered:
     outputs = _own_results(results, inputs)
     called = name or "fused_" + "_".join(kernel_words(compute.operators))
     func = te.create_prim_func([*inputs, *outputs, *sizes.needed]).with_attr("global_symbol", called)
+    trusted = _checked_indices(function, compute)
+    if trusted:
+        func = func.with_attr(CHECKED_INDICES, trusted)
     if assumed:
         func = func.with_attr(ASSUMED_SIZES, tuple(one.condition for one in assumed))
     if sizes.needed:
@@ -137,6 +142,19 @@ def lower_function(function: Function, name: str | None = None) -> Lowered:
         tuple(compute.operators),
         decided,
     )
+
+
+def _checked_indices(function: Function, compute: _Compute) -> tuple[str, ...]:
+    """The names of the inputs that indices are made of which every caller checks (`index_checks.py`)."""
+    found: list[str] = []
+    for call in post_order(function.body):
+        if not isinstance(call, Call) or not isinstance(call.op, Op):
+            continue
+        for each in ranges_of(call):
+            for part in post_order(input_at(call.args, each.indices)):
+                if isinstance(part, Var):
+                    found += [tensor.name for tensor in flat(compute.memo_map[id(part)])]
+    return tuple(dict.fromkeys(found))
 
 
 def decided_sizes(body: Any) -> tuple[Any, ...]:
