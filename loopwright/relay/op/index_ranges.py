@@ -159,8 +159,9 @@ class MeasuredRange(Operator):
 
     def reference(self, indices: np.ndarray) -> list[np.ndarray]:
         wide = indices.astype("int64")
-        kept = () if self.along is None else (self.along,)
-        rows = np.moveaxis(wide, kept, range(len(kept))).reshape(wide.shape[self.along] if kept else 1, -1)
+        rows = wide.reshape(1, -1)
+        if self.along is not None:
+            rows = np.moveaxis(wide, self.along, 0).reshape(wide.shape[self.along], -1)
         if self.ignored is not None:
             rows = np.where(rows == self.ignored, 0, rows)
         limits = np.iinfo("int64")
