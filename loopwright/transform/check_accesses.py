@@ -218,8 +218,9 @@ class _CheckAccesses(StmtRewriter):
 
         None when it can leave none.
         """
-        reads = _memory([check.condition for check in group])
-        used = _variables([check.condition for check in group])
+        # The message shows the whole index, so what that needs goes along as well.
+        told = [expr for check in group for expr in (check.condition, check.message)]
+        reads, used = _memory(told), _variables(told)
         passed: list[_Around] = []
         target: int | None = None
         kept: list[_Around] = []

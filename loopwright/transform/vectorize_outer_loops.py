@@ -1,7 +1,7 @@
 """vectorize_outer_loops: where an innermost loop makes no good vectors, a loop around it with unit stride does.
 
-A short innermost loop with unit stride becomes vectors here as well: what it updates then stays in registers over the
-loop around it, which LLVM unrolls before it would make vectors.
+A short innermost loop of updates with unit stride becomes vectors here as well: what it updates then stays in registers
+over the loop around it, which LLVM unrolls before it would make vectors.
 
     for j in range(512):                         →    for j_chunk in range(8):
         C[i, j] = 0.0                                     for j in T.vectorized(64):
@@ -26,6 +26,7 @@ from typing import Final
 
 from loopwright.arith import Analyzer
 from loopwright.ir import (
+    BufferLoad,
     BufferStore,
     DeclBuffer,
     Expr,
@@ -82,8 +83,12 @@ class _VectorizeOuterLoops(StmtRewriter):
         return self._in_vectors(loop, nest)
 
     def _is_short(self, loop: For, nest: Nest) -> bool:
-        """Whether a few registers hold what all iterations compute."""
-        return isinstance(loop.extent, IntImm) and SHORT <= loop.extent.value <= _REGISTERS * self._lanes(nest)
+        """Whether a few registers hold what all iterations update."""
+        written = {access.buffer for access in nest.accesses if isinstance(access, BufferStore)}
+        is_update = any(access.buffer in written for access in nest.accesses if isinstance(access, BufferLoad))
+        if not is_update or not isinstance(loop.extent, IntImm):
+            return False
+        return SHORT <= loop.extent.value <= _REGISTERS * self._lanes(nest)
 
     def _lanes(self, nest: Nest) -> int:
         """How many elements of the widest type a vector has."""

@@ -13,8 +13,8 @@ blocked matmul ran ten times slower than the same loops compiled by gcc. So:
   another, is vectorized before it is unrolled;
 - a loop around others whose lanes would lie apart in memory makes no vectors, nor does one whose lanes lie far apart.
 
-About any other loop LLVM decides. `vectorize.enable` allows it to reorder float sums, so a loop that carries one never
-gets it.
+About any other loop LLVM decides. No loop is told `vectorize.enable`: that would let LLVM reorder float sums, and print
+a remark where it does not obey.
 """
 
 from __future__ import annotations
@@ -34,7 +34,6 @@ _KEEP: Final = ("llvm.loop.unroll.disable",)
 # What LLVM makes of the loop, it may unroll.
 _VECTORIZE: Final = (
     "llvm.loop.unroll.disable",
-    "llvm.loop.vectorize.enable, i1 true",
     "llvm.loop.vectorize.followup_vectorized -> llvm.loop.isvectorized, i32 1",
 )
 _NO_VECTORS: Final = ("llvm.loop.vectorize.enable, i1 false",)
