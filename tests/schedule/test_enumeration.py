@@ -150,6 +150,14 @@ def test_the_truth_about_wrong_steps(case, step, witness):
     assert Site(case).ask(step).outcome == harness.REFUSED_RIGHT
 
 
+def test_a_long_chain_of_choices_is_compared_link_by_link():
+    """Each link names the one before it three times: written out, sixteen of them would be millions of terms."""
+    case = program("first_of_the_largest", 1, 4, 4)
+    step = move("Reorder", ordered_loops=(at("V", 2), at("V", 1)))
+    real = truth_about(case.function, _forced(case, step).view().function)
+    assert real is not None and not real.is_right
+
+
 def test_an_engine_without_proofs_is_found_out():
     site = Site(program("reversed_reader", 4))
     site.schedule = site.unchecked

@@ -242,48 +242,69 @@ _SYMMETRIC = frozenset({"EQ", "NE", "bitwise_and", "bitwise_or", "bitwise_xor"})
 def _regrouped(before: Terms, after: Terms) -> bool:
     if list(before) != list(after):
         return False
-    known: dict[int, tuple[object, ...]] = {}
+    members = _Members()
     for name in before:
         if before[name].shape != after[name].shape:
             return False
         for a, b in zip(before[name].flat, after[name].flat, strict=True):
-            if _members(a, known) != _members(b, known):
+            if members.number(a) != members.number(b):
                 return False
     return True
 
 
-def _members(term: Term, known: dict[int, tuple[object, ...]]) -> tuple[object, ...]:
-    """A key that is the same for two terms when nested folds of one operation have the same members."""
-    found = known.get(term.number)
-    if found is not None:
-        return found
-    op = _fold_of(term)
-    if op is not None:
-        parts: list[tuple[object, ...]] = []
-        for arg in _folded(term):
-            key = _members(arg, known)
-            parts += key[1] if key[0] == ("fold", op) else [key]  # type: ignore[arg-type]
-        found = _fold_key(op, parts)
-    else:
-        parts = [_members(arg, known) for arg in term.args]
-        if term.op in _SYMMETRIC:
-            parts.sort(key=repr)
-        found = (term.op, str(term.dtype), repr(term.data), *parts)
-    known[term.number] = found
-    return found
-
-
 # What partial results start with: combined with other members it changes nothing.
-_UNITS = {"Add": ("0", "'0x0.0p+0'"), "Mul": ("1", "'0x1.0000000000000p+0'")}
+_UNITS = {"Add": ("0", "'0x0.0p+0'", "'-0x0.0p+0'"), "Mul": ("1", "'0x1.0000000000000p+0'")}
 
 
-def _fold_key(op: str, parts: list[tuple[object, ...]]) -> tuple[object, ...]:
-    if op in _UNITS:
-        kept = [part for part in parts if not (part[0] == "literal" and part[2] in _UNITS[op])]
-    else:
-        kept = list({repr(part): part for part in parts}.values())  # the least of a and a is a
-    parts = sorted(kept or parts[:1], key=repr)
-    return parts[0] if len(parts) == 1 else (("fold", op), parts)
+class _Members:
+    """Numbers for terms: the same for two of them when nested folds of one operation have the same members.
+
+    A chain of choices names the value before it several times, so its text doubles with each link; a number does not.
+    """
+
+    def __init__(self) -> None:
+        self.known: dict[int, int] = {}  # by the number of the term
+        self.numbers: dict[tuple[object, ...], int] = {}
+        self.folds: dict[int, tuple[str, list[int]]] = {}
+        self.literals: dict[int, str] = {}
+
+    def number(self, term: Term) -> int:
+        found = self.known.get(term.number)
+        if found is None:
+            found = self.known[term.number] = self._new(term)
+        return found
+
+    def _new(self, term: Term) -> int:
+        op = _fold_of(term)
+        if op is not None:
+            parts: list[int] = []
+            for arg in _folded(term):
+                part = self.number(arg)
+                inner = self.folds.get(part)
+                parts += inner[1] if inner is not None and inner[0] == op else [part]
+            return self._fold(op, parts)
+        parts = [self.number(arg) for arg in term.args]
+        if term.op in _SYMMETRIC:
+            parts.sort()
+        found = self._numbered((term.op, str(term.dtype), repr(term.data), *parts))
+        if term.op == "literal":
+            self.literals[found] = repr(term.data)
+        return found
+
+    def _fold(self, op: str, parts: list[int]) -> int:
+        if op in _UNITS:
+            kept = [part for part in parts if self.literals.get(part) not in _UNITS[op]]
+        else:
+            kept = list(set(parts))  # the least of a and a is a
+        parts = sorted(kept or parts[:1])
+        if len(parts) == 1:
+            return parts[0]
+        found = self._numbered(("fold", op, *parts))
+        self.folds[found] = (op, parts)
+        return found
+
+    def _numbered(self, key: tuple[object, ...]) -> int:
+        return self.numbers.setdefault(key, len(self.numbers))
 
 
 def _fold_of(term: Term) -> str | None:
