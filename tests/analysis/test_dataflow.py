@@ -115,15 +115,15 @@ def test_partial_sums_see_the_updates_so_far():
 
 def test_fields_of_a_tuple_are_read_together():
     @T.prim_func
-    def f(A: T.Buffer((4, 6), "float32"), X: T.Buffer((4,), "int32"), Y: T.Buffer((4,), "float32")):
+    def f(A: T.Buffer((4, 6), "int32"), X: T.Buffer((4,), "int32"), Y: T.Buffer((4,), "int32")):
         for i, k in T.grid(4, 6):
             with T.block("argmax"):
                 vi, vk = T.axis.remap("SR", [i, k])
                 with T.init():
                     X[vi] = -1
-                    Y[vi] = T.float32(-100)
-                x: T.int32 = T.Select(Y[vi] >= A[vi, vk], X[vi], vk)
-                y: T.float32 = T.Select(Y[vi] >= A[vi, vk], Y[vi], A[vi, vk])
+                    Y[vi] = -100
+                x: T.int32 = T.Select(Y[vi] > A[vi, vk], X[vi], T.Select(Y[vi] < A[vi, vk], vk, T.min(X[vi], vk)))
+                y: T.int32 = T.Select(Y[vi] > A[vi, vk], Y[vi], A[vi, vk])
                 X[vi] = x
                 Y[vi] = y
 

@@ -46,7 +46,7 @@ def vectors_and_elements(A: T.Buffer(64), B: T.Buffer(64)):
         for j in T.vectorized(16):
             B[i * 16 + j] = A[i * 16 + j] + 1.0
     for i in range(64):
-        B[i] = B[i] * 2.0
+        B[i] = A[i] * 2.0
 
 
 @T.prim_func

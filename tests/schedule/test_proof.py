@@ -1111,7 +1111,22 @@ def test_shared_panel_under_a_parallel_loop():
                     vi = T.axis.spatial(8, i0 * 2 + i1)
                     C[vi] = P[vi % 2]
 
-    found = find_race(f, loop_of(f, ForKind.PARALLEL))
+    assert find_race(f, loop_of(f, ForKind.PARALLEL)) is None  # a panel for each iteration
+
+    @T.prim_func
+    def one_for_all(A: T.Buffer((8,), "float32"), C: T.Buffer((8,), "float32")):
+        P = T.decl_buffer((2,), "float32")
+        for i0 in T.parallel(4):
+            for i1 in range(2):
+                with T.block("P"):
+                    vi = T.axis.spatial(8, i0 * 2 + i1)
+                    P[vi % 2] = A[vi]
+            for i1 in range(2):
+                with T.block("C"):
+                    vi = T.axis.spatial(8, i0 * 2 + i1)
+                    C[vi] = P[vi % 2]
+
+    found = find_race(one_for_all, loop_of(one_for_all, ForKind.PARALLEL))
     assert isinstance(found, Race)
     assert found.fields["buffer"] == "P"
 

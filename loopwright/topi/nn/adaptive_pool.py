@@ -16,6 +16,7 @@ import numpy as np
 from loopwright import te
 from loopwright.ir import Expr, IterVar, as_expr
 from loopwright.ir.intrinsics import all as all_of
+from loopwright.te.assumed_sizes import assume
 from loopwright.te.tags import default_tag
 from loopwright.topi import tag
 from loopwright.topi.nn.pooling import TAPS, check_type, divide, spatial_axes
@@ -123,6 +124,8 @@ class _Windows(NamedTuple):
 
 def _windows(axis: int, size: Expr, out: int, name: str) -> _Windows:
     length = known(size)
+    if length is None:
+        assume(as_expr(size) >= 1, [size], "it at least 1, for a window of nothing has no mean and no maximum")
     if out == 1 or (length is not None and length % out == 0):
         longest = simplify(size // out)
     elif length is not None:

@@ -101,7 +101,11 @@ def test_a_size_that_is_two_numbers_at_once():
 
 def test_a_value_that_depends_on_no_input_is_an_error_at_once():
     # The count of random numbers' non-zeros is nobody's input: only the shape is asked for here, which is known.
-    graph = model("(float[4] x) => (float[k] y) { n = NonZero(x) t = Squeeze(n) y = Tile(x, t) }")
+    graph = model(
+        """(float[4] x) => (float[k] y) {
+            n = NonZero(x) first = Constant<value_ints=[0]>() t = Squeeze(n, first) y = Tile(x, t)
+        }"""
+    )
     compiled = CompiledModel(graph, make_runner=interpreted)
     assert compiled(np.float32([0, 0, 5, 0])).shape == (8,)
     assert issubclass(ValueNeeded, ValueError)
