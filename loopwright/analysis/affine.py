@@ -8,7 +8,7 @@ no such form (a load, a product of variables, arithmetic in narrow types, which 
 hundred) is *not affine*: callers widen it.
 A loop variable times a parameter is a part with a symbol of its own (`products.py`): exact where the loop has a few
 iterations, known in number; else only `loose_form` shows it.
-As everywhere in index arithmetic, int32 and int64 count as mathematical integers.
+As everywhere in index arithmetic, int32 and int64 are exact (docs/semantics.md).
 """
 
 from __future__ import annotations
@@ -42,11 +42,12 @@ from loopwright.ir import (
     Mul,
     Not,
     Or,
+    SizeVar,
     Sub,
     Var,
     deep,
 )
-from loopwright.runtime.dtype import INT32, INT64
+from loopwright.runtime.dtype import INT32, INT64, DataType
 
 MOST_PARTS: Final = 200  # inside one another; isl is lost long before, and twice as many at each let would have no end
 
@@ -206,12 +207,16 @@ class Affine:
         self.products: dict[Var, Part] = {}  # by their symbols
         self._loose = False  # whether products count that are not exact
         self._loose_values: dict[Var, Form] = {}  # of variables whose value is not affine but for such products
+        self._ends: dict[Var, tuple[Form | None, Form | None]] = {}  # of all loops; None where not affine
+        self._reach: dict[Var, tuple[int, int]] = {}  # variable → its least and greatest value, once asked for
         # Conjunctions met before, by identity (and kept alive): a long one is asked for at each of its parts.
         self._known: dict[tuple[int, bool], tuple[Expr, tuple[Condition, bool]]] = {}
 
     def own(self, var: Var, low: Form | None = None, high: Form | None = None) -> None:
         """Let `var` stand for itself; it runs from `low` to `high`."""
         self.values[var] = Form({var: 1}, 0)
+        self._ends[var] = low, high
+        self._reach.pop(var, None)
         is_known = low is not None and high is not None and not low.terms and not high.terms
         bounds = (low.const, high.const) if is_known and low is not None and high is not None else None
         if var in self._own and self._bounds.get(var) != bounds:
@@ -278,11 +283,14 @@ class Affine:
         if isinstance(e, IntImm):
             return k * e.value
         if isinstance(e, Cast):
-            source = e.value.dtype
-            # A conversion keeps the number when the new type holds all of the old one.
-            if not (source.is_int and e.dtype.is_int) or source.bits + source.is_unsigned > e.dtype.bits:
+            if not (e.value.dtype.is_int and e.dtype.is_int) or e.dtype.lanes != 1:
                 raise NotAffine
-            return self._add(e.value, k, terms)
+            form = self._form(e.value)
+            # A conversion takes the low bits of the one type and gives a value of the other: it keeps what fits both.
+            if not (self._is_value_of(form, e.value.dtype) and self._is_value_of(form, e.dtype)):
+                raise NotAffine
+            add_into(terms, form.terms, k)
+            return k * form.const
         if isinstance(e, Let):
             if e.var not in self.values:  # a walk met its value before: of lets in lets, each is looked into once
                 self.values[e.var] = self._form(e.value) if e.var.dtype.is_int else None
@@ -454,6 +462,51 @@ class Affine:
             low += min(k * ends[0], k * ends[1])
             high += max(k * ends[0], k * ends[1])
         return low >= 0 and high < divisor
+
+    def _is_value_of(self, form: Form, dtype: DataType) -> bool:
+        """Whether the form is proved to stay within the limits of the type."""
+        low, high = self._interval(form)
+        return dtype.lowest <= low and high <= dtype.highest
+
+    def _interval(self, form: Form) -> tuple[int, int]:
+        """The least and greatest value as far as literals, loops and the types of parameters tell."""
+        low = high = form.const
+        for term, k in form.terms.items():
+            ends = self._part_interval(term) if isinstance(term, Part) else self._variable_interval(term)
+            low += min(k * ends[0], k * ends[1])
+            high += max(k * ends[0], k * ends[1])
+        return low, high
+
+    def _variable_interval(self, var: Var) -> tuple[int, int]:
+        if var not in self._reach:
+            limits = 0 if isinstance(var, SizeVar) else var.dtype.lowest, var.dtype.highest
+            self._reach[var] = limits
+            if var in self._ends:
+                low, high = self._ends[var]
+                first = limits if low is None else self._interval(low)
+                # Of a loop whose length was loaded, the length fits its type, and where it ends need not.
+                last = first[1] + limits[1] - 1 if high is None else self._interval(high)[1]
+                self._reach[var] = first[0], max(first[0], last)
+        return self._reach[var]
+
+    def _part_interval(self, part: Part) -> tuple[int, int]:
+        d = part.divisor
+        if part.op == "mod":
+            return 0, d - 1
+        low, high = self._interval(part.args[0])
+        if part.op == "floor":
+            return low // d, high // d
+        if part.op == "trunc":
+            return -(-low // d) if low < 0 else low // d, -(-high // d) if high < 0 else high // d
+        other = self._interval(part.args[1])
+        if part.op in ("times", "product"):
+            ends = [x * y for x in (low, high) for y in other]
+            return min(ends), max(ends)
+        if part.op in ("quotient", "remainder"):
+            most = max([abs(end) for end in ((low, high) if part.op == "quotient" else other)])
+            return -max(most, 1), max(most, 1)
+        choose = min if part.op == "min" else max
+        return choose(low, other[0]), choose(high, other[1])
 
     def _condition(self, e: Expr, holds: bool) -> tuple[Condition, bool]:
         if isinstance(e, IntImm):

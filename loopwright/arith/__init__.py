@@ -34,6 +34,7 @@ from loopwright.arith.regions import (
     hull_while_running,
     reduced_ranges,
 )
+from loopwright.arith.sizes import as_stored, simplified_size
 from loopwright.arith.subspace import subspace_divide
 
 RewriteSimplifierExtension = Extension  # the name that older scripts know

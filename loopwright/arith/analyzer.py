@@ -7,8 +7,8 @@
     with analyzer.constraint_scope(i < n):
         analyzer.can_prove(i + 1 <= n)               # True
 
-int32 and int64 count as mathematical integers (programs do not overflow their indices); narrower and unsigned types
-wrap, floats keep every bit: see `simplify.py`.
+Index arithmetic, that is int32 and int64 computed from variables, is exact (docs/semantics.md); data, narrower and
+unsigned types wrap, floats keep every bit: see `simplify.py`.
 """
 
 from __future__ import annotations
@@ -284,7 +284,7 @@ class Analyzer:
         if not isinstance(condition, CompareExpr) or not is_index(condition.a.dtype):
             return False
         engine = self.engine
-        if not (engine.is_exact(condition.a) and engine.is_exact(condition.b)):
+        if not engine.are_exact(condition.a, condition.b):
             return False
         difference = engine.form(condition.a).plus(engine.form(condition.b), -1)
         opened = without_remainders(engine, difference, condition.a.dtype)

@@ -87,11 +87,20 @@ def expr_range(s: Simplifier, e: Expr) -> Interval:
 
 def is_exact(s: Simplifier, form: LinearForm, dtype: DataType) -> bool:
     """Whether the form is the value itself, not just equal to it modulo 2**bits."""
-    for atom in form.terms:
-        if is_data(s, atom):
-            low, high = form_range(s, form)
-            return bool(dtype.min_value() <= low and high <= dtype.max_value())
-    return True
+    return not any([is_data(s, atom) for atom in form.terms]) or is_within(s, form, dtype)
+
+
+def are_exact(s: Simplifier, a: LinearForm, b: LinearForm, dtype: DataType) -> bool:
+    """Whether both forms are what an operation on the two works on: beside data, the low bits of an index count."""
+    if not any([is_data(s, atom) for form in (a, b) for atom in form.terms]):
+        return True
+    return is_within(s, a, dtype) and is_within(s, b, dtype)
+
+
+def is_within(s: Simplifier, form: LinearForm, dtype: DataType) -> bool:
+    """Whether the form is proved to stay within the limits of the type."""
+    low, high = form_range(s, form)
+    return dtype.lowest <= low and high <= dtype.highest
 
 
 def atom_range(s: Simplifier, atom: Expr) -> Interval:
@@ -126,8 +135,21 @@ def _corners(operation: Callable[[int, int], int], a: Interval, b: Interval) -> 
     return min(values), max(values)
 
 
+def _value_range(s: Simplifier, e: Expr) -> Interval:
+    """The interval of a value of its type: an index that leaves it counts by its low bits."""
+    low, high = expr_range(s, e)
+    limits = type_range(e)
+    return (low, high) if limits[0] <= low and high <= limits[1] else limits
+
+
+def operand_ranges(s: Simplifier, e: Any) -> tuple[Interval, Interval]:
+    """The intervals of both operands; beside data, an index counts by its low bits."""
+    of = _value_range if is_data(s, e) else expr_range
+    return of(s, e.a), of(s, e.b)
+
+
 def _quotient(s: Simplifier, e: Expr, divide: Callable[[int, int], int]) -> Interval:
-    a, b = expr_range(s, e.a), expr_range(s, e.b)  # type: ignore[attr-defined]
+    a, b = operand_ranges(s, e)
     if b[0] > 0 or b[1] < 0:
         return _corners(divide, a, b)
     # A quotient is no larger than its dividend, except that rounding down -1 // huge gives -1.
@@ -144,7 +166,7 @@ def _div(s: Simplifier, e: Any) -> Interval:
 
 
 def _floormod(s: Simplifier, e: Any) -> Interval:
-    a, b = expr_range(s, e.a), expr_range(s, e.b)
+    a, b = operand_ranges(s, e)
     if b[0] > 0:
         if a[0] >= 0:
             return a if a[1] < b[0] else (0, min(a[1], b[1] - 1))
@@ -153,18 +175,18 @@ def _floormod(s: Simplifier, e: Any) -> Interval:
 
 
 def _mod(s: Simplifier, e: Any) -> Interval:
-    a, b = expr_range(s, e.a), expr_range(s, e.b)
+    a, b = operand_ranges(s, e)
     size = max(abs(b[0]), abs(b[1]), 1) - 1
     return max(-size, min(a[0], 0)), min(size, max(a[1], 0))
 
 
 def _min(s: Simplifier, e: Any) -> Interval:
-    a, b = expr_range(s, e.a), expr_range(s, e.b)
+    a, b = operand_ranges(s, e)
     return min(a[0], b[0]), min(a[1], b[1])
 
 
 def _max(s: Simplifier, e: Any) -> Interval:
-    a, b = expr_range(s, e.a), expr_range(s, e.b)
+    a, b = operand_ranges(s, e)
     return max(a[0], b[0]), max(a[1], b[1])
 
 
@@ -177,7 +199,7 @@ def _cast(s: Simplifier, e: Any) -> Interval:
     limits = type_range(e)
     if not (e.value.dtype.is_int or e.value.dtype.is_bool):
         return limits
-    inner = expr_range(s, e.value)
+    inner = _value_range(s, e.value)
     return inner if limits[0] <= inner[0] and inner[1] <= limits[1] else limits
 
 
@@ -186,16 +208,16 @@ def _call(s: Simplifier, e: Any) -> Interval:
     if name == "tir.if_then_else":
         return _union(s, args[1], args[2])
     if name in ("tir.likely", "tir.abs"):
-        low, high = expr_range(s, args[0])
+        low, high = _value_range(s, args[0])
         if name == "tir.likely" or low >= 0:
             return low, high
         # |least value| wraps to itself, so it must be excluded before anything can be said.
         return (0, max(-low, high)) if low > limits[0] else limits
     if name == "tir.shift_right" and type(args[1]) is IntImm:
-        low, high = expr_range(s, args[0])
+        low, high = _value_range(s, args[0])
         return low >> args[1].value, high >> args[1].value
     if name == "tir.bitwise_and":
-        ends = [high for low, high in (expr_range(s, args[0]), expr_range(s, args[1])) if low >= 0]
+        ends = [high for low, high in (_value_range(s, args[0]), _value_range(s, args[1])) if low >= 0]
         return (0, min(ends)) if ends else limits
     if name in ("tir.clz", "tir.popcount"):
         return 0, int(args[0].dtype.bits)
@@ -207,12 +229,12 @@ def _literal(s: Simplifier, e: Any) -> Interval:
 
 
 def _sum(s: Simplifier, e: Any) -> Interval:
-    a, b = expr_range(s, e.a), expr_range(s, e.b)
+    a, b = operand_ranges(s, e)
     return (a[0] + b[0], a[1] + b[1]) if type(e) is Add else (a[0] - b[1], a[1] - b[0])
 
 
 def _product(s: Simplifier, e: Any) -> Interval:
-    return _corners(lambda x, y: x * y, expr_range(s, e.a), expr_range(s, e.b))
+    return _corners(lambda x, y: x * y, *operand_ranges(s, e))
 
 
 def _ramp(s: Simplifier, e: Any) -> Interval:

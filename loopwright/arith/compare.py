@@ -12,7 +12,7 @@ from __future__ import annotations
 from math import gcd
 from typing import TYPE_CHECKING, Any
 
-from loopwright.arith.bounds import at_least, at_most, form_range, is_exact
+from loopwright.arith.bounds import are_exact, at_least, at_most, form_range
 from loopwright.arith.linear import LinearForm, TooWide, imm
 from loopwright.arith.modular import form_modular
 from loopwright.ir import EQ, GE, GT, LE, LT, NE, Expr, FloorDiv
@@ -112,7 +112,7 @@ def _shorten(s: Simplifier, e: Any, cls: type[Any], a: LinearForm, b: LinearForm
         left, low, high, cls = {atom: -k for atom, k in left.items()}, 0, low - high, _MIRROR[cls]
     dtype = e.a.dtype
     new_left, new_right = LinearForm(left, low), LinearForm(right, high)
-    if not (is_exact(s, new_left, dtype) and is_exact(s, new_right, dtype)):
+    if not are_exact(s, new_left, new_right, dtype):
         raise TooWide
     new_a, new_b = s.write(new_left, dtype, e.a), s.write(new_right, dtype, e.b)
     if new_a is e.a and new_b is e.b and cls is type(e):

@@ -1,16 +1,17 @@
 """Which integers may wrap around: data, as opposed to indices.
 
-An int32 or int64 computed from variables alone is an index, and counts as a mathematical integer: a program whose index
-overflows is out of bounds anyway. A value that comes from memory, from a float or from an unknown call is data, and
-wraps as the type says. Sums and products of data still have linear forms, since these hold modulo 2**bits too. But
-dividing or comparing needs the true value, so the form must be *exact*: made of indices, or provably within the type.
+An int32 or int64 computed from variables alone is an index: index arithmetic is exact, whatever its type
+(docs/semantics.md). A value that comes from memory, from a float or from an unknown call is data, and what is computed
+from it wraps as the type says; an index that meets data there counts by its low bits. Sums and products of data still
+have linear forms, since these hold modulo 2**bits too. But dividing or comparing needs the true value, so the form must
+be *exact*: made of indices, or provably within the type.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from loopwright.ir import BufferLoad, Call, Cast, Expr, IntImm, Op, ProducerLoad, Reduce, SizeVar, Var
+from loopwright.ir import BufferLoad, Call, Cast, Expr, IntImm, Op, ProducerLoad, Reduce, Select, SizeVar, Var
 
 if TYPE_CHECKING:
     from loopwright.arith.simplify import Simplifier
@@ -25,22 +26,37 @@ def is_data(s: Simplifier, e: Expr) -> bool:
         return False
     found = s.data.get(e)
     if found is None:
-        found = s.data[e] = _depends_on_data(s, e)
+        operands = computed_from(e)
+        found = s.data[e] = operands is None or any([is_data(s, operand) for operand in operands])
     return found
 
 
-def _depends_on_data(s: Simplifier, e: Expr) -> bool:
+def computed_from(e: Expr) -> list[Expr] | None:
+    """The operands of which one has to be data for `e` to be; None where `e` is data by itself.
+
+    A choice is what it chooses from: that its condition reads memory changes no number.
+    """
     if isinstance(e, (BufferLoad, ProducerLoad, Reduce)):
-        return True
-    if isinstance(e, Call) and not (isinstance(e.op, Op) and e.op.is_pure and "extern" not in e.op.name):
-        return True
+        return None
+    if isinstance(e, Select):
+        return [e.true_value, e.false_value]
+    if isinstance(e, Call):
+        if not (isinstance(e.op, Op) and e.op.is_pure and "extern" not in e.op.name):
+            return None
+        return list(e.args[1:] if e.op.name == "tir.if_then_else" else e.args)
     if isinstance(e, Cast) and not (e.value.dtype.is_int or e.value.dtype.is_bool):
-        return True
-    found = False
+        return None
+    operands: list[Expr] = []
+    e.each_child(lambda child: operands.append(child) if isinstance(child, Expr) else None)
+    return operands
 
-    def look(child: object) -> None:
-        nonlocal found
-        found = found or (isinstance(child, Expr) and is_data(s, child))
 
-    e.each_child(look)
-    return found
+def holds_data(e: Expr) -> bool:
+    """Whether memory, a float or an unknown call takes part in a number; variables count as indices."""
+    pending = [e]
+    while pending:
+        operands = computed_from(pending.pop())
+        if operands is None:
+            return True
+        pending += operands
+    return False

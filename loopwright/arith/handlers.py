@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 def _min_max(s: Simplifier, e: Any) -> Expr:
     a, b = s.simplify(e.a), s.simplify(e.b)
-    if is_index(e.dtype) and s.is_exact(a) and s.is_exact(b):
+    if is_index(e.dtype) and s.are_exact(a, b):
         low, high = form_range(s, s.form(a).plus(s.form(b), -1))
         if high <= 0 or low >= 0:
             return a if (high <= 0) == (type(e) is Min) else b
@@ -94,8 +94,11 @@ def _fold_call(s: Simplifier, e: Any) -> Expr:
         places = e.args[1].value
         if 0 <= places < e.dtype.bits - 1:
             power = imm(1 << places, e.dtype)
-            return s.simplify(Mul(e.args[0], power) if e.op.name == "tir.shift_left" else FloorDiv(e.args[0], power))
-    if e.op.name == "tir.abs" and is_index(e.dtype):
+            made = Mul(e.args[0], power) if e.op.name == "tir.shift_left" else FloorDiv(e.args[0], power)
+            # A call works on the low bits of an index, and gives a value of its type: arithmetic does neither.
+            if is_data(s, e) or (s.is_within(e.args[0]) and s.is_within(made)):
+                return s.simplify(made)
+    if e.op.name == "tir.abs" and is_index(e.dtype) and s.is_within(e.args[0]):
         low, high = expr_range(s, e.args[0])
         if low >= 0:
             return e.args[0]
@@ -116,6 +119,12 @@ def _cast(s: Simplifier, e: Any) -> Expr:
     if isinstance(value, Cast) and is_index(e.dtype) and is_index(value.dtype) and value.dtype.bits < e.dtype.bits:
         if value.value.dtype.is_int and value.value.dtype.bits < value.dtype.bits:
             return s.simplify(Cast(e.dtype, value.value))
+    # Narrowing keeps what fits, and widening gives it back.
+    if isinstance(value, Cast) and value.value.dtype is e.dtype and is_index(e.dtype) and is_index(value.dtype):
+        low, high = expr_range(s, value.value)
+        narrow = min(value.dtype, e.dtype, key=lambda dtype: dtype.bits)
+        if narrow.lowest <= low and high <= narrow.highest:
+            return value.value
     return e if value is e.value else e.with_(value=value)
 
 
@@ -151,7 +160,7 @@ def _and_or(s: Simplifier, e: Any) -> Expr:
 
 
 def _compare(s: Simplifier, e: Any) -> Expr:
-    if is_index(e.a.dtype) and s.is_exact(e.a) and s.is_exact(e.b):
+    if is_index(e.a.dtype) and s.are_exact(e.a, e.b):
         e = compare(s, e)
         found = s.first_rule(e)
         return e if found is None else s.simplify(found)

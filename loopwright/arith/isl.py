@@ -21,6 +21,8 @@ from contextlib import contextmanager
 from time import thread_time
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from loopwright.arith.data import holds_data
+from loopwright.arith.linear import is_index
 from loopwright.arith.structure import Structure
 from loopwright.ir import (
     EQ,
@@ -49,6 +51,7 @@ from loopwright.ir import (
     Var,
     deep,
 )
+from loopwright.runtime.dtype import DataType
 from loopwright.runtime.errors import LoopwrightError
 
 if TYPE_CHECKING:
@@ -251,6 +254,8 @@ class _Writer:
             write(self.names.var(e))
         elif cls is IntImm:
             write(f"({e.value})")
+        elif cls is not Cast and (not is_index(e.dtype) or holds_data(e)):
+            write(self.names.part(self.root, e))  # it may wrap around
         elif cls in _SUMS:
             write("(")
             self.number(e.a)
@@ -272,7 +277,7 @@ class _Writer:
             write(", ")
             self.number(e.b)
             write(")")
-        elif cls is Cast and e.value.dtype.is_int and e.dtype.is_int and e.value.dtype.bits <= e.dtype.bits:
+        elif cls is Cast and isinstance(e.value, (Var, IntImm)) and _holds_all(e.dtype, e.value.dtype):
             self.number(e.value)
         elif cls is Select and not self.names.abstract:
             raise NotAffine(self.root, e)
@@ -304,6 +309,11 @@ class _Writer:
         else:
             # Any other truth value is a number that is 1 or not.
             write(f"({self.names.part(self.root, e)} = 1)")
+
+
+def _holds_all(wide: DataType, narrow: DataType) -> bool:
+    """Whether the one type has every number of the other."""
+    return wide.is_int and narrow.is_int and wide.lowest <= narrow.lowest and narrow.highest <= wide.highest
 
 
 @deep

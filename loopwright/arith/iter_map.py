@@ -20,16 +20,16 @@ from loopwright.arith.iter_nodes import IterMapLevel, IterMark, IterSplitExpr, I
 from loopwright.arith.iter_reader import IterReader, NoMap
 from loopwright.ir import (
     Expr,
-    FloorDiv,
-    FloorMod,
     IntImm,
     Range,
     Sub,
     Var,
     as_expr,
+    cast,
     const,
     deep,
 )
+from loopwright.ir.operators import floordiv, floormod
 from loopwright.runtime.errors import LoopwrightError
 
 
@@ -147,7 +147,7 @@ class _Inverse:
         ready: list[IterMark] = []
         for index, output in zip(iter_map, outputs, strict=True):
             for arg in index.args:
-                self._add(arg, FloorDiv(as_expr(output) - index.base, arg.scale), ready)
+                self._add(arg, floordiv(as_expr(output) - index.base, arg.scale), ready)
         result: dict[Var, Expr] = {}
         while ready:
             mark = ready.pop()
@@ -156,9 +156,9 @@ class _Inverse:
             if isinstance(source, IterSumExpr):
                 self._spread(source, value, ready)
             elif isinstance(source, Var):
-                result[source] = value
+                result[source] = cast(value, source.dtype)
             elif isinstance(source, Sub) and isinstance(source.a, Var):
-                result[source.a] = self.analyzer.simplify(value + source.b)
+                result[source.a] = cast(self.analyzer.simplify(value + source.b), source.a.dtype)
         return result
 
     def _count(self, mark: IterMark) -> None:
@@ -178,5 +178,5 @@ class _Inverse:
 
     def _spread(self, source: IterSumExpr, value: Expr, ready: list[IterMark]) -> None:
         for place, arg in enumerate(source.args):
-            digits = FloorDiv(value, arg.scale)
-            self._add(arg, digits if place == 0 else FloorMod(digits, arg.extent), ready)
+            digits = floordiv(value, arg.scale)
+            self._add(arg, digits if place == 0 else floormod(digits, arg.extent), ready)

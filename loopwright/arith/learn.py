@@ -53,7 +53,7 @@ def learn(s: Simplifier, condition: Expr, holds: bool = True) -> None:
         elif isinstance(e, And if truth else Or):
             pending += [(e.b, truth), (e.a, truth)]
         elif not isinstance(e, IntImm) and is_stable(e):
-            if isinstance(e, CompareExpr) and is_index(e.a.dtype) and s.is_exact(e.a) and s.is_exact(e.b):
+            if isinstance(e, CompareExpr) and is_index(e.a.dtype) and s.are_exact(e.a, e.b):
                 _learn_comparison(s, type(e) if truth else _OPPOSITE[type(e)], s.form(e.a).plus(s.form(e.b), -1))
             else:
                 s.facts.put(s.facts.truths, s.key(e), truth)

@@ -66,7 +66,8 @@ def _structural(s: Simplifier, e: Expr) -> tuple[int, int]:
     if isinstance(e, Call) and e.op.name == "tir.if_then_else":
         return _either(expr_modular(s, e.args[1]), expr_modular(s, e.args[2]))
     if isinstance(e, Cast) and is_index(e.value.dtype) and e.value.dtype.bits <= e.dtype.bits:
-        return expr_modular(s, e.value)
+        if s.is_within(e.value):
+            return expr_modular(s, e.value)
     return ANYTHING
 
 

@@ -2,8 +2,8 @@
 
 What it may assume, and what not:
 
-* int32 and int64 scalars made from variables are indices, that is, mathematical integers: programs do not overflow
-  them. Those that come from memory are data and wrap around: see `data.py`.
+* int32 and int64 scalars made from variables are indices: their arithmetic is exact, whatever the type. Those that come
+  from memory are data and wrap around: see `data.py`.
 * Narrower and unsigned integers wrap around. Constants fold, `x + 0`, `x * 1` and the like go; nothing is moved across
   a division or a comparison.
 * Floats keep every bit: only `x * 1`, `x / 1`, `x - 0`, `x + -0` and casts to the same type go (they hold for NaN,
@@ -20,7 +20,7 @@ from collections.abc import Hashable
 from typing import Any, Final
 
 from loopwright.arith import divide
-from loopwright.arith.bounds import form_range, is_exact
+from loopwright.arith.bounds import form_range, is_exact, is_within
 from loopwright.arith.data import is_data
 from loopwright.arith.facts import Facts, Interval
 from loopwright.arith.handlers import HANDLERS
@@ -134,9 +134,12 @@ class Simplifier:
         if type(e) is IntImm:
             return e
         try:
-            return self.write(self.form(e), e.dtype, e)
+            result = self.write(self.form(e), e.dtype, e)
         except TooWide:
             return e
+        if result is not e and is_data(self, e) and not is_data(self, result) and not self.is_within(result):
+            return e  # data counts by its low bits, and what is left of it here is an index: that would not
+        return result
 
     def _simplify_other(self, e: Expr) -> Expr:
         result = self._rewrite(e)
@@ -339,7 +342,7 @@ class Simplifier:
     def _read_division(self, e: Any) -> LinearForm:
         a, b = self.form(e.a), self.form(e.b)
         cls = type(e)
-        if not (is_exact(self, a, e.dtype) and is_exact(self, b, e.dtype)):
+        if not self.are_exact(e.a, e.b):
             return self._read_as_written(e)
         if cls is FloorDiv:
             return divide.floordiv(self, a, b, e.dtype, e)
@@ -399,7 +402,15 @@ class Simplifier:
 
     def is_exact(self, e: Expr) -> bool:
         """Whether the linear form of an index expression is its value: nothing in it may wrap around."""
-        return is_exact(self, self.form(e), e.dtype)
+        return not is_data(self, e) or self.is_within(e)
+
+    def are_exact(self, a: Expr, b: Expr) -> bool:
+        """Whether the linear forms of two operands are what their operation works on: no wrapping, no low bits."""
+        return not (is_data(self, a) or is_data(self, b)) or (self.is_within(a) and self.is_within(b))
+
+    def is_within(self, e: Expr) -> bool:
+        """Whether an index expression is proved to stay within its type."""
+        return is_within(self, self.form(e), e.dtype)
 
     # --- names for equal things --------------------------------------------------------------------------------
 

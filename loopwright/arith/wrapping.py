@@ -11,7 +11,7 @@ from __future__ import annotations
 from math import copysign
 from typing import TYPE_CHECKING, Any
 
-from loopwright.arith.bounds import expr_range
+from loopwright.arith.bounds import operand_ranges
 from loopwright.arith.compare import by_interval
 from loopwright.arith.linear import imm
 from loopwright.ir import (
@@ -99,7 +99,7 @@ def _integer(s: Simplifier, e: Any, a: Any, b: Any) -> Expr | None:
 
 def _compare(s: Simplifier, e: Any) -> Expr | None:
     """Limits of the type settle some comparisons; nothing is moved from one side to the other."""
-    (low_a, high_a), (low_b, high_b) = expr_range(s, e.a), expr_range(s, e.b)
+    (low_a, high_a), (low_b, high_b) = operand_ranges(s, e)
     found = by_interval(type(e), low_a - high_b, high_a - low_b)
     if found is None and s.same(e.a, e.b):
         found = by_interval(type(e), 0, 0)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from loopwright.analysis.written_memory import written_pointers
-from loopwright.evaluator.arithmetic import rounding
+from loopwright.evaluator.arithmetic import rounding, wrapping
 from loopwright.evaluator.expressions import ExpressionCompiler
 from loopwright.evaluator.memory import Memory, Pointer
 from loopwright.ir import Buffer, Expr, IntImm, PrimFunc, Var
@@ -204,8 +204,18 @@ class Parameters:
 
     def _bind_or_check(self, declared: Expr, actual: Any, wrong: Any, later: list[Any]) -> None:
         if isinstance(declared, Var) and declared not in self.compiler.slots:
-            bind = self.compiler.binder(declared)
-            self.bindings.append(lambda values: bind(actual(values)))
+            bind, wrap = self.compiler.binder(declared), wrapping(declared.dtype)
+
+            def bind_actual(values: Sequence[Any]) -> None:
+                found = actual(values)
+                if found is not None and wrap(found) != found:  # more than the variable can say
+                    error = wrong(values, wrap(found))
+                    if error is not None:
+                        raise error
+                    found = wrap(found)
+                bind(found)
+
+            self.bindings.append(bind_actual)
             return
 
         def make() -> None:

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, Final
 
-from loopwright.evaluator.errors import IntegerDivisionByZero
+from loopwright.evaluator.errors import IndexTooLarge, IntegerDivisionByZero
 from loopwright.ir import (
     EQ,
     GE,
@@ -36,7 +36,7 @@ from loopwright.ir import (
     Or,
     Sub,
 )
-from loopwright.runtime.dtype import FLOAT32, DataType
+from loopwright.runtime.dtype import FLOAT32, INT64, DataType
 from loopwright.runtime.errors import NotBuilt
 
 Unary = Callable[[Any], Any]
@@ -154,6 +154,30 @@ def _int_binary(cls: type[Expr], dtype: DataType) -> Binary:
     if cls is Sub:
         return lambda a, b: wrap(a - b)
     return lambda a, b: wrap(a * b)
+
+
+def exact(cls: type[Expr], is_small: bool) -> Binary:
+    """The function of an operator in index arithmetic, which does not wrap.
+
+    Sums and products may be as large as they like: their low bits are right in any width. What needs the number itself
+    needs it within 64 bits; `is_small` says that it is.
+    """
+    if cls in _SUMS:
+        return _SUMS[cls]
+    operation = binary(cls, INT64)
+    if is_small:
+        return operation
+    low, high = INT64.lowest, INT64.highest
+
+    def within_64_bits(a: int, b: int) -> Any:
+        if low <= a <= high and low <= b <= high:
+            return operation(a, b)
+        raise IndexTooLarge(cls.__name__, a, b)
+
+    return within_64_bits
+
+
+_SUMS: Final[dict[type[Expr], Binary]] = {Add: operator.add, Sub: operator.sub, Mul: operator.mul}
 
 
 def _int_division(cls: type[Expr], dtype: DataType) -> Binary:

@@ -17,6 +17,7 @@ from loopwright.ir.intrinsic_rules import apply_rules
 from loopwright.runtime.errors import LoopwrightError, NotBuilt
 
 # Hints to the hardware: they change no value.
+_ASKS_INDICES: Final = ("in_bounds",)  # of the numbers themselves, not of values of their types
 _NO_EFFECT: Final = ("prefetch", "start_profile_intrinsic", "end_profile_intrinsic")
 
 
@@ -44,7 +45,7 @@ class CallCompiler(ExpressionCompiler):
         if isinstance(call.op, GlobalVar):
             if self.call_function is None:
                 raise NotBuilt(f"the call of {call.op.name} outside a module")
-            return self.call_function(call.op, [self.visit(argument) for argument in call.args])
+            return self.call_function(call.op, [self.value(argument) for argument in call.args])
         name = call.op.name.removeprefix("tir.")
         special = self._calls.get(name)
         if special is not None:
@@ -60,7 +61,8 @@ class CallCompiler(ExpressionCompiler):
         if call.dtype.lanes > 1:
             lanes, lane = range(call.dtype.lanes), self._call_lane(function, call)
             return lambda: [lane(k) for k in lanes]
-        arguments = [self.visit(argument) for argument in call.args]
+        of = self.visit if name in _ASKS_INDICES else self.value
+        arguments = [of(argument) for argument in call.args]
         if len(arguments) == 1:
             (x,) = arguments
             return lambda: function(x())
@@ -76,14 +78,16 @@ class CallCompiler(ExpressionCompiler):
         return self.lift(name, FUNCTIONS[name](dtype), call.args, call.dtype.element)
 
     def _call_lane(self, function: Callable[..., Any], call: Call) -> Lane:
-        arguments = [self.lane(argument) for argument in call.args]
+        of = self.lane if call.op.name.removeprefix("tir.") in _ASKS_INDICES else self.lane_value
+        arguments = [of(argument) for argument in call.args]
         return lambda k: function(*[argument(k) for argument in arguments])
 
     def lane_of_other(self, expr: Expr) -> Lane:
         if isinstance(expr, Call) and not isinstance(expr.op, GlobalVar):
             name = expr.op.name.removeprefix("tir.")
             if name == "if_then_else":
-                condition, true, false = [self.lane(argument) for argument in expr.args]
+                of = self.lane if self.numbers.is_index(expr) else self.lane_value
+                condition, true, false = self.lane(expr.args[0]), of(expr.args[1]), of(expr.args[2])
                 choose = self._choice(expr)
                 return lambda k: choose(condition(k), lambda: true(k), lambda: false(k))
             if name in FUNCTIONS:
@@ -92,10 +96,13 @@ class CallCompiler(ExpressionCompiler):
 
     def _if_then_else(self, call: Call) -> Run:
         """Only the chosen side is evaluated."""
-        condition, true, false = [self.visit(argument) for argument in call.args]
+        is_index = self.numbers.is_index(call)
+        of = self.visit if is_index else self.value
+        condition, true, false = self.visit(call.args[0]), of(call.args[1]), of(call.args[2])
         choose = self._choice(call)
         if call.args[0].dtype.lanes > 1:
-            lane_true, lane_false = self.lane(call.args[1]), self.lane(call.args[2])
+            lane_of = self.lane if is_index else self.lane_value
+            lane_true, lane_false = lane_of(call.args[1]), lane_of(call.args[2])
             return lambda: [
                 choose(c, lambda k=k: lane_true(k), lambda k=k: lane_false(k))  # type: ignore[misc]
                 for k, c in enumerate(condition())
@@ -117,7 +124,7 @@ class CallCompiler(ExpressionCompiler):
 
     def _reinterpret(self, call: Call) -> Run:
         (argument,) = call.args
-        value = self.visit(argument)
+        value = self.value(argument)
         source, target = argument.dtype, call.dtype
         if source.lanes == target.lanes:
             function = self.lift(
@@ -161,7 +168,7 @@ class CallCompiler(ExpressionCompiler):
         return lambda: pointer().moved(count() * lanes, element)
 
     def _ret(self, call: Call) -> Run:
-        value = self.visit(call.args[0])
+        value = self.value(call.args[0])
 
         def leave() -> Any:
             raise Returned(value())
@@ -184,7 +191,7 @@ class CallCompiler(ExpressionCompiler):
         return lambda: pointer() is None
 
     def _vector_part(self, call: Call) -> Run:
-        vector, half = self.visit(call.args[0]), call.dtype.lanes
+        vector, half = self.value(call.args[0]), call.dtype.lanes
         low = call.op.name == "tir.vectorlow"
 
         def part() -> Any:
@@ -194,7 +201,7 @@ class CallCompiler(ExpressionCompiler):
         return part
 
     def _vectorcombine(self, call: Call) -> Run:
-        parts = [self.visit(argument) for argument in call.args]
+        parts = [self.value(argument) for argument in call.args]
         scalars = call.args[0].dtype.lanes == 1
         if scalars:
             return lambda: [part() for part in parts]

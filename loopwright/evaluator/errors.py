@@ -127,6 +127,39 @@ class IntegerDivisionByZero(LoopwrightError, ZeroDivisionError):
         )
 
 
+class IndexTooLarge(LoopwrightError, OverflowError):
+    """Index arithmetic left 64 bits.
+
+    Arithmetic on variables and literals is exact, whatever its type, as long as it fits 64 bits; beyond that it has no
+    result. Native code does not check it.
+
+    For example:
+
+        import numpy as np
+        from loopwright.evaluator import evaluate
+        from loopwright.script import tir as T
+
+        @T.prim_func
+        def compare(n: T.int64, B: T.Buffer(1, "int32")):
+            if n * n < n:
+                B[0] = 1
+
+        evaluate(compare, 1 << 40, np.zeros(1, "int32"))
+    """
+
+    code = "LW0819"
+
+    def __init__(
+        self, name: str, a: int, b: int, loops: Mapping[str, object] | None = None, at: Node | None = None
+    ) -> None:
+        super().__init__(
+            f"index arithmetic leaves 64 bits: {name} of {a} and {b}{_at(loops or {})}",
+            at=at,
+            hint="arithmetic on variables is exact up to 64 bits; keep sizes and scalars smaller",
+            fields={"a": a, "b": b, "loops": dict(loops or {})},
+        )
+
+
 class UnboundVariable(LoopwrightError, NameError):
     """The program uses a variable that no parameter, loop, let, block or buffer gives a value.
 

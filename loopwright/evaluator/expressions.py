@@ -9,8 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from loopwright.evaluator.arithmetic import COMPARISONS, binary, cast, rounding
-from loopwright.evaluator.errors import IntegerDivisionByZero, OutOfBounds, UnboundVariable, UninitialisedRead
+from loopwright.arith.index_arithmetic import IndexArithmetic
+from loopwright.evaluator.arithmetic import binary, cast, exact, rounding, wrapping
+from loopwright.evaluator.errors import (
+    IndexTooLarge,
+    IntegerDivisionByZero,
+    OutOfBounds,
+    UnboundVariable,
+    UninitialisedRead,
+)
 from loopwright.evaluator.memory import Pointer, decoder, encoder
 from loopwright.evaluator.places import Place, Run
 from loopwright.ir import (
@@ -42,7 +49,7 @@ from loopwright.ir import (
     Visitor,
 )
 from loopwright.runtime.call_errors import ReadOnlyArgument
-from loopwright.runtime.dtype import DataType
+from loopwright.runtime.dtype import INT64, DataType
 from loopwright.runtime.errors import NotBuilt
 
 Lane = Callable[[int], Any]
@@ -73,6 +80,7 @@ class ExpressionCompiler(Visitor):
         self.scope: Scope | None = None
         self.in_lockstep = False
         self.in_threads = False
+        self.numbers = IndexArithmetic()  # which integers are exact, and which need no look at their limits
         # The typed views of each pointer variable: (element type, slot of the view, slot of its flags).
         self.views: dict[Var, list[tuple[DataType, int, int]]] = {}
 
@@ -177,6 +185,34 @@ class ExpressionCompiler(Visitor):
 
     # --- arithmetic -----------------------------------------------------------------------------------------------
 
+    def value(self, expr: Expr) -> Run:
+        """The closure of an expression as a value of its type: index arithmetic, which is exact, by its low bits."""
+        run: Run = self.visit(expr)
+        if not self.numbers.is_index(expr) or self.numbers.fits(expr):
+            return run
+        wrap = self._low_bits(expr.dtype.element)
+        if expr.dtype.lanes == 1:
+            return lambda: wrap(run())
+        return lambda: [wrap(x) for x in run()]
+
+    def lane_value(self, expr: Expr) -> Lane:
+        """`value`, one lane of it."""
+        run = self.lane(expr)
+        if not self.numbers.is_index(expr) or self.numbers.fits(expr):
+            return run
+        wrap = self._low_bits(expr.dtype.element)
+        return lambda k: wrap(run(k))
+
+    def _low_bits(self, dtype: DataType) -> Callable[[Any], Any]:
+        wrap = wrapping(dtype)
+        return wrap if self.numeric else lambda x: wrap(x) if isinstance(x, int) else x
+
+    def _operands(self, expr: BinaryExpr) -> tuple[Run, Run]:
+        """The closures of both operands: exact in index arithmetic, values of their type where data takes part."""
+        if self.numbers.is_index(expr.a) and self.numbers.is_index(expr.b):
+            return self.visit(expr.a), self.visit(expr.b)
+        return self.value(expr.a), self.value(expr.b)
+
     def visit_BinaryExpr(self, expr: BinaryExpr) -> Run:
         operand = expr.a.dtype
         if self.numeric and operand.lanes == 1:
@@ -184,7 +220,7 @@ class ExpressionCompiler(Visitor):
             if fast is not None:
                 return fast
         function = self._binary(expr)
-        a, b = self.visit(expr.a), self.visit(expr.b)
+        a, b = self._operands(expr)
         if operand.lanes == 1:
             return lambda: function(a(), b())
         return lambda: [function(x, y) for x, y in zip(a(), b(), strict=True)]
@@ -192,39 +228,63 @@ class ExpressionCompiler(Visitor):
     def _binary(self, expr: BinaryExpr) -> Callable[[Any, Any], Any]:
         """The operator on two lanes; an integer division without result says where it happened."""
         cls, dtype = type(expr), expr.a.dtype.element
-        function = self.lift(cls.__name__, binary(cls, dtype), (expr.a, expr.b), expr.dtype.element)
-        if not dtype.is_int or cls not in (Div, Mod, FloorDiv, FloorMod):
+        is_small = True
+        if self.numbers.is_index(expr.a) and self.numbers.is_index(expr.b):
+            is_small = self._is_small(expr.a) and self._is_small(expr.b)
+            operation = exact(cls, is_small)
+        else:
+            operation = binary(cls, dtype)
+        function = self.lift(cls.__name__, operation, (expr.a, expr.b), expr.dtype.element)
+        if is_small and (not dtype.is_int or cls not in (Div, Mod, FloorDiv, FloorMod)):
             return function
         scope = self.scope
 
-        def divide(a: Any, b: Any) -> Any:
+        def tells_where(a: Any, b: Any) -> Any:
             try:
                 return function(a, b)
             except IntegerDivisionByZero:
                 raise IntegerDivisionByZero(a, b, dtype, self.loops(scope), expr) from None
+            except IndexTooLarge:
+                raise IndexTooLarge(cls.__name__, a, b, self.loops(scope), expr) from None
 
-        return divide
+        return tells_where
+
+    def _is_small(self, expr: Expr) -> bool:
+        """Whether index arithmetic stays within 64 bits for sure."""
+        low, high = self.numbers.interval(expr)
+        return INT64.lowest <= low and high <= INT64.highest
 
     def _fast(self, expr: BinaryExpr, dtype: DataType) -> Run | None:
         """The operations that programs spend their time in, without a call for the operation itself."""
         cls = type(expr)
         if dtype.is_int and cls in (Add, Sub, Mul):
-            return self._fast_int(cls, self.visit(expr.a), expr.b, dtype)
+            return self._exact_int(expr) if self.numbers.is_index(expr) else self._fast_int(expr, dtype)
         if cls in (Add, Sub, Mul) and dtype.kind == "float" and dtype.bits >= 32:
             a, b = self.visit(expr.a), self.visit(expr.b)
             if dtype.bits == 64:
                 return {Add: lambda: a() + b(), Sub: lambda: a() - b(), Mul: lambda: a() * b()}[cls]
             r = rounding(dtype)
             return {Add: lambda: r(a() + b()), Sub: lambda: r(a() - b()), Mul: lambda: r(a() * b())}[cls]
-        if cls in COMPARISONS and cls.__name__ in ("LT", "GE"):
-            a, b = self.visit(expr.a), self.visit(expr.b)
+        if cls.__name__ in ("LT", "GE") and self._is_small(expr.a) and self._is_small(expr.b):
+            a, b = self._operands(expr)
             return (lambda: a() < b()) if cls.__name__ == "LT" else (lambda: a() >= b())
         return None
 
-    def _fast_int(self, cls: type[Expr], a: Run, right: Expr, dtype: DataType) -> Run:
+    def _exact_int(self, expr: BinaryExpr) -> Run:
+        """Sums and products of index arithmetic."""
+        cls, a, b = type(expr), self.visit(expr.a), self.visit(expr.b)
+        if isinstance(expr.b, IntImm):
+            literal = -expr.b.value if cls is Sub else expr.b.value
+            return (lambda: a() * literal) if cls is Mul else (lambda: a() + literal)
+        if cls is Add:
+            return lambda: a() + b()
+        return (lambda: a() - b()) if cls is Sub else (lambda: a() * b())
+
+    def _fast_int(self, expr: BinaryExpr, dtype: DataType) -> Run:
         low, high = int(dtype.min_value()), int(dtype.max_value())
         mask, bias = (1 << dtype.bits) - 1, -low
-        b = self.visit(right)
+        cls, right = type(expr), expr.b
+        a, b = self._operands(expr)
         literal = right.value if isinstance(right, IntImm) else 0
 
         def wrap(value: int) -> int:
@@ -290,7 +350,7 @@ class ExpressionCompiler(Visitor):
         return lambda: [function(x) for x in a()]
 
     def visit_Cast(self, expr: Cast) -> Run:
-        value = self.visit(expr.value)
+        value = self.value(expr.value)
         source, target = expr.value.dtype.element, expr.dtype.element
         function = self.lift("Cast", cast(source, target), (expr.value,), target)
         if expr.dtype.lanes == 1:
@@ -298,7 +358,8 @@ class ExpressionCompiler(Visitor):
         return lambda: [function(x) for x in value()]
 
     def visit_Select(self, expr: Select) -> Run:
-        return self.select(expr, self.visit(expr.condition), self.visit(expr.true_value), self.visit(expr.false_value))
+        of = self.visit if self.numbers.is_index(expr) else self.value
+        return self.select(expr, self.visit(expr.condition), of(expr.true_value), of(expr.false_value))
 
     def select(self, expr: Expr, condition: Run, true: Run, false: Run) -> Run:
         """Both sides are evaluated; then one is chosen, lane by lane when the condition is a vector."""
@@ -317,6 +378,7 @@ class ExpressionCompiler(Visitor):
 
     def visit_Let(self, expr: Let) -> Run:
         value, bind = self.visit(expr.value), self.binder(expr.var)
+        self.numbers.let(expr.var, expr.value)
         body = self.visit(expr.body)
 
         def run() -> Any:
@@ -339,7 +401,7 @@ class ExpressionCompiler(Visitor):
         return lambda: [value()] * lanes
 
     def visit_Shuffle(self, expr: Shuffle) -> Run:
-        vectors = [self.visit(vector) for vector in expr.vectors]
+        vectors = [self.value(vector) for vector in expr.vectors]
         indices = [self.concrete(index, self.visit(index)) for index in expr.indices]
         scalars = [vector.dtype.lanes == 1 for vector in expr.vectors]
 
@@ -361,6 +423,8 @@ class ExpressionCompiler(Visitor):
         if isinstance(expr, Ramp):
             base = self.concrete(expr.base, self.visit(expr.base))
             stride = self.concrete(expr.stride, self.visit(expr.stride))
+            if self.numbers.is_index(expr):
+                return lambda k: base() + stride() * k
             element = expr.dtype.element
             add, mul = binary(Add, element), binary(Mul, element)
             return lambda k: add(base(), mul(stride(), k))
@@ -373,7 +437,8 @@ class ExpressionCompiler(Visitor):
             first, second, join = self.lane(expr.a), self.lane(expr.b), self.joined(expr, isinstance(expr, And))
             return lambda k: join(first(k), lambda: second(k))
         if isinstance(expr, BinaryExpr):
-            a, b = self.lane(expr.a), self.lane(expr.b)
+            is_index = self.numbers.is_index(expr.a) and self.numbers.is_index(expr.b)
+            a, b = (self.lane(part) if is_index else self.lane_value(part) for part in (expr.a, expr.b))
             function = self._binary(expr)
             return lambda k: function(a(k), b(k))
         if isinstance(expr, Not):
@@ -381,13 +446,14 @@ class ExpressionCompiler(Visitor):
             invert = self.lift("Not", lambda x: not x, (expr.a,), expr.dtype.element)
             return lambda k: invert(inner(k))
         if isinstance(expr, Cast):
-            inner = self.lane(expr.value)
+            inner = self.lane_value(expr.value)
             convert = self.lift(
                 "Cast", cast(expr.value.dtype.element, expr.dtype.element), (expr.value,), expr.dtype.element
             )
             return lambda k: convert(inner(k))
         if isinstance(expr, Select):
-            condition, true, false = self.lane(expr.condition), self.lane(expr.true_value), self.lane(expr.false_value)
+            of = self.lane if self.numbers.is_index(expr) else self.lane_value
+            condition, true, false = self.lane(expr.condition), of(expr.true_value), of(expr.false_value)
             operands = (expr.condition, expr.true_value, expr.false_value)
             pick = self.lift("Select", lambda c, x, y: x if c else y, operands, expr.dtype.element)
             return lambda k: pick(condition(k), true(k), false(k))

@@ -94,7 +94,7 @@ def extern_call(compiler: CallCompiler, call: Call) -> Run:
     if not compiler.numeric:
         return compiler.foreign_term(call, name)
     arguments = call.args[1:]
-    values = [compiler.visit(argument) for argument in arguments]
+    values = [compiler.value(argument) for argument in arguments]
     types = [_c_type(argument) for argument in arguments]
     function = _symbol(name)
     function.argtypes = types
@@ -122,7 +122,7 @@ def _packed_argument(compiler: CallCompiler, argument: Expr) -> Run:
         return _array(compiler, argument)
     if argument.dtype.lanes > 1:
         raise NotBuilt(f"passing a {argument.dtype} to a packed function", "pass a buffer, or one element")
-    value: Run = compiler.visit(argument)
+    value: Run = compiler.value(argument)
     if argument.dtype.kind != "handle" or isinstance(argument, StringImm):
         return value
     return lambda: _c_value(value(), wrapped=True)

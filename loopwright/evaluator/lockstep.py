@@ -170,6 +170,7 @@ class LockstepCompiler(StatementCompiler):
 
     def lockstep_let(self, stmt: LetStmt) -> InLockstep:
         value, bind = self.visit(stmt.value), self.binder(stmt.var)
+        self.numbers.let(stmt.var, stmt.value)
         return self.lockstep_after(lambda: bind(value()), stmt.body)
 
     def lockstep_allocate(self, stmt: Allocate | AllocateConst) -> InLockstep:

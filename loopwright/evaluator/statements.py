@@ -108,7 +108,7 @@ class StatementCompiler(CallCompiler):
     def compile_store(self, stmt: BufferStore) -> Store:
         """The two halves of a store; the step hook is told between them."""
         place = self.place(stmt.buffer, stmt.indices, stmt, writes=True)
-        store = self.store(stmt.buffer, self.visit(stmt.value), place, stmt.value.dtype.lanes, stmt)
+        store = self.store(stmt.buffer, self.value(stmt.value), place, stmt.value.dtype.lanes, stmt)
         if self.on_step is None:
             return store
         on_step, scope, prepare = self.on_step, self.scope, store.prepare
@@ -132,6 +132,7 @@ class StatementCompiler(CallCompiler):
 
     def visit_LetStmt(self, stmt: LetStmt) -> Run:
         value, bind = self.visit(stmt.value), self.binder(stmt.var)
+        self.numbers.let(stmt.var, stmt.value)
         body = self.visit(stmt.body)
 
         def run() -> None:
@@ -233,8 +234,10 @@ class StatementCompiler(CallCompiler):
 
     def loop_slots(self, stmt: For) -> list[int]:
         slots = [self.slot(stmt.loop_var)]
+        self.numbers.loop(stmt.loop_var, stmt.min, stmt.extent)
         if stmt.thread_binding is not None and stmt.thread_binding.var is not stmt.loop_var:
             slots.append(self.slot(stmt.thread_binding.var))
+            self.numbers.loop(stmt.thread_binding.var, stmt.min, stmt.extent)
         return slots
 
     # --- memory ---------------------------------------------------------------------------------------------------
@@ -337,6 +340,8 @@ class StatementCompiler(CallCompiler):
         values = [self.concrete(value, self.visit(value)) for value in stmt.iter_values]
         domains = [self._domain(axis) for axis in block.iter_vars]
         slots = [self.slot(axis.var) for axis in block.iter_vars]
+        for axis, bound in zip(block.iter_vars, stmt.iter_values, strict=True):
+            self.numbers.let(axis.var, bound)
         outer, outside = self.scope, self.scope
         for axis, slot in zip(block.iter_vars, slots, strict=True):
             outside = Scope(axis.var, slot, outside)

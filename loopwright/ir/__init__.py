@@ -81,6 +81,7 @@ from loopwright.ir.intrinsic_rules import register_intrin_lowering, register_int
 from loopwright.ir.node import Node, node
 from loopwright.ir.op import CallEffect, Op, register_op, register_op_attr
 from loopwright.ir.operators import cast, logical_and, logical_not, logical_or, match_types
+from loopwright.ir.products import TooManyElements, product
 from loopwright.ir.span import Span
 from loopwright.ir.stmt import (
     Allocate,

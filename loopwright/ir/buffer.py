@@ -8,6 +8,7 @@ from typing import Any, Final, NoReturn
 from loopwright.ir.expr import Call, Expr, IntImm, Ramp, Range, StringImm, Var, as_expr, as_exprs, const, pointer
 from loopwright.ir.node import Node, base_node, derived, node
 from loopwright.ir.op import CallEffect, register_op
+from loopwright.ir.products import product
 from loopwright.ir.types import PointerType
 from loopwright.runtime.dtype import BOOL, DataType
 from loopwright.runtime.errors import LoopwrightError
@@ -164,7 +165,7 @@ class Buffer(Node):
             return self.strides
         strides: list[Expr] = [const(1, self.shape[-1].dtype)]
         for extent in reversed(self.shape[1:]):
-            strides.append(strides[-1] * extent)
+            strides.append(product([strides[-1], extent], extent.dtype))
         return tuple(reversed(strides))
 
     def allocated_extents(self) -> tuple[Expr, ...]:
@@ -240,10 +241,7 @@ class Buffer(Node):
         sizes: list[Expr] = []
         begin = 0
         for end in ends:
-            size: Expr = const(1, self.shape[0].dtype if self.shape else None)
-            for extent in self.shape[begin:end]:
-                size = size * extent
-            sizes.append(size)
+            sizes.append(product(self.shape[begin:end]))
             begin = end
         return self.with_(shape=tuple(sizes), strides=(), axis_separators=tuple(range(1, len(sizes))))
 
@@ -278,10 +276,7 @@ def _access_mask(name: str, mask: int | str) -> int:
 def _element_count(buffer: Buffer) -> Expr:
     if buffer.strides and buffer.shape:
         return buffer.strides[0] * buffer.shape[0]
-    size: Expr = const(1, buffer.shape[0].dtype if buffer.shape else None)
-    for extent in buffer.shape:
-        size = size * extent
-    return size
+    return product(buffer.shape)
 
 
 _ACCESS_PTR: Final = register_op("tir.tvm_access_ptr", CallEffect.READ_STATE)

@@ -45,7 +45,7 @@ from loopwright.ir.expr import (
     unary_operators,
 )
 from loopwright.ir.op import CallEffect, register_op
-from loopwright.runtime.dtype import BOOL, FLOAT32, DataType
+from loopwright.runtime.dtype import BOOL, FLOAT32, INT32, INT64, DataType
 from loopwright.runtime.errors import LoopwrightError
 
 
@@ -229,7 +229,11 @@ def fold_or_build(cls: type[Any], a: Expr, b: Expr) -> Expr:
     if type(a) is IntImm and type(b) is IntImm:
         if cls in _FOLD_INT and not (b.value == 0 and cls in (Div, Mod, FloorDiv, FloorMod)):
             value = _FOLD_INT[cls](a.value, b.value)
-            return const(value, BOOL) if isinstance(value, bool) else const(_wrap(value, a.dtype), a.dtype)
+            if isinstance(value, bool):
+                return const(value, BOOL)
+            # Index arithmetic is exact: where the type has no literal for the value, the sum stays a sum.
+            if a.dtype.lowest <= value <= a.dtype.highest or not (a.dtype is INT32 or a.dtype is INT64):
+                return const(_wrap(value, a.dtype), a.dtype)
     elif type(a) is FloatImm and type(b) is FloatImm and cls in _FOLD_FLOAT and a.dtype.bits >= 32 and a.dtype.is_float:
         number = a.dtype.numpy().type
         with np.errstate(all="ignore"):
@@ -300,8 +304,6 @@ def negative(a: Any) -> Expr:
         raise BadOperand("-", a, None, "truth values take no part in arithmetic", 'convert with .astype("int32") first')
     if isinstance(a, FloatImm):
         return const(-a.value, a.dtype)
-    if isinstance(a, IntImm):
-        return const(_wrap(-a.value, a.dtype), a.dtype)
     return mul(a, const(-1, a.dtype)) if not a.dtype.is_unsigned else sub(const(0, a.dtype), a)
 
 

@@ -19,6 +19,7 @@ from __future__ import annotations
 from typing import Final
 
 from loopwright.analysis.thread_axes import LAUNCHES, is_virtual_tag
+from loopwright.arith.index_arithmetic import IndexArithmetic, in_64_bits
 from loopwright.ir import (
     AttrStmt,
     Expr,
@@ -37,7 +38,7 @@ from loopwright.ir import (
 )
 from loopwright.ir.pass_context import PassContext
 from loopwright.ir.passes import function_pass
-from loopwright.runtime.dtype import DataType
+from loopwright.runtime.dtype import INT32, INT64, DataType
 from loopwright.transform.errors import ThreadLoopOnCpu
 from loopwright.transform.flat_index import add_index
 from loopwright.transform.folding import FoldingRewriter
@@ -52,6 +53,7 @@ class _CanonicalizeLoops(FoldingRewriter):
     def __init__(self, keep_unit_loops: bool) -> None:
         super().__init__()
         self.keep_unit_loops = keep_unit_loops
+        self.numbers = IndexArithmetic()
 
     def visit_SeqStmt(self, node: SeqStmt) -> Stmt:
         return flat_seq(node, self.visit)
@@ -90,10 +92,20 @@ class _CanonicalizeLoops(FoldingRewriter):
         if var is old and starts_at_zero:
             body = self.visit(loop.body)
         else:
-            index = var if starts_at_zero else add_index(var, cast(low, dtype))
+            index = var if starts_at_zero else add_index(var, self._as(low, dtype))
             body = self._with_value(old, cast(index, old.dtype), loop.body)
         zero = low if starts_at_zero and low.dtype is dtype else const(0, dtype)
-        return loop.with_(loop_var=var, min=zero, extent=cast(extent, dtype), kind=kind, body=body, thread_binding=None)
+        count = self._as(extent, dtype)
+        return loop.with_(loop_var=var, min=zero, extent=count, kind=kind, body=body, thread_binding=None)
+
+    def _as(self, bound: Expr, dtype: DataType) -> Expr:
+        """A bound in the type that the loop counts in; index arithmetic keeps its exact value in a wider one."""
+        is_widened = dtype is INT64 and bound.dtype is INT32 and self.numbers.is_index(bound)
+        return in_64_bits(bound) if is_widened else cast(bound, dtype)
+
+    def visit_LetStmt(self, node: LetStmt) -> Stmt:
+        self.numbers.let(node.var, node.value)
+        return self.rebuild(node)
 
     def visit_AttrStmt(self, node: AttrStmt) -> Stmt:
         thread = node.node

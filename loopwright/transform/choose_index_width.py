@@ -7,22 +7,24 @@ An address has 64 bits, so a 32-bit index would be extended in the inner loop, a
 from seeing that neighbours are neighbours. Values that are stored keep their type: only loop variables, indices and
 comparisons between them change.
 
-Index arithmetic (on loop variables, parameters and literals) is widened on the understanding that it does not wrap
-around; where intervals show that it does, and where loaded data takes part, it is computed in its own width and then
-converted, so its value is exactly the program's.
+Index arithmetic (on loop variables, parameters and literals) is exact, whatever its type. Computed in 64 bits it is;
+where its low 32 bits are all that counts, in a value that is stored or meets data, sums and products stay in 32 bits,
+and so does what cannot leave them, as intervals show. Where loaded data takes part, it is computed in its own width and
+then converted, so it wraps as the program's does.
 
-On a machine with 32-bit pointers indices are narrowed instead: see `narrow_indices.py`.
+On a machine with 32-bit pointers only what may leave 32 bits is computed in 64, and indices are narrowed: see
+`narrow_indices.py`.
 
 Needs: loops from 0, flat buffers.  Leaves: buffer indices of the width of a pointer, and on 64-bit machines loop
-variables too.
+variables too; no 32-bit index arithmetic that differs from exact arithmetic in more than what its low bits are.
 """
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable
+from collections.abc import Container
 from typing import Final
 
+from loopwright.arith.index_arithmetic import EXACT_NODES, IndexArithmetic
 from loopwright.ir import (
     Add,
     Allocate,
@@ -31,15 +33,13 @@ from loopwright.ir import (
     Call,
     Cast,
     CompareExpr,
+    Div,
     Expr,
-    FloorDiv,
-    FloorMod,
     For,
     IntImm,
     Let,
     LetStmt,
-    Max,
-    Min,
+    Mod,
     Mul,
     PrimFunc,
     Ramp,
@@ -56,67 +56,94 @@ from loopwright.ir.passes import function_pass
 from loopwright.runtime.dtype import INT32, INT64
 from loopwright.transform.cpu_of import cpu_of
 from loopwright.transform.index_rewriter import IndexRewriter, inside
-from loopwright.transform.known_ops import IN_BOUNDS
+from loopwright.transform.known_ops import IF_THEN_ELSE, IN_BOUNDS
 from loopwright.transform.narrow_indices import narrow_indices
 
-Interval = tuple[int, int]
-_ENDS: Final[dict[type, Callable[[int, int], int]]] = {
-    Add: operator.add,
-    Sub: operator.sub,
-    Mul: operator.mul,
-    Min: min,
-    Max: max,
+# Calls whose arguments at these places are sizes or offsets: index arithmetic, not values.
+_INDICES: Final[dict[str, Container[int]]] = {
+    "tir.tvm_stack_make_shape": range(1 << 16),
+    "tir.tvm_stack_make_array": (5,),
+    "tir.tvm_access_ptr": (2, 3),
 }
-_WIDENED: Final = (Add, Sub, Mul, Min, Max, FloorDiv, FloorMod)
 
 
 class _ChooseIndexWidth(IndexRewriter):
-    def __init__(self) -> None:
-        super().__init__()  # the successors of 32-bit variables have 64 bits
-        self.ranges: dict[Var, Interval] = {}
-        self.known: dict[int, tuple[Expr, Expr | None, Interval | None]] = {}  # by identity; the node is kept alive
+    """The successors of 32-bit variables have 64 bits; of all (`always`), or of those that may leave 32."""
+
+    def __init__(self, always: bool) -> None:
+        super().__init__()
+        self.always = always
+        self.numbers = IndexArithmetic()
+        self.known: dict[int, tuple[Expr, Expr]] = {}  # what was widened, by identity; the node is kept alive
 
     # -- values that keep their type
 
     def visit_CompareExpr(self, expr: CompareExpr) -> Expr:
-        if expr.a.dtype.element is INT32:
-            a, b = self.widen(expr.a), self.widen(expr.b)
-            if a is not None and b is not None:
-                return expr.with_(a=a, b=b)
+        if expr.a.dtype.element is INT32 and self.numbers.is_index(expr.a) and self.numbers.is_index(expr.b):
+            if self.always or not (self.numbers.fits(expr.a) and self.numbers.fits(expr.b)):
+                return expr.with_(a=self.widen(expr.a), b=self.widen(expr.b))
         return self.rebuild(expr)
 
+    def visit_BinaryExpr(self, expr: BinaryExpr) -> Expr:
+        # The low bits of a sum or product are those of its operands' low bits; all else needs the numbers themselves.
+        if expr.dtype.element is INT32 and not isinstance(expr, (Add, Sub, Mul)) and self.numbers.is_index(expr):
+            if not self._is_narrow(expr):
+                return cast(self.widen(expr), INT32.with_lanes(expr.dtype.lanes))
+        return self.rebuild(expr)
+
+    def _is_narrow(self, expr: BinaryExpr) -> bool:
+        """Whether 32 bits hold the operands and the result."""
+        return all([self.numbers.fits(part) for part in (expr.a, expr.b, expr)])
+
     def visit_Cast(self, expr: Cast) -> Expr:
-        wide = self.widen(expr.value) if expr.dtype.element is INT64 and expr.value.dtype.element is INT32 else None
-        if wide is None or (isinstance(wide, Cast) and wide.value is expr.value):
-            return self.rebuild(expr)
-        return wide
+        value = expr.value
+        if expr.dtype.element is INT64 and value.dtype.element is INT32 and self.numbers.is_index(value):
+            if self.always and not isinstance(value, Var) and self.numbers.fits(value):
+                return self.widen(value)
+            if isinstance(value, Var) and value in self.successors and self.numbers.fits(value):
+                return self.successors[value]
+        return self.rebuild(expr)
 
     def visit_Call(self, call: Call) -> Expr:
-        return inside(*[self.index(arg) for arg in call.args]) if call.op is IN_BOUNDS else self.rebuild(call)
+        if call.op is IN_BOUNDS:
+            parts = tuple([self.index(argument) for argument in call.args])
+            return inside(*parts) if self.always else call.with_(args=parts)
+        places = _INDICES.get(getattr(call.op, "name", ""))
+        if places is None:
+            return self.rebuild(call)
+        arguments = [
+            self.index(argument) if place in places and argument.dtype.is_int else self.visit(argument)
+            for place, argument in enumerate(call.args)
+        ]
+        return call.with_(args=tuple(arguments))
 
     # -- definitions
 
     def visit_For(self, loop: For) -> Stmt:
         extent, old = self.index(loop.extent), loop.loop_var
-        if old.dtype is INT64:
-            return loop.with_(min=self.index(loop.min), extent=extent, body=self.visit(loop.body))
-        if old in self.successors:
-            self.known.clear()  # the variable of an earlier loop: what was known of it is no longer so
-        self.ranges.pop(old, None)
-        if isinstance(extent, IntImm):
-            self.ranges[old] = (0, max(0, extent.value - 1))
+        low = self.index(loop.min)
+        self._redefine(old)
+        self.numbers.loop(old, loop.min, loop.extent)
+        if old.dtype is INT64 or not (self.always or not self.numbers.fits(old)):
+            return loop.with_(min=low, extent=extent, body=self.visit(loop.body))
         var = self.successors[old] = Var(old.name, INT64)
-        return loop.with_(loop_var=var, min=self.index(loop.min), extent=extent, body=self.visit(loop.body))
+        low, extent = cast(low, INT64), cast(extent, INT64)
+        return loop.with_(loop_var=var, min=low, extent=extent, body=self.visit(loop.body))
+
+    def _redefine(self, var: Var) -> None:
+        """`var` is bound anew: what was widened with its old meaning is no longer so."""
+        if var in self.successors:
+            del self.successors[var]
+            self.known.clear()
+            self.buffers.clear()
 
     def let(self, let: Let | LetStmt) -> tuple[Var, Expr]:
-        if let.var.dtype is INT32:
-            wide = self.widen(let.value)
-            # A value of data is best kept as it is: it may be used as data.
-            if wide is not None:
-                interval = self.interval(let.value)
-                if interval is not None:
-                    self.ranges[let.var] = interval
-                var = self.successors[let.var] = Var(let.var.name, INT64)
+        self._redefine(let.var)
+        self.numbers.let(let.var, let.value)
+        if let.var.dtype.element is INT32 and self.numbers.is_index(let.value):
+            if self.always or not self.numbers.fits(let.value):
+                wide = self.widen(let.value)
+                var = self.successors[let.var] = Var(let.var.name, wide.dtype)
                 return var, wide
         return let.var, self.visit(let.value)
 
@@ -129,89 +156,53 @@ class _ChooseIndexWidth(IndexRewriter):
     # -- indices
 
     def index(self, expr: Expr) -> Expr:
-        """`expr` as an index: 64 bits, through and through where that is the same value."""
-        wide = self.widen(expr)
-        if wide is not None:
-            return wide
-        narrow: Expr = self.visit(expr)
+        """`expr` as an index: 64 bits, through and through where no data takes part."""
+        element = expr.dtype.element
+        if self.numbers.is_index(expr):
+            if self.always or element is INT64 or not self.numbers.fits(expr):
+                return self.widen(expr)
+            narrow: Expr = self.visit(expr)
+            return narrow
+        narrow = self.visit(expr)
+        if not self.always:
+            return narrow
         if isinstance(narrow, Ramp):
             return Ramp(cast(narrow.base, INT64), cast(narrow.stride, INT64), narrow.lanes)
         return cast(narrow, INT64.with_lanes(narrow.dtype.lanes))
 
-    def widen(self, expr: Expr) -> Expr | None:
-        """`expr` computed in 64 bits, or None where data takes part or 32 bits would wrap around."""
+    def widen(self, expr: Expr) -> Expr:
+        """Index arithmetic computed in 64 bits."""
         found = self.known.get(id(expr))
         if found is None:
-            found = self.known[id(expr)] = (expr, self._widen(expr), None)
+            found = self.known[id(expr)] = expr, self._widen(expr)
         return found[1]
 
-    def _widen(self, expr: Expr) -> Expr | None:
-        element = expr.dtype.element
+    def _widen(self, expr: Expr) -> Expr:
+        element, wide = expr.dtype.element, INT64.with_lanes(expr.dtype.lanes)
         if isinstance(expr, IntImm):
-            return expr if element is INT64 else const(expr.value, INT64) if element.is_int else None
-        if element is INT32 and isinstance(expr, Var):
-            wide = self.successors.get(expr)
-            return wide if wide is not None else Cast(INT64.with_lanes(expr.dtype.lanes), expr)
-        if element is not INT32 and element is not INT64:
-            return None
-        if isinstance(expr, _WIDENED):
-            a = self.widen(expr.a)
-            b = None if a is None else self.widen(expr.b)
-            if a is None or b is None or (element is INT32 and self._wraps(expr)):
-                return None
+            return expr if element is INT64 else const(expr.value, INT64)
+        if isinstance(expr, Var):
+            found = self.successors.get(expr)
+            return found if found is not None else cast(expr, wide)
+        if isinstance(expr, EXACT_NODES):
+            if element is INT32 and isinstance(expr, (Div, Mod)) and self._is_narrow(expr):
+                return cast(self.rebuild(expr), wide)  # which is the cheaper division
+            a, b = self.widen(expr.a), self.widen(expr.b)
             return expr if a is expr.a and b is expr.b else type(expr)._make(a, b, span=expr.span)
         if isinstance(expr, Ramp):
-            base, stride = self.widen(expr.base), self.widen(expr.stride)
-            return None if base is None or stride is None else expr.with_(base=base, stride=stride)
+            return expr.with_(base=self.widen(expr.base), stride=self.widen(expr.stride))
         if isinstance(expr, Broadcast):
-            value = self.widen(expr.value)
-            return None if value is None else expr.with_(value=value)
+            return expr.with_(value=self.widen(expr.value))
         if isinstance(expr, Select):
             chosen, other = self.widen(expr.true_value), self.widen(expr.false_value)
-            if chosen is None or other is None:
-                return None
             return expr.with_(condition=self.visit(expr.condition), true_value=chosen, false_value=other)
-        if element is INT32:
-            return None
-        visited: Expr = self.visit(expr)  # 64 bits already, but not so what it is computed from
-        return visited
-
-    def _wraps(self, expr: Expr) -> bool:
-        """Whether intervals show that the 32-bit value differs from the true one for some iteration."""
-        interval = self.interval(expr)
-        return interval is not None and not (interval[0] >= -(1 << 31) and interval[1] < 1 << 31)
-
-    def interval(self, expr: Expr) -> Interval | None:
-        """The values a scalar index takes, computed without wrapping; None when a part is unbounded."""
-        if isinstance(expr, IntImm):
-            return expr.value, expr.value
-        if isinstance(expr, Var):
-            return self.ranges.get(expr)
-        if not isinstance(expr, BinaryExpr):
-            return None
-        found = self.known.get(id(expr))
-        if found is not None and found[2] is not None:
-            return found[2]
-        a = self.interval(expr.a)
-        b = None if a is None else self.interval(expr.b)
-        if a is None or b is None:
-            return None
-        interval = _combine(type(expr), a, b)
-        if found is not None:
-            self.known[id(expr)] = (found[0], found[1], interval)
-        return interval
-
-
-def _combine(node: type, a: Interval, b: Interval) -> Interval | None:
-    if node in _ENDS:
-        ends = [_ENDS[node](x, y) for x in a for y in b]
-        return min(ends), max(ends)
-    if node is FloorDiv and b[0] > 0:
-        ends = [x // y for x in a for y in b]
-        return min(ends), max(ends)
-    if node is FloorMod and b[0] > 0:
-        return 0, b[1] - 1
-    return None
+        if isinstance(expr, Call) and expr.op is IF_THEN_ELSE and not self.numbers.fits(expr):
+            condition, chosen, other = expr.args
+            return Call(wide, expr.op, (self.visit(condition), self.widen(chosen), self.widen(other)))
+        if isinstance(expr, Let):
+            var, value = self.let(expr)
+            return Let(var, value, self.widen(expr.body))
+        return cast(self.visit(expr), wide)  # a value of its type: a conversion, a call
 
 
 @function_pass
@@ -219,5 +210,5 @@ def _combine(node: type, a: Interval, b: Interval) -> Interval | None:
 def choose_index_width(func: PrimFunc) -> PrimFunc:
     """Indices are computed in the width of a pointer."""
     if cpu_of(func).pointer_bits < 64:
-        return func.with_(body=narrow_indices(func.body))
-    return func.with_(body=_ChooseIndexWidth().visit(func.body))
+        return func.with_(body=narrow_indices(_ChooseIndexWidth(always=False).visit(func.body)))
+    return func.with_(body=_ChooseIndexWidth(always=True).visit(func.body))

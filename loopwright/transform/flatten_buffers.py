@@ -13,6 +13,7 @@ Needs: no blocks.  Leaves: one index for each load and store.
 from __future__ import annotations
 
 from loopwright.arith import Analyzer
+from loopwright.arith.index_arithmetic import IndexArithmetic, is_index_type
 from loopwright.ir import (
     Allocate,
     AllocateConst,
@@ -20,11 +21,14 @@ from loopwright.ir import (
     Buffer,
     BufferLoad,
     BufferStore,
+    Cast,
     DeclBuffer,
     Expr,
     FloorDiv,
     FloorMod,
+    For,
     IntImm,
+    LetStmt,
     Node,
     Prefetch,
     PrimFunc,
@@ -36,7 +40,7 @@ from loopwright.ir import (
 )
 from loopwright.ir.node import rewrite_tuple
 from loopwright.ir.passes import function_pass
-from loopwright.runtime.dtype import INT64
+from loopwright.runtime.dtype import INT32, INT64
 from loopwright.transform.errors import BlockNotLowered
 from loopwright.transform.flat_index import add_index, flat_index, is_literal, mul_index, sub_index
 from loopwright.transform.prefetch_loops import prefetch_loops
@@ -46,6 +50,15 @@ class _FlattenBuffers(Rewriter):
     def __init__(self) -> None:
         self.flat: dict[Buffer, Buffer] = {}
         self.facts = Analyzer()
+        self.numbers = IndexArithmetic()
+
+    def visit_For(self, loop: For) -> Stmt:
+        self.numbers.loop(loop.loop_var, loop.min, loop.extent)
+        return self.rebuild(loop)
+
+    def visit_LetStmt(self, node: LetStmt) -> Stmt:
+        self.numbers.let(node.var, node.value)
+        return self.rebuild(node)
 
     def visit_Buffer(self, buffer: Buffer) -> Buffer:
         flat = self.flat.get(buffer)
@@ -70,13 +83,21 @@ class _FlattenBuffers(Rewriter):
 
     def index(self, buffer: Buffer, indices: tuple[Expr, ...]) -> Expr:
         """The flat index, without the quotients and remainders that cancel in it."""
-        flat = flat_index(buffer, indices)
+        flat = flat_index(buffer, rewrite_tuple(indices, self._as_counted))
         before = _divisions(flat) if len(indices) > 1 else 0
         if before:
             short = self.facts.simplify(flat)
             if short.dtype == flat.dtype and _divisions(short) < before:
                 return short
         return flat
+
+    def _as_counted(self, index: Expr) -> Expr:
+        """An index in the type of the loop that counts it: a loop of more than 2^31 iterations has 64 bits."""
+        if isinstance(index, Cast) and is_index_type(index.value.dtype) and index.dtype.element is INT32:
+            low, high = self.numbers.operand(index.value)
+            if index.dtype.lowest <= low and high <= index.dtype.highest:
+                return index.value
+        return index
 
     def visit_Allocate(self, node: Allocate) -> Stmt:
         return node.with_(extents=_one_extent(node.extents), body=self.visit(node.body))

@@ -6,6 +6,7 @@ Such a load may happen where the program would leave it out: of two sides of an 
 from __future__ import annotations
 
 from loopwright.arith import Analyzer
+from loopwright.arith.index_arithmetic import IndexArithmetic
 from loopwright.ir import Allocate, BufferLoad, IntImm, Var
 from loopwright.runtime.dtype import DataType
 
@@ -15,6 +16,7 @@ class SureMemory:
 
     def __init__(self) -> None:
         self.facts = Analyzer()
+        self.numbers = IndexArithmetic()  # which variables hold data
         self._sizes: dict[Var, tuple[DataType, int]] = {}
 
     def add(self, node: Allocate) -> None:

@@ -40,6 +40,7 @@ from loopwright.ir import (
     uses_var,
 )
 from loopwright.ir.node import rewrite_tuple
+from loopwright.runtime.dtype import INT32, INT64
 from loopwright.transform.flat_index import add_index, mul_index, sub_index
 from loopwright.transform.known_ops import IF_THEN_ELSE, LANE_WISE, LIKELY
 from loopwright.transform.purity import can_fail, can_fail_beyond
@@ -148,7 +149,8 @@ class VectorizeExpr(Rewriter):
         if expr.dtype.lanes > 1:
             return self.visit_Expr(expr)
         a, b = self.visit(expr.a), self.visit(expr.b)
-        if isinstance(a, Ramp) and isinstance(b, IntImm) and isinstance(a.stride, IntImm) and b.value > 0:
+        is_exact = self.memory.numbers.is_index(expr)  # lanes that wrap around take no even steps
+        if is_exact and isinstance(a, Ramp) and isinstance(b, IntImm) and isinstance(a.stride, IntImm) and b.value > 0:
             folded = self._ramp_quotient(a, b, a.stride.value, isinstance(expr, FloorDiv))
             if folded is not None:
                 return folded
@@ -206,11 +208,17 @@ class VectorizeExpr(Rewriter):
         if expr.dtype.lanes > 1:
             return self.visit_Expr(expr)
         value = self.visit(expr.value)
-        if isinstance(value, Ramp) and expr.dtype == "int64" and value.dtype.element == "int32":
+        if isinstance(value, Ramp) and expr.dtype is INT64 and value.dtype.element is INT32 and self._fits(expr.value):
             return Ramp(value.base.astype(expr.dtype), value.stride.astype(expr.dtype), value.lanes)
         return expr.with_(dtype=expr.dtype.with_lanes(value.dtype.lanes), value=value)
 
+    def _fits(self, index: Expr) -> bool:
+        """Whether every lane of an index stays within its type, so that converting base and stride converts it."""
+        low, high = self.memory.facts.interval(index)
+        return not self.memory.numbers.is_data(index) and index.dtype.lowest <= low and high <= index.dtype.highest
+
     def visit_Let(self, expr: Let) -> Expr:
+        self.memory.numbers.let(expr.var, expr.value)
         value = self.visit(expr.value)
         if value.dtype.lanes > expr.value.dtype.lanes:
             var = Var(expr.var.name, value.dtype)

@@ -72,6 +72,10 @@ class _VectorizeLoops(StmtRewriter):
         self.max_lanes = max_lanes
         self.memory = SureMemory()
 
+    def visit_LetStmt(self, node: LetStmt) -> Stmt:
+        self.memory.numbers.let(node.var, node.value)
+        return self.rebuild(node)
+
     def visit_Allocate(self, node: Allocate) -> Stmt:
         self.memory.add(node)
         return self.rebuild(node)
@@ -216,6 +220,7 @@ class _VectorizeStmt(Rewriter):
         return self.by_lane(node)  # lanes may stop at different times
 
     def visit_LetStmt(self, node: LetStmt) -> Stmt:
+        self.exprs.memory.numbers.let(node.var, node.value)
         try:
             value = self.exprs.visit(node.value)
         except NeedsLanes:

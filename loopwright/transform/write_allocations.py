@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
+from loopwright.arith import simplified_size
 from loopwright.ir import (
     Allocate,
     Block,
@@ -27,6 +28,8 @@ from loopwright.ir import (
     Stmt,
     const,
     deep,
+    product,
+    variables_in,
 )
 from loopwright.ir.passes import function_pass
 from loopwright.transform.statements import StmtRewriter
@@ -86,7 +89,7 @@ def strides_for(shape: Sequence[Expr], aligned: Sequence[Sequence[int]]) -> tupl
             is_compact = is_compact and not padding
             stride = const(stride.value + padding, stride.dtype)
         strides.append(stride)
-        stride = stride * shape[axis]
+        stride = product([stride, shape[axis]], stride.dtype)
     return () if is_compact else tuple(reversed(strides))
 
 
@@ -95,7 +98,8 @@ def allocated_size(buffer: Buffer) -> Expr:
     last = buffer.elem_offset
     for extent, stride in zip(buffer.shape, buffer.effective_strides(), strict=True):
         last = last + (extent - 1) * stride
-    return last + 1
+    size = last + 1
+    return size if variables_in(size) else simplified_size(size)
 
 
 @function_pass

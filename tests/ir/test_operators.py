@@ -96,7 +96,8 @@ FOLDED = {
 
 @pytest.mark.parametrize("sign", FOLDED)
 @pytest.mark.parametrize("dtype", INTS)
-def test_integer_literals_fold_and_wrap_around(dtype, sign):
+def test_integer_literals_fold(dtype, sign):
+    """What wraps wraps. Index arithmetic is exact: what int32 and int64 have no literal for stays as it is written."""
     kind = ir.DataType(dtype)
     build, exact = FOLDED[sign]
     values = sorted(
@@ -106,8 +107,11 @@ def test_integer_literals_fold_and_wrap_around(dtype, sign):
         if b == 0 and sign in ("//", "%", "truncdiv", "truncmod"):
             continue
         folded = build(const(a, dtype), const(b, dtype))
-        assert isinstance(folded, ir.IntImm), (a, b)
         assert folded.dtype == dtype
+        if dtype in ("int32", "int64") and not kind.lowest <= exact(a, b) <= kind.highest:
+            assert isinstance(folded, ir.BinaryExpr) and [folded.a.value, folded.b.value] == [a, b]
+            continue
+        assert isinstance(folded, ir.IntImm), (a, b)
         assert (folded.value - exact(a, b)) % (1 << kind.bits) == 0, (a, b)
 
 
@@ -132,7 +136,10 @@ def test_shifts_and_inversion_fold(dtype):
     assert (const(kind.highest, dtype) >> 1).value == kind.highest >> 1
     assert (~one).value == (kind.highest - 1 if kind.is_unsigned else -2)
     assert (-one).value == (kind.highest if kind.is_unsigned else -1)
-    assert (-const(kind.lowest, dtype)).value == kind.lowest  # wraps
+    if dtype in ("int32", "int64"):
+        assert isinstance(-const(kind.lowest, dtype), ir.Mul)
+    else:
+        assert (-const(kind.lowest, dtype)).value == kind.lowest  # wraps
     with pytest.raises(BadOperand, match=f"operator << is not defined for {dtype} and {dtype}") as caught:
         one << kind.bits
     assert f"why: the shift by {kind.bits} leaves 0 to {kind.bits - 1}" in str(caught.value)

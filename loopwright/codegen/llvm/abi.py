@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from loopwright import ir
+from loopwright.arith.index_arithmetic import in_64_bits
 from loopwright.codegen.describe_module import size_text
 from loopwright.codegen.llvm import ffi_values as ffi
 from loopwright.codegen.llvm.emitter import FunctionEmitter
@@ -279,7 +280,8 @@ class EntryEmitter:
         return [b.value(f"phi i64 [ {a}, %{given} ], [ {c}, %{none} ]") for a, c in zip(read, compact, strict=True)]
 
     def _wide(self, expr: ir.Expr) -> str:
-        return self.emitter.cast(self.emitter.index(expr), expr.dtype, INT64)
+        """A size in 64 bits, exactly: in the type of the variables in it the product of two may wrap around."""
+        return self.emitter.index(in_64_bits(expr))
 
     def _tuple(self, count: int) -> str:
         return "(" + ", ".join(["%lld"] * count) + ("," if count == 1 else "") + ")"

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from loopwright import ir
+from loopwright.arith.index_arithmetic import in_64_bits
 from loopwright.codegen.describe_module import c_name, result_dtype, size_variables
 from loopwright.codegen.llvm.ffi_values import PAYLOAD, VALUE
 from loopwright.codegen.llvm.function_builder import FunctionBuilder
@@ -81,7 +82,7 @@ def _before_offset(emitter: FunctionEmitter, buffer: ir.Buffer) -> str:
     pointer = emitter.values[buffer.data]
     if isinstance(buffer.elem_offset, ir.IntImm) and buffer.elem_offset.value == 0:
         return pointer
-    elements = emitter.cast(emitter.index(buffer.elem_offset), buffer.elem_offset.dtype, INT64)
+    elements = emitter.index(in_64_bits(buffer.elem_offset))
     if elements == "0":
         return pointer
     distance = emitter.b.value(f"mul i64 {elements}, {-buffer.dtype.nbytes * buffer.dtype.lanes}")

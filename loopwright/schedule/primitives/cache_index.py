@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from loopwright.arith import Analyzer
+from loopwright.arith.index_arithmetic import in_64_bits
 from loopwright.ir import (
     Block,
     BlockRealize,
@@ -40,6 +41,7 @@ from loopwright.ir import (
     substitute,
     uses_var,
 )
+from loopwright.runtime.dtype import INT64, DataType
 from loopwright.schedule.bindings import TRUE
 from loopwright.schedule.blocks import is_leaf
 from loopwright.schedule.buffers import check_scope
@@ -85,7 +87,7 @@ def cache_index(view: View, block: BlockRealize, storage_scope: str, cse_thresh:
         number = next(k for k in range(len(taken) + 1) if f"index_{k}" not in taken)
         taken.add(f"index_{number}")
         shape = [axis_end(axis) for axis in index.axes]
-        index.buffer = decl_buffer(shape, index.value.dtype, f"index_var_{number}", scope=storage_scope)
+        index.buffer = decl_buffer(shape, _stored_type(index), f"index_var_{number}", scope=storage_scope)
         nest, filled = _filled(f"index_{number}", index)
         nests.append(nest)
         made.append(filled)
@@ -100,6 +102,18 @@ def cache_index(view: View, block: BlockRealize, storage_scope: str, cse_thresh:
         several=True,
         at=block,
     )
+
+
+def _stored_type(index: _Index) -> DataType:
+    """The type of its own, or int64 where that may not hold every value: an index is exact, and memory is not."""
+    facts = Analyzer.over({axis.var: axis.dom for axis in index.axes if axis.dom is not None})
+    low, high = facts.interval(index.value)
+    dtype = index.value.dtype
+    return dtype if dtype.lowest <= low and high <= dtype.highest else INT64
+
+
+def _stored(value: Expr, buffer: Buffer) -> Expr:
+    return value if value.dtype is buffer.dtype else in_64_bits(value)
 
 
 def _nothing() -> Buffer:
@@ -159,7 +173,7 @@ def _filled(name: str, index: _Index) -> tuple[Stmt, Block]:
         (),
         (cell_region(index.buffer, cell),),
         name,
-        BufferStore(index.buffer, substitute(index.value, inside), cell),
+        BufferStore(index.buffer, _stored(substitute(index.value, inside), index.buffer), cell),
     )
     loops = [Var(f"ax{k}", axis.var.dtype) for k, axis in enumerate(index.axes)]
     starts = [axis.dom.min for axis in index.axes if axis.dom is not None]

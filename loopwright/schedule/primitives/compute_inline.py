@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from loopwright.analysis.dataflow import BlockKey
-from loopwright.arith import Analyzer, interval_of
+from loopwright.arith import Analyzer, as_stored, interval_of
 from loopwright.ir import (
     Block,
     BlockRealize,
@@ -243,7 +243,7 @@ class _Consumer(Retold):
             return super().replace(load, indices, number)
         if self.inline.runs is not None and not self._was_written(indices):
             self.inline.outside = load, self.block.name_hint
-        return self.inline.value_at(indices)
+        return as_stored(self.inline.value_at(indices), self.facts)
 
     def _was_written(self, cell: Sequence[Expr]) -> bool:
         runs = self.inline.runs

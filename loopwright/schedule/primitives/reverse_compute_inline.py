@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from loopwright.arith import as_stored
 from loopwright.ir import (
     Block,
     BlockRealize,
@@ -193,7 +194,8 @@ class _Fold:
     def value(self) -> Expr:
         """What the producer stored."""
         axes = [axis.var for axis in self.producer.iter_vars]
-        return retell(self.produced.value, self.made, block_key(self.producer), {}, axes)
+        value = retell(self.produced.value, self.made, block_key(self.producer), {}, axes)
+        return as_stored(value, facts_inside(self.producer))
 
 
 class _FoldedStore(Retold):

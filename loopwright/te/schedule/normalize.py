@@ -10,6 +10,7 @@ import copy
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from loopwright.arith import Analyzer, as_stored
 from loopwright.ir import Expr, IntImm, IterVar, ProducerLoad, Range, Var, const
 from loopwright.ir.operators import cast
 from loopwright.te.operation import ComputeOp
@@ -71,10 +72,14 @@ def current_axis(stage: Stage, axis: IterVar) -> IterVar:
 class _Inlined(BodyRewriter):
     """Loads of one tensor become its value there."""
 
-    def __init__(self, tensor: Tensor, op: ComputeOp) -> None:
+    def __init__(self, tensor: Tensor, op: ComputeOp, reader: ComputeOp) -> None:
         super().__init__()
         self.tensor, self.op = tensor, op
         self.count = 0
+        self.facts = Analyzer()
+        for axis in (*reader.axis, *reader.reduce_axis):
+            if axis.dom is not None:
+                self.facts.bind(axis.var, axis.dom)
 
     def visit_ProducerLoad(self, load: ProducerLoad) -> Expr:
         indices = [self.visit(index) for index in load.indices]
@@ -84,7 +89,7 @@ class _Inlined(BodyRewriter):
         pairs = zip(self.op.axis, indices, strict=True)
         values: Mapping[Var, Expr] = {axis.var: cast(index, axis.var.dtype) for axis, index in pairs}
         made: Expr = BodyRewriter(values).visit(self.op.body[0])
-        return made
+        return as_stored(made, self.facts)
 
 
 def _inline(sch: Schedule, stage: Stage) -> None:
@@ -96,7 +101,7 @@ def _inline(sch: Schedule, stage: Stage) -> None:
     for reader in sch.stages:
         if isinstance(reader.op, ComputeOp) and any([read is tensor for read in reader.op.input_tensors]):
             old = reader.op
-            new = with_body(old, rewrite_body(old, _Inlined(tensor, op)))
+            new = with_body(old, rewrite_body(old, _Inlined(tensor, op, old)))
             change.update({old.output(k): new.output(k) for k in range(old.num_outputs)})
             sch.set_op(reader, new)
     sch.retarget(change)
