@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any as Anything
 from typing import TypeGuard
 
-from loopwright.arith import Analyzer
+from loopwright.arith import simplified_size
 from loopwright.ir import Expr as PrimExpr
 from loopwright.ir import IntImm
 from loopwright.ir.types import TupleType, Type
@@ -171,7 +171,7 @@ def as_dim(size: Anything) -> Dim:
     if isinstance(size, Any):
         return size
     if isinstance(size, PrimExpr):
-        simple = size if isinstance(size, IntImm) else Analyzer().simplify(size)
+        simple = size if isinstance(size, IntImm) else simplified_size(size)
         return int(simple.value) if isinstance(simple, IntImm) else simple
     if isinstance(size, bool) or not hasattr(size, "__index__"):
         raise TypeError(f"a size is an integer, an expression or Any(), not {type(size).__name__} {size!r}")

@@ -96,7 +96,7 @@ class IndexMap:
             bound = facts.const_int_bound(result)
             if bound.min_value < 0:
                 raise BadStepArgument(step, f"index {result!r} of the new layout goes down to {bound.min_value}")
-            if bound.max_value < FAR:
+            if bound.max_value < FAR or all([isinstance(size, IntImm) for size in sizes]):
                 shape.append(const(bound.max_value + 1))
                 continue
             ends = interval_of(facts.simplify(result), domains, facts)  # the old sizes are variables

@@ -18,6 +18,7 @@ from loopwright.ir import (
     Stmt,
     Var,
     Visitor,
+    cast,
     is_zero,
     structural_equal,
 )
@@ -115,7 +116,8 @@ class _Memory(Visitor):
 
 def value_at(loop: For, iteration: Expr) -> Expr:
     """What the variable of the loop is in its iteration of that number, the first being 0."""
-    return iteration if is_zero(loop.min) else iteration + loop.min
+    value = iteration if is_zero(loop.min) else iteration + loop.min
+    return cast(value, loop.loop_var.dtype)
 
 
 def kind_last(step: str, kind: ForKind) -> str:

@@ -14,6 +14,7 @@ from loopwright.ir import (
     Var,
     cast,
     const,
+    product,
     substitute,
     whole_region,
 )
@@ -124,7 +125,4 @@ class _Match:
 
 
 def _product(sizes: Sequence[Expr]) -> Expr:
-    result: Expr = const(1, sizes[0].dtype if sizes else "int32")
-    for size in sizes:
-        result = result * cast(size, result.dtype)
-    return result
+    return product(sizes)

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from loopwright.arith import simplified_size
 from loopwright.ir import (
     Expr,
     IntImm,
@@ -19,6 +20,7 @@ from loopwright.ir import (
     as_expr,
     const,
     post_order_visit,
+    variables_in,
 )
 from loopwright.runtime.dtype import FLOAT32, DataType
 from loopwright.runtime.errors import LoopwrightError
@@ -67,6 +69,8 @@ def _check_dim(dim: object, position: int, asked: str, truncate: bool) -> Expr:
     size = as_expr(dim)
     if not size.dtype.is_int or size.dtype.lanes != 1:
         raise BadShape(asked, f"{where} has type {size.dtype}", "sizes are integers; use // to divide them")
+    if not isinstance(size, (IntImm, Var)) and not variables_in(size):
+        size = simplified_size(size)
     if isinstance(size, IntImm):
         if size.value < 0:
             raise BadShape(asked, f"{where} is {size.value}", "sizes are not negative; 0 makes an empty tensor")

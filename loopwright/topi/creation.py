@@ -22,7 +22,7 @@ from loopwright.topi.errors import InvalidShapeError
 from loopwright.topi.indexing import place, places_of
 from loopwright.topi.moving import moved
 from loopwright.topi.registry import Sample, operator
-from loopwright.topi.row_major import product
+from loopwright.topi.row_major import count_as
 from loopwright.topi.samples import TYPES, numbers
 from loopwright.topi.sizes import known, simplify
 
@@ -132,7 +132,7 @@ def shape(array: te.Tensor, dtype: str = "int32") -> te.Tensor:
     def cell(axis: Expr) -> Expr:
         value: Expr = const(0, dtype)
         for k in range(array.ndim - 1, -1, -1):
-            size = array.shape[k].astype(dtype)
+            size = count_as(dtype, [array.shape[k]], "shape")
             value = size if k == array.ndim - 1 else select(axis == k, size, value)
         return value
 
@@ -142,7 +142,7 @@ def shape(array: te.Tensor, dtype: str = "int32") -> te.Tensor:
 @operator(reference=lambda array, dtype="int32": np.array(array.size), samples=_shape_samples)
 def ndarray_size(array: te.Tensor, dtype: str = "int32") -> te.Tensor:
     """How many elements `array` has, as a tensor of rank 0."""
-    total = simplify(product(array.shape)).astype(dtype)
+    total = count_as(dtype, array.shape, "ndarray_size")
     return moved((), lambda *_: total, "ndarray_size")
 
 

@@ -25,7 +25,7 @@ from loopwright.topi.axes import axis_of
 from loopwright.topi.choices import UnsuitableType
 from loopwright.topi.errors import InvalidShapeError
 from loopwright.topi.registry import Sample, operator
-from loopwright.topi.row_major import ravel
+from loopwright.topi.row_major import count_as, ravel
 from loopwright.topi.sizes import at_least, known, one_size
 from loopwright.topi.testing.reduction import (
     arg_python,
@@ -148,6 +148,7 @@ def _place(op: str, data: te.Tensor, axis: Any, keepdims: bool, last: bool) -> t
     taps, shape, read = _plan(data, axes, keepdims)
     sizes = [data.shape[at] for at in axes]
     reducer = place_reducer(op, last)
+    count_as("int32", sizes, op)  # an int32 has to say which of them it is
     place = ravel([tap.var for tap in taps], sizes).astype("int32")
     name, kind = f"{data.name}_red", default_tag(tag.COMM_REDUCE_IDX)
     pairs = te.compute(shape, lambda *at: reducer((place, data(*read(at))), axis=taps), name=f"{name}_temp", tag=kind)

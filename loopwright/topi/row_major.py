@@ -9,7 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from loopwright.ir import Expr, as_expr, const
+from loopwright import ir
+from loopwright.ir import Expr, IntImm, Var, as_expr
+from loopwright.runtime.dtype import INT64, DataType
+from loopwright.topi.errors import InvalidShapeError
 from loopwright.topi.sizes import simplify
 
 
@@ -32,8 +35,18 @@ def unravel(place: Any, shape: Sequence[Any]) -> list[Expr]:
 
 
 def product(sizes: Sequence[Any]) -> Expr:
-    """How many elements a tensor of these sizes has, in the type of the sizes."""
-    total: Expr = const(1, as_expr(sizes[0]).dtype if sizes else "int32")
-    for size in sizes:
-        total = total * size
-    return simplify(total)
+    """How many elements a tensor of these sizes has, in the type of the sizes; int64 where a literal needs it."""
+    return simplify(ir.product(sizes))
+
+
+def count_as(dtype: Any, sizes: Sequence[Any], op: str) -> Expr:
+    """`product` as a value of a type, which has to hold it."""
+    kind, total = DataType(dtype), product(sizes)
+    if isinstance(total, IntImm):
+        if kind.is_int and not kind.lowest <= total.value <= kind.highest:
+            raise InvalidShapeError(
+                op, f"{total.value} elements are more than {kind} can count", 'ask for dtype="int64"', dtype=str(kind)
+            )
+        return total.astype(kind)
+    # A conversion takes the low bits of its operand's type: what may be larger is multiplied in 64.
+    return (total if isinstance(total, Var) else ir.product(sizes, INT64)).astype(kind)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from loopwright.arith import Analyzer
+from loopwright.arith import simplified_size
 from loopwright.ir import Expr, IntImm, IterVar, as_expr
 from loopwright.te import Tensor
 from loopwright.te.assumed_sizes import assume, assume_equal
@@ -14,8 +14,8 @@ from loopwright.topi.errors import BadWindow, InvalidShapeError
 
 
 def simplify(value: Any) -> Expr:
-    """`value` with its arithmetic done."""
-    return Analyzer().simplify(as_expr(value))
+    """`value` with its arithmetic done; a number that int32 does not hold is int64."""
+    return simplified_size(value)
 
 
 def known(value: Any) -> int | None:

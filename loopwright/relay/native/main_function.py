@@ -23,6 +23,7 @@ from math import prod
 from typing import Final
 
 from loopwright.arith import Analyzer
+from loopwright.arith.index_arithmetic import in_64_bits
 from loopwright.codegen.describe_module import implicit_variables
 from loopwright.ir import (
     Allocate,
@@ -33,6 +34,7 @@ from loopwright.ir import (
     BufferLoad,
     BufferStore,
     Call,
+    Cast,
     Evaluate,
     Expr,
     For,
@@ -328,10 +330,24 @@ class _Main:
             given.append(self._at(self.weights, _wide(self.plan.constant_offsets[value])))
         sizes = self._sizes(step)
         given += [size.astype(dtype) for size, dtype in zip(sizes, kernel.sizes, strict=True)]
+        fit = [self._require_fits(*pair, step) for pair in zip(sizes, map(DataType, kernel.sizes), strict=True)]
+        items = [item for item in fit if item is not None]
         call = Evaluate(Call(DataType("void"), GlobalVar(kernel.symbol), tuple(given)))
         number = len(self.launches)
         self.launches.append(step)
-        return [*self._tick(0), call, *self._tick(2), *self._note(number)] if self.timed else [call]
+        items += [*self._tick(0), call, *self._tick(2), *self._note(number)] if self.timed else [call]
+        return items
+
+    def _require_fits(self, size: Expr, dtype: DataType, step: Launch) -> Item | None:
+        """Check in the call that a size which the program computes fits the type in which a kernel counts."""
+        if dtype.bits >= size.dtype.bits or _is_converted_var(size, dtype):
+            return None
+        if isinstance(size, IntImm) and size.value <= dtype.highest:
+            return None
+        told = f"the kernel {step.name or step.func.name} counts in {dtype}, and one of its sizes is %lld"
+        return lambda rest: AssertStmt(
+            size <= const(dtype.highest, size.dtype), call_error("SizesDoNotFit", told, size), rest
+        )
 
     def _sizes(self, step: Launch) -> list[Expr]:
         """What the kernel's size parameters are at this call."""
@@ -352,7 +368,7 @@ class _Main:
                     continue
                 entry = _size(values[solution.entry.buffer].shape[solution.entry.axis])
                 rest = substitute(solution.rest, lengths)
-                lengths[solution.var] = (entry - rest.astype(_WIDE)) // solution.scale
+                lengths[solution.var] = (entry - in_64_bits(rest)) // solution.scale
         for var in wanted:
             if var not in lengths:
                 raise SizeNotKnown(f"the kernel {step.name or func.name}", var.name)
@@ -369,11 +385,12 @@ class _Main:
 
     def _bind(self, step: Bind) -> list[Item]:
         number = self._load(step.value).astype(step.var.dtype)
-        zero = const(0, step.var.dtype)
-        fine = step.var >= zero
+        # Asked before the number is brought to the variable's type, where it may be another one.
+        given = self._load(step.value).astype(_WIDE)
+        fine = And(given >= _wide(0), given <= _wide(step.var.dtype.highest))
         told = f"the size {step.var.name} is below 0"
         if step.at_most is not None:
-            fine = And(fine, step.var <= _as_expr(step.at_most).astype(step.var.dtype))
+            fine = And(fine, given <= _size(step.at_most))
             told += f" or above {step.at_most}"
         self.known.add(step.var)
         check: Item = lambda rest: AssertStmt(fine, StringImm(told), rest)  # noqa: E731
@@ -530,7 +547,12 @@ def _as_expr(value: int | Expr) -> Expr:
 
 
 def _size(extent: int | Expr) -> Expr:
-    return _wide(extent) if isinstance(extent, int) else extent.astype(_WIDE)
+    return _wide(extent) if isinstance(extent, int) else in_64_bits(extent)
+
+
+def _is_converted_var(size: Expr, dtype: DataType) -> bool:
+    """Whether the size is a variable of the type, as an int64."""
+    return isinstance(size, Cast) and isinstance(size.value, Var) and size.value.dtype is dtype
 
 
 def _round_up(size: Expr) -> Expr:

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from loopwright.arith import Analyzer, detect_iter_map
+from loopwright.arith.index_arithmetic import in_64_bits
 from loopwright.ir import (
     LT,
     Block,
@@ -96,7 +97,7 @@ class _Accesses(Visitor):
             iterations = _product([loop.extent for loop in loops.values()])
             if analyzer.can_prove_equal(iterations, elements):
                 return True
-        elif isinstance(guard, LT) and analyzer.can_prove_equal(guard.b.astype("int64"), elements):
+        elif isinstance(guard, LT) and analyzer.can_prove_equal(in_64_bits(guard.b), elements):
             if told_apart_by([analyzer.simplify(guard.a)]):
                 return True
         values = _product([axis.dom.extent for axis in axes if axis.dom is not None])
@@ -158,5 +159,5 @@ class _Accesses(Visitor):
 def _product(extents: Iterable[Expr]) -> Expr:
     total: Expr = const(1, "int64")
     for extent in extents:
-        total = total * extent.astype("int64")
+        total = total * in_64_bits(extent)
     return total

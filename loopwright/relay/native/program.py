@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from loopwright.arith.index_arithmetic import in_64_bits
 from loopwright.ir import Buffer, Expr, IntImm, PrimFunc, Var, const
 from loopwright.runtime.dtype import DataType
 
@@ -48,7 +49,7 @@ class Value:
             if isinstance(extent, int):
                 known *= extent
             else:
-                wide = extent.astype("int64")
+                wide = in_64_bits(extent)
                 rest = wide if rest is None else rest * wide
         if rest is None or known == 0:
             return known

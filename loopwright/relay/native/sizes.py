@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from loopwright.arith import Analyzer
+from loopwright.arith import simplified_size
+from loopwright.arith.index_arithmetic import in_64_bits
 from loopwright.ir import BufferStore, Cast, Expr, IntImm, PrimFunc, Rewriter, Var, const, decl_buffer, substitute
 from loopwright.ir.assertion_errors import shown
 from loopwright.ir.visitor import variables_in
@@ -83,7 +84,7 @@ def number(extent: int | Expr, sizes: Mapping[Var, int], what: str) -> int:
     """A length as a number."""
     if isinstance(extent, int):
         return extent
-    known = Analyzer().simplify(substitute(extent, {var: const(size, var.dtype) for var, size in sizes.items()}))
+    known = simplified_size(substitute(extent, {var: const(size, var.dtype) for var, size in sizes.items()}))
     if isinstance(known, IntImm):
         return known.value
     if variables_in(known):
@@ -97,7 +98,7 @@ def _computed(size: Expr) -> int:
 
     cell = decl_buffer((1,), "int64", "cell")
     handle = Var("cell_handle", "handle")
-    store = BufferStore(cell, size.astype("int64"), (const(0),))
+    store = BufferStore(cell, in_64_bits(size), (const(0),))
     found = np.zeros(1, "int64")
     evaluate(PrimFunc([handle], store, buffer_map={handle: cell}), found)
     return int(found[0])

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from loopwright.arith import Analyzer
-from loopwright.ir import Expr, For, ForKind, IntImm, IterType, Var, const, uses_var
+from loopwright.ir import Expr, For, ForKind, IntImm, IterType, Var, const, product, uses_var
 from loopwright.schedule.bindings import rebind
 from loopwright.schedule.errors import BadStepArgument, NotSupported
 from loopwright.schedule.footprint import met_by_inits
@@ -43,17 +43,14 @@ def fuse(view: View, loops: Sequence[For], preserve_unit_iters: bool = True) -> 
     _check_empty(view, loops)
     check_bounds_stay("fuse", loops)
 
-    total: Expr = loops[0].extent
-    for loop in loops[1:]:
-        total = total * loop.extent
-    total = Analyzer().simplify(total)
+    total = Analyzer().simplify(product([loop.extent for loop in loops]))
     fused = Var("_".join(loop.loop_var.name for loop in loops) + "_fused", total.dtype)
     values: dict[Var, Expr] = {}
     rest: Expr = fused
     for loop in reversed(loops[1:]):
-        values[loop.loop_var] = value_at(loop, _of_type(rest % loop.extent, loop.loop_var))
+        values[loop.loop_var] = value_at(loop, rest % loop.extent)
         rest = rest // loop.extent
-    values[loops[0].loop_var] = value_at(loops[0], _of_type(rest, loops[0].loop_var))
+    values[loops[0].loop_var] = value_at(loops[0], rest)
     new = For(fused, const(0, fused.dtype), total, ForKind.SERIAL, loops[-1].body)
     path = view.loop_path(loops[0].loop_var)
     body = rebind(loops[-1].body, values, [*view.all_loops_above(path[:-1]), new], preserve_unit_iters)
@@ -61,11 +58,6 @@ def fuse(view: View, loops: Sequence[For], preserve_unit_iters: bool = True) -> 
     buffers = met_by_inits(loops[0])
     proof = Proof.VALUES if buffers else Proof.ORDER_KEPT
     return Step(after, proof, results=[LoopResult(fused)], at=loops[0], buffers=buffers)
-
-
-def _of_type(value: Expr, var: Var) -> Expr:
-    """The value in the type of the loop that it stands for: of loops of two widths, the fused one has the wider."""
-    return value if value.dtype == var.dtype else value.astype(var.dtype)
 
 
 def _why_apart(view: View, outer: For, inner: For) -> str:

@@ -30,9 +30,26 @@ from math import prod
 from typing import Final
 
 from loopwright.arith import Analyzer
-from loopwright.ir import BlockRealize, Expr, For, ForKind, IntImm, IterType, Rewriter, Stmt, Var, const, seq, uses_var
+from loopwright.arith.index_arithmetic import in_64_bits
+from loopwright.ir import (
+    BlockRealize,
+    Expr,
+    For,
+    ForKind,
+    IntImm,
+    IterType,
+    Rewriter,
+    Stmt,
+    Var,
+    cast,
+    const,
+    product,
+    seq,
+    uses_var,
+)
 from loopwright.ir.intrinsics import ceildiv
 from loopwright.ir.operators import maximum, minimum
+from loopwright.runtime.dtype import INT64
 from loopwright.schedule.bindings import guard_blocks, rebind
 from loopwright.schedule.errors import BadStepArgument, NotSupported, ScheduleError
 from loopwright.schedule.extra_runs import check_extra_runs, with_room, with_wide_axes
@@ -149,13 +166,15 @@ def _extents(view: View, loop: For, factors: Sequence[int | str | None]) -> list
     if any([isinstance(factor, str) for factor in factors]):
         known = _symbolic(view, loop, factors)
     else:
-        known = [None if factor is None else const(factor, dtype) for factor in factors]
+        known = [None if factor is None else product([factor], dtype) for factor in factors]
         numbers = [factor for factor in factors if isinstance(factor, int)]
         if isinstance(loop.extent, IntImm) and None not in factors and prod(numbers) < loop.extent.value:
             raise FactorsTooSmall(loop, numbers)
     given = [extent for extent in known if extent is not None]
     inferred = Analyzer().simplify(ceildiv(loop.extent, _product(given) if given else const(1, dtype)))
-    return [inferred if extent is None else extent for extent in known]
+    extents = [inferred if extent is None else extent for extent in known]
+    wide = max([dtype, *[extent.dtype for extent in extents]], key=lambda each: each.bits)
+    return [in_64_bits(extent) if wide is INT64 else cast(extent, wide) for extent in extents]
 
 
 def _is_no_factor(factor: object) -> bool:
@@ -183,8 +202,8 @@ def _symbolic(view: View, loop: For, factors: Sequence[int | str | None]) -> lis
 
 
 def _nest_of(loop: For, extents: Sequence[Expr]) -> tuple[list[For], Expr]:
-    """The new loops, still around the old body, and the old variable in terms of theirs."""
-    dtype = loop.loop_var.dtype
+    """The new loops, still around the old body, and which iteration of the old loop theirs is."""
+    dtype = extents[0].dtype
     names = [Var(f"{loop.loop_var.name}_{position}", dtype) for position in range(len(extents))]
     index: Expr = names[0]
     for var, extent in zip(names[1:], extents[1:], strict=True):
@@ -220,7 +239,7 @@ def _padded(view: View, loop: For, extents: Sequence[Expr], keep_units: bool) ->
 def _shifted(view: View, loop: For, extents: Sequence[Expr], keep_units: bool) -> Step:
     """The last tile starts where it still ends with the loop."""
     facts = size_facts(view.function)
-    tile = facts.simplify(_product(extents[1:])) if len(extents) > 1 else const(1, loop.loop_var.dtype)
+    tile = facts.simplify(_product(extents[1:])) if len(extents) > 1 else const(1, extents[0].dtype)
     if not facts.can_prove(tile <= loop.extent):
         problem = f"loop {loop.loop_var.name} has {loop.extent} iterations, which may be fewer than one tile of {tile}"
         raise NotSupported("split", f"{problem}: no tile can be shifted inward", loop)
@@ -255,7 +274,7 @@ def _peeled(view: View, loop: For, extents: Sequence[Expr], keep_units: bool) ->
             raise NotSupported("split", problem, loop)
     around = view.all_loops_above(path[:-1])
     facts = Analyzer()
-    tile = facts.simplify(_product(extents[1:])) if len(extents) > 1 else const(1, loop.loop_var.dtype)
+    tile = facts.simplify(_product(extents[1:])) if len(extents) > 1 else const(1, extents[0].dtype)
     # An inferred factor is 0 where the loop has no iterations: nothing is divided by it.
     one = const(1, tile.dtype)
     divisor = tile if facts.can_prove(tile >= one) else maximum(tile, one)

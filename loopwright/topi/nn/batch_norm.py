@@ -13,14 +13,15 @@ from typing import Any
 import numpy as np
 
 from loopwright import te
-from loopwright.ir import Expr, as_expr, const
+from loopwright.ir import Expr, const
 from loopwright.te.tags import default_tag
 from loopwright.topi import tag
 from loopwright.topi.axes import axis_of
 from loopwright.topi.registry import Sample, operator
 from loopwright.topi.rounding import rounded_sample
+from loopwright.topi.row_major import count_as
 from loopwright.topi.samples import positive_numbers, real_numbers
-from loopwright.topi.sizes import check_rank, check_same, simplify
+from loopwright.topi.sizes import check_rank, check_same
 
 
 def _batch_norm(
@@ -132,10 +133,7 @@ def batch_norm(
 def _of_the_batch(data: te.Tensor, axis: int, each_channel: Callable[..., te.Tensor]) -> tuple[te.Tensor, te.Tensor]:
     """Mean and variance of every channel; the variance in a second pass, as it loses its digits in one."""
     others = [at for at in range(data.ndim) if at != axis]
-    count: Any = as_expr(1)
-    for at in others:
-        count = count * data.shape[at]
-    number = simplify(count).astype(data.dtype)
+    number = count_as(data.dtype, [data.shape[at] for at in others], "batch_norm")
 
     def reduced(name: str, term: Callable[[Expr, Expr], Expr]) -> te.Tensor:
         taps = {at: te.reduce_axis((0, data.shape[at]), name=f"k{k}") for k, at in enumerate(others)}

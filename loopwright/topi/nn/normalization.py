@@ -22,6 +22,7 @@ from loopwright.topi.axes import axes_of, axis_of
 from loopwright.topi.errors import InvalidShapeError
 from loopwright.topi.registry import Sample, operator
 from loopwright.topi.rounding import rounded_sample
+from loopwright.topi.row_major import count_as
 from loopwright.topi.samples import real_numbers
 from loopwright.topi.sizes import check_rank, check_same, known, multiple_of, simplify
 
@@ -159,10 +160,7 @@ def _moments(
 
     There are rows of this `shape`, along each of which run axes of these `extents`; `reduced` sums a term over them.
     """
-    count = as_expr(1)
-    for extent in extents:
-        count = count * extent
-    number = simplify(count).astype(wide)
+    number = count_as(wide, extents, op)
 
     def each_row(name: str, value: Callable[..., Expr]) -> te.Tensor:
         made: te.Tensor = te.compute(shape, value, name=f"T_{op}_{name}", tag=default_tag(tag.ELEMWISE))
@@ -310,17 +308,13 @@ def rms_norm(data: te.Tensor, weight: te.Tensor, axis: Any, epsilon: float = 1e-
         check_same(op, f"axis {axis} differs", ("the data", data.shape[axis]), ("the weight", own))
     wide = _wide(op, data)
     rows = [axis for axis in range(data.ndim) if axis not in axes]
-    count = as_expr(1)
-    for axis in axes:
-        count = count * data.shape[axis]
-
     def square(row: Sequence[Any], taps: Sequence[Any]) -> Expr:
         value = data(*_placed(data.ndim, rows, row, axes, taps)).astype(wide)
         return value * value
 
     shape = [data.shape[axis] for axis in rows]
     squares = _summed("T_rms_norm_squares", shape, [data.shape[axis] for axis in axes], square)
-    number = simplify(count).astype(wide)
+    number = count_as(wide, [data.shape[axis] for axis in axes], op)
     scale = te.compute(
         shape,
         lambda *row: rsqrt(te.div(squares(*row), number) + const(epsilon, wide)),
