@@ -32,8 +32,12 @@ class Case(NamedTuple):
     """A program, its arguments, and what says how to make it again."""
 
     function: ir.PrimFunc
-    arguments: Sequence[np.ndarray]
+    arguments: Sequence[np.ndarray]  # and then numbers
     label: str
+
+    @property
+    def arrays(self) -> list[np.ndarray]:
+        return [item for item in self.arguments if isinstance(item, np.ndarray)]
 
 
 _MAIN = """\
@@ -82,7 +86,7 @@ class CBatch:
         files = [str(directory / name) for name in ("programs.c", "main.c")]
         _must_succeed([*command, *WARNINGS, *files, "-o", str(made), "-lm"])
         given, answers = directory / "arguments", directory / "answers"
-        given.write_bytes(b"".join(np.ascontiguousarray(a).tobytes() for case in self.cases for a in case.arguments))
+        given.write_bytes(b"".join(np.ascontiguousarray(a).tobytes() for case in self.cases for a in case.arrays))
         _must_succeed([*runner, str(made), str(given), str(answers)])
         self._compare(answers.read_bytes(), " ".join(command))
 
@@ -90,7 +94,7 @@ class CBatch:
         position = 0
         for case, lowered in zip(self.cases, self.lowered, strict=True):
             got = []
-            for array in case.arguments:
+            for array in case.arrays:
                 cells = np.frombuffer(answers, np.uint8, array.nbytes, position).view(array.dtype)
                 got.append(cells.reshape(array.shape))
                 position += array.nbytes
@@ -110,12 +114,17 @@ def _call(number: int, case: Case) -> str:
     name = f"program_{number}"
     lines = [f'    {{ fprintf(stderr, "{name} = {case.label}\\n");']
     names = []
-    for position, (buffer, array) in enumerate(zip(case.function.argument_buffers(), case.arguments, strict=True)):
+    for position, (buffer, array) in enumerate(zip(case.function.argument_buffers(), case.arrays, strict=True)):
         names.append(f"a{position}")
         lines.append(f"      {_c_type(buffer.dtype)} *a{position} = take(in, {array.nbytes});")
+    names += [_c_number(item) for item in case.arguments[len(case.arrays) :]]
     lines.append(f"      if ({name}({', '.join(names)}) != 0) {{ return 4; }}")
-    lines += [f"      give(out, a{k}, {array.nbytes});" for k, array in enumerate(case.arguments)]
+    lines += [f"      give(out, a{k}, {array.nbytes});" for k, array in enumerate(case.arrays)]
     return "\n".join([*lines, "    }"])
+
+
+def _c_number(value: int) -> str:
+    return f"({value + 1} - 1)" if value < 0 else str(value)  # the least number has no literal
 
 
 def _c_type(dtype: DataType) -> str:

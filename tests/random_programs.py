@@ -75,7 +75,7 @@ class Nest(NamedTuple):
 
 def random_function(seed: int, *, math: bool = True, name: str = "main") -> PrimFunc:
     """A valid program; the same one for the same seed."""
-    return _Program(random.Random(seed), math).make(name)
+    return Program(random.Random(seed), math).make(name)
 
 
 def random_arguments(func: PrimFunc, seed: int) -> list[np.ndarray]:
@@ -96,7 +96,7 @@ def _random_array(rng: np.random.Generator, buffer: Buffer) -> np.ndarray:
     return np.asarray(np.where(rng.random(shape) < 0.05, extremes, values), dtype.numpy())
 
 
-class _Program:
+class Program:
     def __init__(self, rng: random.Random, math: bool) -> None:
         self.rng = rng
         self.math = math
@@ -107,6 +107,12 @@ class _Program:
         self.approximate: set[Buffer] = set()
         self.allocated: list[Buffer] = []
         self.outputs: list[Buffer] = []
+        self.scalars: list[Var] = []
+        self.plain_programs = 0.25  # the share without blocks
+
+    def values(self, *parts: Any) -> Values:
+        """What makes the values of a stage."""
+        return Values(self, *parts)
 
     # --- choices ---
 
@@ -145,7 +151,7 @@ class _Program:
         # Some float input is always there: it is what integers may be made from.
         self.inputs.append(self.buffer("A", self.shape((1, 2)), self.rng.choice(FLOATS)))
         self.readable = list(self.inputs)
-        blocks = self.chance(0.75)
+        blocks = self.chance(1 - self.plain_programs)
         stages = self.rng.choice((1, 1, 2, 2, 3, 4))
         body: list[Stmt] = []
         for number in range(stages):
@@ -163,7 +169,7 @@ class _Program:
         attrs: dict[str, object] = {"global_symbol": name}
         if self.chance(0.5):
             attrs["tir.noalias"] = True
-        return PrimFunc([*self.inputs, *self.outputs], whole, attrs=attrs)
+        return PrimFunc([*self.inputs, *self.outputs, *self.scalars], whole, attrs=attrs)
 
     def target(self, shape: tuple[int, ...], dtype: str, is_last: bool, exact: bool) -> Buffer:
         """A new buffer for a stage to fill: an output, or memory of the function."""
@@ -284,7 +290,7 @@ class _Program:
             # An in-place update may read its own cell only: other cells of the buffer change meanwhile.
             hidden = [b for b in self.readable if b is not out]
             own = [out] if in_place else []
-            values = Values(self, axes, hidden, own, inside)
+            values = self.values(axes, hidden, own, inside)
             value = values.make(dtype, 3, exact)
             if plain:
                 return BufferStore(out, value, inside), None
@@ -315,7 +321,7 @@ class _Program:
 
         def make(inside: list[Expr]) -> tuple[Stmt, Stmt]:
             axes = [Axis(var, extent) for var, (extent, _) in zip(inside, extents, strict=True)]
-            value = Values(self, axes, self.readable, [], []).make(dtype, 2, exact)
+            value = self.values(axes, self.readable, [], []).make(dtype, 2, exact)
             cell = inside[:rank]
             update = BufferStore(out, combine(BufferLoad(out, tuple(cell)), value), cell)
             return update, BufferStore(out, start, cell)
@@ -369,7 +375,7 @@ class _Program:
 
         def make(inside: list[Expr]) -> tuple[Stmt, Stmt]:
             axes = [Axis(var, extent) for var, (extent, _) in zip(inside, extents, strict=True)]
-            value = Values(self, axes, self.readable, [], []).make(dtype, 1, True)
+            value = self.values(axes, self.readable, [], []).make(dtype, 1, True)
             cell = tuple(inside[:-1])
             old, at = BufferLoad(best, cell), BufferLoad(place, cell)
             keep = old >= value if greatest else old <= value
@@ -401,11 +407,11 @@ class _Program:
         def make(inside: list[Expr]) -> tuple[Stmt, None]:
             axes = [Axis(var, extent) for var, extent in zip(inside, shape, strict=True)]
             var = Var(self.name("j"), self.index_dtype)
-            values = Values(self, [*axes, Axis(var, length)], self.readable, [], [])
+            values = self.values([*axes, Axis(var, length)], self.readable, [], [])
             fill = BufferStore(local, values.make(str(local.dtype), 2, exact), (var,))
             kind = ForKind.UNROLLED if self.chance(0.3) else ForKind.SERIAL
             loop = For(var, self.index(0), self.index(length), kind, fill)
-            use = Values(self, axes, [local, local, *self.readable], [], []).make(dtype, 2, exact)
+            use = self.values(axes, [local, local, *self.readable], [], []).make(dtype, 2, exact)
             return seq([loop, BufferStore(out, use, inside)]), None
 
         nest = self.nest(extents)
@@ -424,7 +430,7 @@ class _Program:
         def make_outer(first: list[Expr]) -> tuple[Stmt, None]:
             def make_inner(rest: list[Expr]) -> tuple[Stmt, Stmt]:
                 axes = [Axis(v, e) for v, (e, _) in zip([*first, *rest], [*outer, *inner], strict=True)]
-                value = Values(self, axes, self.readable, [], []).make(dtype, 2, exact)
+                value = self.values(axes, self.readable, [], []).make(dtype, 2, exact)
                 cell = (*first, *rest[:-1])
                 return BufferStore(out, combine(BufferLoad(out, cell), value), cell), BufferStore(out, start, cell)
 
@@ -451,7 +457,7 @@ class _Program:
 
         def make(inside: list[Expr]) -> tuple[Stmt, None]:
             axes = [Axis(inside[0], count)]
-            value = Values(self, axes, [row, row, *self.readable], [], []).make(dtype, 2, exact)
+            value = self.values(axes, [row, row, *self.readable], [], []).make(dtype, 2, exact)
             return BufferStore(out, value, inside), None
 
         realize = self.block(nest, extents, make)

@@ -16,6 +16,8 @@ from loopwright import ir
 from loopwright.analysis import combiner_laws, commuting_updates, races, ranges, reduction_init
 from loopwright.analysis.polyhedral import Polyhedra
 from loopwright.arith import Analyzer, divide
+from loopwright.arith.index_arithmetic import IndexArithmetic
+from loopwright.arith.simplify import Simplifier
 from loopwright.codegen.llvm import arithmetic, conversions
 from loopwright.codegen.llvm.abi import EntryEmitter
 from loopwright.codegen.llvm.emitter import FunctionEmitter
@@ -32,12 +34,13 @@ from loopwright.script.parser import expressions as parser_expressions
 from loopwright.script.printer import expressions as printer_expressions
 from loopwright.te import block_accesses, reduction
 from loopwright.transform import flat_index, vectorize_expr
+from loopwright.transform.canonicalize_loops import _CanonicalizeLoops
 from loopwright.transform.choose_index_width import _ChooseIndexWidth
 from loopwright.transform.compact_buffers import _Collect as CompactCollect
 from loopwright.transform.partition_loops import _PartitionLoops
 from loopwright.transform.plan_storage import _Pool
 from loopwright.transform.tensor_intrinsics import TensorIntrin
-from tests import test_own_overlap, test_vector_lanes
+from tests import test_index_arithmetic, test_own_overlap, test_vector_lanes
 from tests.analysis import test_bounds, test_races, test_reduction_init, test_uninitialised
 from tests.codegen import test_abi, test_emitter, test_loop_hints, test_low_precision, test_math, test_parallel
 from tests.evaluator import test_terms
@@ -52,6 +55,7 @@ from tests.schedule import (
     test_effects,
     test_enumeration,
     test_fuse,
+    test_huge_extents,
     test_merge,
     test_pad_einsum,
     test_proof,
@@ -65,7 +69,7 @@ from tests.schedule import (
 from tests.te import test_create_prim_func, test_values
 from tests.te.schedule import test_te_errors
 from tests.transform import (
-    test_choose_index_width,
+    test_canonicalize_loops,
     test_compact_buffers,
     test_flatten_buffers,
     test_form_fma,
@@ -111,8 +115,8 @@ def init_in_the_innermost_loop() -> AbstractContextManager[Any]:
 
 
 def stride_of_lanes_is_zero() -> AbstractContextManager[Any]:
-    def init(self: Any, lane: ir.Var, lanes: int) -> None:
-        self.lanes, self.facts = lanes, Analyzer()
+    def init(self: Any, lane: ir.Var, lanes: int, memory: Any) -> None:
+        self.lanes, self.facts, self.memory, self.sure = lanes, Analyzer(), memory, []
         self.values = {lane: ir.Ramp(ir.const(0, lane.dtype), ir.const(0, lane.dtype), lanes)}
 
     return patch.object(vectorize_expr.VectorizeExpr, "__init__", init)
@@ -134,6 +138,13 @@ def first_access_is_all() -> AbstractContextManager[Any]:
 
 def lives_that_meet_share() -> AbstractContextManager[Any]:
     return patch.object(_Pool, "takes", lambda self, life, statement, buffers: True)
+
+
+def product_in_32_bits(sizes: Any) -> ir.Expr:
+    total = 1
+    for size in sizes:
+        total *= size.value
+    return ir.const((total + 2**31) % 2**32 - 2**31, "int32")
 
 
 def overlap_unchecked() -> AbstractContextManager[Any]:
@@ -409,9 +420,59 @@ BUGS = [
     ),
     Bug("partition_loops cuts one iteration late", cut_one_late, lambda: test_partition_loops.test_boundary_sizes(5)),
     Bug(
-        "choose_index_width widens what wraps around",
-        lambda: patch.object(_ChooseIndexWidth, "_wraps", lambda self, expr: False),
-        test_choose_index_width.test_index_arithmetic_that_wraps_around_keeps_its_width,
+        "choose_index_width divides in 32 bits what has left them",
+        lambda: patch.object(_ChooseIndexWidth, "_is_narrow", lambda self, expr: True),
+        lambda: test_index_arithmetic.test_values_are_low_bits(2**31 - 1),
+    ),
+    Bug(
+        "a product that leaves its type is taken to fit it",
+        lambda: patch.object(IndexArithmetic, "fits", lambda self, expr: True),
+        lambda: test_index_arithmetic.test_values_are_low_bits(2**31 - 1),
+    ),
+    Bug(
+        "the evaluator wraps index arithmetic",
+        lambda: patch.object(IndexArithmetic, "is_index", lambda self, expr: False),
+        lambda: test_index_arithmetic.test_comparisons_are_exact(2**31 - 1),
+    ),
+    Bug(
+        "simplification decides comparisons with data by what an index is exactly",
+        lambda: patch.object(Simplifier, "are_exact", lambda self, a, b: True),
+        test_index_arithmetic.test_comparisons_with_data_are_not_decided_by_exact_indices,
+    ),
+    Bug(
+        "an inlined index keeps what a store would cut off",
+        lambda: patch("loopwright.schedule.primitives.compute_inline.as_stored", lambda value, facts: value),
+        test_index_arithmetic.test_inlining_keeps_the_low_bits_of_what_was_stored,
+    ),
+    Bug(
+        "sizes at the call are computed in 32 bits",
+        lambda: patch("loopwright.codegen.llvm.abi.in_64_bits", lambda size: ir.cast(size, ir.DataType("int64"))),
+        lambda: test_index_arithmetic.test_a_size_at_the_call_does_not_wrap("llvm"),
+    ),
+    Bug(
+        "fuse multiplies extents in 32 bits",
+        lambda: patch("loopwright.schedule.primitives.fuse.product", product_in_32_bits),
+        test_huge_extents.test_fuse,
+    ),
+    Bug(
+        "plan_storage works in place whatever loop bounds read",
+        lambda: patch("loopwright.transform.plan_storage._touches", lambda expr, buffers: False),
+        test_plan_storage.test_not_in_place_where_a_loop_bound_reads_the_old_buffer,
+    ),
+    Bug(
+        "plan_storage takes sizes loaded from one cell for equal",
+        lambda: patch("loopwright.transform.plan_storage.has_data", lambda expr: False),
+        test_plan_storage.test_sizes_that_are_read_from_memory_may_differ,
+    ),
+    Bug(
+        "canonicalize_loops reads a bound again in the body",
+        lambda: patch.object(_CanonicalizeLoops, "_once", lambda self, name, bound: (bound, [])),
+        test_canonicalize_loops.test_bounds_that_read_memory_are_read_once,
+    ),
+    Bug(
+        "split reads a bound again that the body has changed",
+        lambda: patch("loopwright.schedule.plain_loops.check_bounds_stay", lambda step, loops: None),
+        test_split.test_split_reads_a_bound_again_only_where_the_body_leaves_it_alone,
     ),
     Bug(
         "FloorDiv is emitted as a truncating division",

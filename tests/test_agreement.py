@@ -6,6 +6,7 @@ import pytest
 
 from tests.agreement import assert_agreement
 from tests.campaign import programs
+from tests.random_limits import limit_arguments, limit_function, runs
 from tests.random_programs import random_arguments, random_function
 
 PROGRAMS = programs(80, 240)
@@ -17,3 +18,15 @@ def test_random_programs_agree(first):
     for seed in range(first, first + CHUNK):
         function = random_function(seed)
         assert_agreement(function, random_arguments(function, seed))
+
+
+LIMIT_PROGRAMS = programs(60, 200)
+
+
+@pytest.mark.parametrize("first", range(0, LIMIT_PROGRAMS, CHUNK))
+def test_random_programs_near_the_limits_of_integers_agree(first):
+    for seed in range(first, first + CHUNK):
+        function = limit_function(seed)
+        arguments = limit_arguments(function, seed)
+        if runs(function, arguments):
+            assert_agreement(function, arguments)

@@ -13,6 +13,7 @@ import pytest
 from loopwright.target import Target
 from tests.agreement import _compare_stages
 from tests.c_programs import UNDEFINED, Case, CBatch
+from tests.random_limits import limit_arguments, limit_function, runs
 from tests.random_programs import random_arguments, random_function
 
 PROGRAMS = 48
@@ -23,6 +24,16 @@ needs_gcc = pytest.mark.skipif(shutil.which("gcc") is None, reason="there is no 
 def cases(first: int, count: int) -> list[Case]:
     functions = [(seed, random_function(seed)) for seed in range(first, first + count)]
     return [Case(function, random_arguments(function, seed), f"seed {seed}") for seed, function in functions]
+
+
+def limit_cases(first: int, count: int) -> list[Case]:
+    found = []
+    for seed in range(first, first + count):
+        function = limit_function(seed)
+        arguments = limit_arguments(function, seed)
+        if runs(function, arguments):
+            found.append(Case(function, arguments, f"limits, seed {seed}"))
+    return found
 
 
 def can_build_for_32_bits() -> bool:
@@ -39,6 +50,11 @@ def can_build_for_32_bits() -> bool:
 def test_random_programs_as_c(target, tmp_path):
     first = 5000 if target == "c" else 6000
     CBatch(cases(first, PROGRAMS // 2), Target(target)).run(["gcc", "-O1", *UNDEFINED], tmp_path)
+
+
+@needs_gcc
+def test_random_programs_near_the_limits_of_integers_as_c(tmp_path):
+    CBatch(limit_cases(5000, PROGRAMS), Target("c")).run(["gcc", "-O1", *UNDEFINED], tmp_path)
 
 
 @needs_gcc
@@ -59,3 +75,9 @@ def test_every_stage_of_lowering_for_c_agrees(seed):
     function = random_function(seed)
     for target in ("c -mtriple=x86_64-linux-gnu -mcpu=x86-64", SMALL_MACHINE):
         _compare_stages(function, random_arguments(function, seed), Target(target))
+
+
+@pytest.mark.parametrize("first", range(8000, 8040, 20))
+def test_c_stages_keep_every_bit_near_the_limits_of_integers(first):
+    for case in limit_cases(first, 20):
+        _compare_stages(case.function, case.arguments, Target(SMALL_MACHINE))

@@ -289,6 +289,10 @@ class Affine:
             # A conversion takes the low bits of the one type and gives a value of the other: it keeps what fits both.
             if not (self._is_value_of(form, e.value.dtype) and self._is_value_of(form, e.dtype)):
                 raise NotAffine
+            # Narrowing is seen through for loops of known length, whose fused index had 64 bits; what symbolic sizes
+            # clamp stays data.
+            if e.dtype.bits < e.value.dtype.bits and not form.variables() <= self._bounds.keys():
+                raise NotAffine
             add_into(terms, form.terms, k)
             return k * form.const
         if isinstance(e, Let):
