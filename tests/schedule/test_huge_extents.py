@@ -12,6 +12,7 @@ from loopwright.evaluator import evaluate
 from loopwright.ir import For, IntImm, TooManyElements, pre_order_visit, product
 from loopwright.script import tir as T
 from loopwright.transform import lower
+from tests.schedule.harness.huge import check_huge
 
 
 def doubled(*shape, dtype="int8"):
@@ -186,3 +187,9 @@ def test_other_steps_lower_for_huge_sizes(primitive):
     text = str(lower(sch.mod, "llvm")["main"])
     for wrapped in ("range(0)", "range(T.int64(0))", "[0]", "T.Mul("):
         assert wrapped not in text.replace("B_1[0]", "")
+
+
+@pytest.mark.parametrize("first", range(0, 120, 30))
+def test_random_loop_steps_write_every_cell_once(first):
+    for seed in range(first, first + 30):
+        check_huge(seed)

@@ -26,6 +26,7 @@ from loopwright.runtime.errors import LoopwrightError
 from loopwright.schedule import Schedule, Trace
 from loopwright.schedule.errors import ScheduleError
 from tests.agreement import Disagreement, assert_agreement
+from tests.random_limits import limit_arguments, limit_function, runs
 from tests.random_programs import random_arguments, random_function
 from tests.schedule.harness.cases import GENERATORS, Move, Unresolved, available_kinds, places_of
 from tests.schedule.harness.enumerate import ROUNDS
@@ -52,27 +53,38 @@ _WEIGHTS |= {"ExpandProduct": 0.0}
 
 @dataclass(frozen=True)
 class Seeded:
-    """A program of `tests/random_programs.py`: every data type, every kind of statement; it has no smaller form."""
+    """A program of `tests/random_programs.py`: every data type, every kind of statement; it has no smaller form.
+
+    With `limits`, one of `tests/random_limits.py`, whose integers are near the limits of their types.
+    """
 
     seed: int
+    limits: bool = False
 
     @property
     def name(self) -> str:
-        return f"random_{self.seed}"
+        return f"{'limits' if self.limits else 'random'}_{self.seed}"
 
     def text(self, sizes: Sequence[int]) -> str:
-        return str(_random_blocks(self.seed).script())
+        return str(_random_blocks(self.seed, self.limits).script())
 
     def smaller(self) -> Sequence[Seeded]:
         return ()
 
 
 @lru_cache(maxsize=8)
-def _random_blocks(seed: int) -> PrimFunc:
+def _random_blocks(seed: int, limits: bool) -> PrimFunc:
     """The first random program from `seed` on that has blocks and so can be scheduled."""
     for candidate in range(seed * 50, seed * 50 + 50):
-        function = random_function(candidate, math=False)
-        if isinstance(function.body, BlockRealize):
+        function = limit_function(candidate) if limits else random_function(candidate, math=False)
+        if not isinstance(function.body, BlockRealize):
+            continue
+        if not limits:
+            return function
+        scalars = [param for param in function.params if param not in function.buffer_map]
+        numbers = limit_arguments(function, candidate)[-len(scalars) :]
+        function = function.specialize(dict(zip(scalars, numbers, strict=True)))
+        if runs(function, random_arguments(function, 1)):
             return function
     raise AssertionError(f"none of 50 random programs from {seed} has blocks")
 
@@ -83,14 +95,14 @@ class SeededProgram(Program):
     @property
     def function(self) -> PrimFunc:
         assert isinstance(self.source, Seeded)
-        return _random_blocks(self.source.seed)
+        return _random_blocks(self.source.seed, self.source.limits)
 
 
 def random_program(rng: random.Random, seed: int) -> Program:
     """A template at odd sizes, a random chain of stages, or a program of every kind of statement."""
     roll = rng.random()
     if roll < 0.1:
-        return SeededProgram(Seeded(seed), ())  # type: ignore[arg-type]
+        return SeededProgram(Seeded(seed, rng.random() < 0.5), ())  # type: ignore[arg-type]
     if roll < 0.14:
         return Program(rng.choice(CONVOLUTIONS), (rng.choice(SIZES), rng.choice((1, 2, 5))))
     source = rng.choice(TEMPLATES) if roll < 0.5 else random_sketch(seed)
