@@ -324,3 +324,21 @@ def test_a_packed_call_gets_exact_sizes():
     B = tir.decl_buffer((n * 65536,), "int8", "B")
     func = tir.PrimFunc([B], tir.Evaluate(tir.call_packed("test.shape", B)))
     assert 'T.tvm_stack_make_shape(T.Cast("int64", n) * T.int64(65536))' in str(choose_index_width(func))
+
+
+def test_an_access_by_a_converted_index_is_checked():
+    """`T.Cast("int64", i * n)` takes low bits: that `i * n` is inside says nothing of it."""
+
+    @T.prim_func
+    def func(n: T.int32, B: T.Buffer((4,), "int32")):
+        for i in range(4):
+            if T.Cast("int64", i * n) // T.int64(1000000) < T.int64(4):
+                B[T.Cast("int64", i * n) // T.int64(1000000)] = i
+
+    good = np.zeros(4, "int32")
+    lw.build(func)(1000000, good)
+    assert good.tolist() == [0, 1, 2, 3]
+    with pytest.raises(Exception, match="outside its shape"):
+        lw.build(func)(2**31 - 1, np.zeros(4, "int32"))
+    with pytest.raises(Exception, match=r"B\[-1\]"):
+        evaluate(func, 2**31 - 1, np.zeros(4, "int32"))

@@ -294,6 +294,9 @@ class Polynomials:
         if not source.is_int:
             return self._unknown(expr, at)
         value = self.of(expr.value, at)
+        if not isinstance(expr.value, Var) and not fits(value, source):
+            # A conversion takes the low bits of what it converts, also of an index, which is exact.
+            value = just(self._atom(("wrapped", source.element, value.key), "value", source, is_data=True))
         if source.bits + source.is_unsigned <= target.bits + target.is_unsigned and (
             source.is_unsigned or not target.is_unsigned
         ):
