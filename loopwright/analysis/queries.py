@@ -40,6 +40,7 @@ from loopwright.ir import (
     structural_equal,
 )
 from loopwright.ir.functor import ir_transform
+from loopwright.ir.sharing import bind_large
 from loopwright.ir.verifier import NotWellFormed, verify
 from loopwright.runtime.errors import LoopwrightError, SourceLine
 from loopwright.script.parser.regions import infer_regions
@@ -148,7 +149,7 @@ def undefined_vars(node: Node, defs: Sequence[Var] | None = None) -> list[Var]:
         walk.visit(node.body)
     else:
         walk = _Undefined(defs or ())
-        walk.visit(node)
+        walk.visit(bind_large(node))
     return list(walk.found)
 
 

@@ -173,6 +173,7 @@ class Analyzer:
 
     @deep
     def _assume(self, condition: Expr) -> None:
+        self.engine.begin()
         simple = self.engine.simplify(condition)
         if is_stable(simple):
             self._assumed = (*self._assumed, simple)
@@ -180,6 +181,7 @@ class Analyzer:
 
     @deep
     def _learn_binding(self, var: Var, value: Range | Expr, inline: bool) -> None:
+        self.engine.begin()
         engine = self.engine
         if isinstance(value, Range):
             self._learn_range(var, value)
@@ -227,6 +229,7 @@ class Analyzer:
 
     @deep
     def _simplify(self, e: Expr) -> Expr:
+        self.engine.begin()
         return self.engine.simplify(e)
 
     rewrite_simplify = simplify
@@ -248,16 +251,19 @@ class Analyzer:
     @deep
     def const_int_bound(self, expr: Expr | int) -> ConstIntBound:
         """The least and greatest value; int64 limits stand for infinity."""
+        self.engine.begin()
         return ConstIntBound.of(expr_range(self.engine, as_expr(expr)))
 
     @deep
     def interval(self, expr: Expr | int) -> Interval:
         """(least, greatest) value as exact integers: the limits of the type where nothing more is known."""
+        self.engine.begin()
         return expr_range(self.engine, as_expr(expr))
 
     @deep
     def modular_set(self, expr: Expr | int) -> ModularSet:
         """(coeff, base): every value is base plus a multiple of coeff; a constant has coeff 0."""
+        self.engine.begin()
         return ModularSet(*expr_modular(self.engine, as_expr(expr)))
 
     def int_set(self, expr: Expr | int, dom_map: Mapping[Var, Set] | None = None) -> IntervalSet:
@@ -281,6 +287,7 @@ class Analyzer:
     @deep
     def _prove_by_quotients(self, condition: Expr) -> bool:
         """Equality often shows once every remainder is written as a division."""
+        self.engine.begin()
         if not isinstance(condition, CompareExpr) or not is_index(condition.a.dtype):
             return False
         engine = self.engine
@@ -313,6 +320,7 @@ class Analyzer:
 
     @deep
     def _equal_forms(self, x: Expr, y: Expr) -> bool:
+        self.engine.begin()
         engine = self.engine
         difference = engine.form(x).plus(engine.form(y), -1)
         if not (engine.is_exact(x) and engine.is_exact(y)):
@@ -321,6 +329,7 @@ class Analyzer:
 
     @deep
     def _equal_structure(self, x: Expr, y: Expr) -> bool:
+        self.engine.begin()
         before = self.engine.effects
         equal = self.engine.same(self.engine.simplify(x), self.engine.simplify(y))
         return equal and self.engine.effects == before

@@ -1,7 +1,8 @@
 """Bounds: the least and greatest value an integer expression can take.
 
-Intervals are exact Python integers. A variable nobody bounded has the limits of its type, so there are no infinities
-inside; only `ConstIntBound`, which users see, calls everything beyond int64 infinite.
+Intervals are exact Python integers, up to `HUGE`: no value of a type we have lies beyond. A variable nobody bounded has
+the limits of its type, so there are no infinities inside; only `ConstIntBound`, which users see, calls everything
+beyond int64 infinite.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from loopwright.arith.simplify import Simplifier
 
 DEPTH: Final = 3  # how many facts one proof may combine
+HUGE: Final = 1 << 256  # beyond every type: `x = x * x`, forty times, would have a bound of 2**40 digits
 
 
 @dataclass(frozen=True)
@@ -108,7 +110,8 @@ def atom_range(s: Simplifier, atom: Expr) -> Interval:
     known = s.ranges.get(atom)
     if known is not None:
         return known
-    rule = _RULES.get(type(atom))
+    s.left -= 1
+    rule = _RULES.get(type(atom)) if s.left >= 0 else None
     low, high = s.ranges[atom] = type_range(atom)  # what a fact that leads back here may use
     if rule is not None:
         found = rule(s, atom)
@@ -118,7 +121,7 @@ def atom_range(s: Simplifier, atom: Expr) -> Interval:
     fact = s.facts.ranges.get(atom)
     if fact is not None and fact[0] <= high and low <= fact[1]:
         low, high = max(low, fact[0]), min(high, fact[1])
-    s.ranges[atom] = low, high
+    low, high = s.ranges[atom] = max(low, -HUGE), min(high, HUGE)
     return low, high
 
 
@@ -234,6 +237,12 @@ def _sum(s: Simplifier, e: Any) -> Interval:
 
 
 def _product(s: Simplifier, e: Any) -> Interval:
+    factors = s.factors.get(e, ())
+    if len(factors) > 3:  # reading the product of all but the last again, and so on, would make ever new ones
+        of, found = _value_range if is_data(s, e) else expr_range, (1, 1)
+        for factor in factors:
+            found = _corners(lambda x, y: x * y, found, of(s, factor))
+        return found
     return _corners(lambda x, y: x * y, *operand_ranges(s, e))
 
 

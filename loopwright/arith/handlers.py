@@ -36,6 +36,9 @@ if TYPE_CHECKING:
     from loopwright.arith.simplify import Simplifier
 
 
+A_BRANCH: Final = 10  # expressions that take as long as a condition to learn from
+
+
 def _min_max(s: Simplifier, e: Any) -> Expr:
     a, b = s.simplify(e.a), s.simplify(e.b)
     if is_index(e.dtype) and s.are_exact(a, b):
@@ -46,6 +49,11 @@ def _min_max(s: Simplifier, e: Any) -> Expr:
 
 
 def _under(s: Simplifier, condition: Expr, holds: bool, e: Expr) -> Expr:
+    """`e` simplified where the condition holds: what is known of it elsewhere does not count, so it is walked again."""
+    s.left -= A_BRANCH
+    if s.left < 0:
+        s.effects += 1
+        return e
     saved = s.enter()
     try:
         learn(s, condition, holds)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from loopwright.arith.analyzer import Analyzer
 from loopwright.arith.iter_nodes import IterMark, IterSplitExpr, IterSumExpr, plain_expr
-from loopwright.arith.linear import LinearForm, imm, is_index
+from loopwright.arith.linear import LinearForm, TooWide, imm, is_index
 from loopwright.ir import (
     GE,
     GT,
@@ -103,7 +103,12 @@ class IterReader:
         """`index` as splits; with `strict`, whatever else uses an iterator is refused, else it goes to the base."""
         if not is_index(index.dtype):
             raise NoMap(f"the index {index!r} has type {index.dtype}")
-        return self._read_form(self.engine.form(index), index.dtype, strict)
+        try:
+            return self._read_form(self.engine.form(index), index.dtype, strict)
+        except TooWide:
+            if strict:
+                raise NoMap(f"a factor or sum in {index!r} is beyond {index.dtype}") from None
+            return IterSumExpr((), index)
 
     def _read_form(self, form: LinearForm, dtype: DataType, strict: bool) -> IterSumExpr:
         args: list[IterSplitExpr] = []

@@ -32,7 +32,7 @@ from loopwright.ir import (
     Reduce,
     SizeVar,
     Var,
-    pre_order_visit,
+    has_node,
 )
 
 if TYPE_CHECKING:
@@ -62,20 +62,13 @@ def learn(s: Simplifier, condition: Expr, holds: bool = True) -> None:
 
 def is_stable(e: Expr) -> bool:
     """Whether the value depends on variables alone, not on memory or calls with effects."""
-    if isinstance(e, Var):
-        return True
-    found = True
+    return isinstance(e, Var) or not has_node(e, _is_unstable)
 
-    def look(node: Any) -> bool:
-        nonlocal found
-        if isinstance(node, (BufferLoad, ProducerLoad, Reduce)) or (
-            isinstance(node, Call) and not (isinstance(node.op, Op) and node.op.is_pure)
-        ):
-            found = False
-        return found
 
-    pre_order_visit(e, look)
-    return found
+def _is_unstable(node: Any) -> bool:
+    if isinstance(node, Call):
+        return not (isinstance(node.op, Op) and node.op.is_pure)
+    return isinstance(node, (BufferLoad, ProducerLoad, Reduce))
 
 
 def _learn_comparison(s: Simplifier, cls: type[Expr], d: LinearForm) -> None:

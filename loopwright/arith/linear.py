@@ -14,12 +14,32 @@ from typing import Final
 
 from loopwright.ir import Add, Expr, IntImm, Mul, Sub
 from loopwright.runtime.dtype import INT32, INT64, DataType
+from loopwright.runtime.errors import LoopwrightError
 
 Terms = dict[Expr, int]
 
 
-class TooWide(Exception):
-    """A coefficient does not fit the type it must be written in; the expression then stays as it is."""
+class TooWide(LoopwrightError, OverflowError):
+    """A number that index arithmetic came to does not fit the type it must be written in.
+
+    Simplification leaves such an expression as it is. Solving equations, and reading an index as iterators, cannot.
+
+    For example:
+
+        from loopwright import arith, te
+
+        x, y = te.var("x"), te.var("y")
+        arith.solve_linear_inequalities([x * 100003 + y * 100019 <= 5, x * -100043 + y * 99991 <= 7], [x, y], {})
+    """
+
+    code = "LW0826"
+
+    # Raised inside at every other turn, so it looks for nobody's line.
+    def __init__(self) -> None:
+        Exception.__init__(self)
+        self._problem = "a number in this index arithmetic is beyond the type of its expression"
+        self._why, self._hint = None, "use int64 for the variables, or smaller factors"
+        self.asked, self.at, self.user_line, self.fields = None, None, None, {}
 
 
 class LinearForm:

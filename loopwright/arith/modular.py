@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import gcd
 from typing import TYPE_CHECKING, NamedTuple
 
+from loopwright.arith.bounds import HUGE
 from loopwright.arith.linear import LinearForm, is_index
 from loopwright.ir import Call, Cast, Expr, FloorDiv, FloorMod, IntImm, Max, Min, Mul, Select
 
@@ -41,7 +42,12 @@ def expr_modular(s: Simplifier, e: Expr) -> tuple[int, int]:
 def atom_modular(s: Simplifier, atom: Expr) -> tuple[int, int]:
     """What structure and facts say about one atom."""
     fact = s.facts.modular.get(atom)
-    return fact if fact is not None else _structural(s, atom)
+    if fact is not None:
+        return fact
+    known = s.remainders.get(atom)
+    if known is None:
+        known = s.remainders[atom] = _structural(s, atom)
+    return known
 
 
 def _structural(s: Simplifier, e: Expr) -> tuple[int, int]:
@@ -50,8 +56,12 @@ def _structural(s: Simplifier, e: Expr) -> tuple[int, int]:
     if not is_index(e.dtype):
         return ANYTHING  # wrapping arithmetic keeps no remainder but that of a power of two
     if isinstance(e, Mul):
-        (m1, b1), (m2, b2) = expr_modular(s, e.a), expr_modular(s, e.b)
-        return _reduced(gcd(m1 * m2, m1 * b2, m2 * b1), b1 * b2)
+        found = 0, 1
+        factors = s.factors.get(e, ())
+        for factor in factors if len(factors) > 3 else (e.a, e.b):
+            (m1, b1), (m2, b2) = found, expr_modular(s, factor)
+            found = _reduced(gcd(m1 * m2, m1 * b2, m2 * b1), b1 * b2)
+        return found
     if isinstance(e, (FloorDiv, FloorMod)):
         (m, b), (n, c) = expr_modular(s, e.a), expr_modular(s, e.b)
         if n == 0 and c > 0:
@@ -73,6 +83,8 @@ def _structural(s: Simplifier, e: Expr) -> tuple[int, int]:
 
 def _reduced(m: int, b: int) -> tuple[int, int]:
     m = abs(m)
+    if (m or abs(b)) > HUGE:
+        return ANYTHING
     return (m, b % m) if m else (0, b)
 
 

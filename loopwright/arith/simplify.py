@@ -56,6 +56,9 @@ from loopwright.ir.node import FieldKind
 from loopwright.runtime.dtype import INT32, INT64, DataType
 
 EXPAND_LIMIT: Final = 8  # terms that a product of sums may have when multiplied out
+WORK: Final = 250_000  # expressions looked at for a question; where objects are shared under conditions it has no end
+REFILL: Final = 10_000  # what each question adds: many about one such expression must have an end as well
+FACTOR_LIMIT: Final = 32  # factors of a product that are looked at one by one; `x * x`, forty times, would have 2**40
 
 
 class Simplifier:
@@ -68,12 +71,18 @@ class Simplifier:
         # Operands of division and min/max atoms; those that may have wrapped around have none.
         self.parts: dict[Expr, tuple[LinearForm, LinearForm]] = {}
         self.factors: dict[Expr, tuple[Expr, ...]] = {}  # of product atoms
+        self.long: set[Expr] = set()  # product atoms that are not read again, factor by factor
         self.structure = Structure()
         self.data: dict[Expr, bool] = {}  # expression → whether it may wrap around
         self.data_vars: set[Expr] = set()  # variables that stand for such values
         self.effects = 0  # calls with effects met so far
         self.visited = self.scopes = self.attempted = self.performed = 0  # how much work it was
+        self.left = WORK  # how much more it may be; then everything is simple as it stands
         self.forget()
+
+    def begin(self) -> None:
+        """A question begins: it may take as much work as was left, and some."""
+        self.left = min(max(self.left, 0) + REFILL, WORK)
 
     def forget(self) -> None:
         """Drop what was concluded from the facts: they have changed."""
@@ -83,6 +92,7 @@ class Simplifier:
         self._kept: dict[Expr, Expr] = {}  # results above calls with effects
         self._quotients: dict[Expr, Expr | None] = {}
         self.ranges: dict[Expr, Interval] = {}
+        self.remainders: dict[Expr, tuple[int, int]] = {}
 
     def enter(self) -> tuple[Any, ...]:
         """Begin a scope: what is learnt and concluded from now on ends with `leave`."""
@@ -94,6 +104,7 @@ class Simplifier:
             self._kept,
             self._quotients,
             self.ranges,
+            self.remainders,
         )
         self.scopes += 1
         self.forget()
@@ -101,7 +112,7 @@ class Simplifier:
 
     def leave(self, saved: tuple[Any, ...]) -> None:
         """End the scope that `enter` began."""
-        mark, self._simple, self._forms, self._plain, self._kept, self._quotients, self.ranges = saved
+        mark, self._simple, self._forms, self._plain, self._kept, self._quotients, self.ranges, self.remainders = saved
         self.facts.undo(mark)
 
     # --- expressions -------------------------------------------------------------------------------------------
@@ -118,10 +129,14 @@ class Simplifier:
                 return found
         before = self.effects
         self.visited += 1
+        self.left -= 1
+        if self.left < 0:
+            self.effects += 1  # for all we know: nothing above may drop or repeat it
+            return e
         dtype = e.dtype
         result = self._simplify_index(e) if dtype is INT32 or dtype is INT64 else self._simplify_other(e)
         if self.effects != before:
-            result = self._kept[e] = self._keep(e)
+            result = self._kept[e] = self._keep(e) if self.left >= 0 else e
         else:
             self._simple[e] = result
         return result
@@ -204,7 +219,11 @@ class Simplifier:
         if found is not None:
             return found
         before = self.effects
+        self.left -= 1
         try:
+            if self.left < 0:
+                self.effects += 1
+                raise TooWide
             form = self._read(e)
         except TooWide:
             self._plain[e] = e
@@ -279,6 +298,8 @@ class Simplifier:
         return scale * form.const
 
     def _read_product(self, e: Any) -> LinearForm:
+        if e in self.long:
+            return LinearForm({e: 1}, 0)
         a, b = self.form(e.a), self.form(e.b)
         form = self.product(a, b, e.dtype)
         atom, left, right = form.atom(), a.atom(), b.atom()
@@ -310,10 +331,11 @@ class Simplifier:
     def _product_atom(self, operands: tuple[Expr, Expr]) -> LinearForm:
         factors: list[Expr] = []
         for operand in operands:
-            factors.extend(self.factors.get(operand, (operand,)))
+            parts = self.factors.get(operand, (operand,))
+            factors.extend(parts if len(parts) <= FACTOR_LIMIT else (operand,))
         counts: dict[Hashable, int] = {}
         for factor in factors:
-            key = self.form(factor).key if type(factor) in _LINEAR else factor
+            key = self.form(factor).key if type(factor) in _LINEAR and factor not in self.factors else factor
             counts[key] = counts.get(key, 0) + 1
         name = (Mul, frozenset(counts.items()))
         atom = self.atoms.get(name)
@@ -323,6 +345,8 @@ class Simplifier:
                 atom = Mul(atom, factor)
             self.atoms[name] = atom
             self.factors[atom] = tuple(factors)
+            if len(factors) > FACTOR_LIMIT or not self.long.isdisjoint(factors):
+                self.long.add(atom)
         return LinearForm({atom: 1}, 0)
 
     def without_factor(self, atom: Expr, factor: Expr) -> LinearForm | None:

@@ -122,6 +122,7 @@ from loopwright.ir.visitor import (
     BufferRewriter,
     Rewriter,
     Visitor,
+    has_node,
     post_order_visit,
     pre_order_visit,
     reads_memory,

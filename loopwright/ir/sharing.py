@@ -37,6 +37,7 @@ from loopwright.ir.expr import (
     Var,
 )
 from loopwright.ir.node import Node
+from loopwright.ir.places import MOST_PLACES, TooLarge
 from loopwright.ir.visitor import Rewriter, has_children, uses_var
 
 N = TypeVar("N", bound=Node)
@@ -75,17 +76,34 @@ class _Sizes:
 class _BindLarge(Rewriter):
     """Visits statements, and looks at each of their expressions as a whole."""
 
+    def __init__(self) -> None:
+        self.left = MOST_PLACES
+
+    def rebuild(self, node: Any) -> Any:
+        self.left -= 1
+        if self.left < 0:
+            raise TooLarge("the program")
+        return node.rebuild(self.visit)
+
     def visit_Expr(self, expr: Expr) -> Expr:
         if not has_children(type(expr)):
             return expr
         sizes = _Sizes()
         size = sizes.of(expr)
-        return bind_shared(expr) if size >= LARGE and size >= REPEATED * len(sizes.known) else expr
+        if size >= LARGE and size >= REPEATED * len(sizes.known):
+            expr = bind_shared(expr)
+            size = tree_size(expr)
+        if size > MOST_PLACES:
+            raise TooLarge(f"an expression of type {expr.dtype}", size)
+        return expr
 
 
 @deep
 def bind_large(root: N) -> N:
-    """The statement with lets in those of its expressions that repeat themselves at length; else the same object."""
+    """The statement with lets in those of its expressions that repeat themselves at length; else the same object.
+
+    Raises TooLarge where even so it would have more than `MOST_PLACES`, written out.
+    """
     result: N = _BindLarge().visit(root)
     return result
 

@@ -22,6 +22,7 @@ from loopwright.ir.deep import deep
 from loopwright.ir.expr import Callee, Expr, FloatImm, IntImm, Producer, Var
 from loopwright.ir.function import IRModule, PrimFunc
 from loopwright.ir.node import Node
+from loopwright.ir.places import MOST_PLACES, TooLarge
 from loopwright.ir.stmt import Stmt
 from loopwright.ir.structural_plan import BUFFER_FIELDS, PLANS, SCOPES, ByClass, Role, float_bits, plain_value
 from loopwright.ir.types import PrimType
@@ -38,6 +39,7 @@ class _Comparison:
         self.backward: dict[Any, Any] = {}
         self.undo: list[tuple[dict[Any, Any], Any, Any]] = []
         self.equal: dict[Any, Any] = {}  # expressions found equal under the pairs of now: objects may stand many times
+        self.left = MOST_PLACES
         self.path: list[str] = []
         self.values: tuple[object, object] = (None, None)  # what differs
         self.shown: tuple[Node, Node] | None = None  # the nodes to show for it
@@ -59,6 +61,9 @@ class _Comparison:
             return a is b or self.differ(a, b)
         if self.equal.get(a) is b:
             return True
+        self.left -= 1
+        if self.left < 0:
+            raise TooLarge("what is to be compared")
         depth = len(self.undo)
         for name, compare in _COMPARE_PLANS[cls]:
             if not compare(self, getattr(a, name), getattr(b, name)):

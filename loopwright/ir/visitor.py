@@ -25,6 +25,7 @@ from loopwright.ir.buffer import Buffer, BufferLoad
 from loopwright.ir.deep import deep
 from loopwright.ir.expr import Expr, IterVar, Var, as_expr
 from loopwright.ir.node import FieldKind, Node, rewrite_tuple
+from loopwright.ir.places import MOST_PLACES, TooLarge
 from loopwright.ir.stmt import AttrStmt, Block, Stmt
 
 N = TypeVar("N", bound=Node)
@@ -211,10 +212,26 @@ class _Found(Exception):
 class _PreOrder(Visitor):
     def __init__(self, look: Callable[[Any], object]) -> None:
         self.look = look
+        self.left = MOST_PLACES
 
     def visit_children(self, node: Node) -> None:
+        self.left -= 1
+        if self.left < 0:
+            raise TooLarge(f"a program with {type(node).__name__} in it")
         if self.look(node) is not False:
             node.each_child(self.visit)
+
+
+class _Exists(Visitor, memo=True):
+    """Stops at the first node that passes the test."""
+
+    def __init__(self, test: Callable[[Any], bool]) -> None:
+        self.test = test
+
+    def visit_children(self, node: Node) -> None:
+        if self.test(node):
+            raise _Found
+        node.each_child(self.visit)
 
 
 @deep
@@ -225,8 +242,21 @@ def post_order_visit(root: Node, look: Callable[[Any], object]) -> None:
 
 @deep
 def pre_order_visit(root: Node, look: Callable[[Any], object]) -> None:
-    """Call `look` on every node, parents first; where it returns False the children are left out."""
+    """Call `look` on every node, parents first; where it returns False the children are left out.
+
+    An object that stands in several places is looked at in each. Raises TooLarge past `MOST_PLACES`.
+    """
     _PreOrder(look).visit(root)
+
+
+@deep
+def has_node(root: Node, test: Callable[[Any], bool]) -> bool:
+    """Whether any node passes `test`; each object is asked once."""
+    try:
+        _Exists(test).visit(root)
+    except _Found:
+        return True
+    return False
 
 
 def variables_in(root: Node) -> list[Var]:
@@ -238,15 +268,7 @@ def variables_in(root: Node) -> list[Var]:
 
 def reads_memory(expr: Expr) -> bool:
     """Whether the value of an expression is loaded from a buffer, all or in part."""
-    found = False
-
-    def look(node: Node) -> bool:
-        nonlocal found
-        found = found or isinstance(node, BufferLoad)
-        return not found
-
-    pre_order_visit(expr, look)
-    return found
+    return has_node(expr, lambda node: isinstance(node, BufferLoad))
 
 
 @deep

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from loopwright.ir import Buffer, IRModule, Node, PrimFunc, Stmt, deep
+from loopwright.ir import Buffer, Expr, IRModule, Node, PrimFunc, Stmt, deep
+from loopwright.ir.sharing import bind_large
 from loopwright.script.printer.functions import FunctionPrinter, module_functions, result_dtype
 from loopwright.script.printer.marks import add_marks, finish
 from loopwright.script.printer.names import identifier
@@ -126,6 +127,8 @@ def _statement_lines(stmt: Stmt, options: Options, declarations: bool) -> tuple[
 
 def _expression_lines(obj: Any, options: Options, declarations: bool) -> tuple[list[str], list[str]]:
     printer = _printer(options, Learned())
+    if isinstance(obj, Expr):
+        obj = bind_large(obj)
     if isinstance(obj, Buffer):
         name = printer.undefined(obj)
         wanted = f"{name} = "

@@ -68,6 +68,7 @@ from loopwright.ir import (
     machine_intrinsics,
     operators,
 )
+from loopwright.ir.places import MOST_PLACES, TooLarge
 from loopwright.runtime.dtype import INT64
 from loopwright.script.printer.literals import float_text, quote, type_text, var_creation
 from loopwright.script.printer.names import Names
@@ -140,6 +141,7 @@ class ExpressionPrinter(Visitor):
         self.out: list[str] = []
         self.uses_ir_prefix = False
         self.in_lambda = False
+        self.left = MOST_PLACES
 
     def text(self, node: Node, level: int = 0) -> str:
         """`node` as text, in parentheses if it binds less tightly than `level`."""
@@ -191,7 +193,14 @@ class ExpressionPrinter(Visitor):
 
     # --- operators ---
 
+    def count(self) -> None:
+        """One more expression is written; they have an end, also where one object stands in a million places."""
+        self.left -= 1
+        if self.left < 0:
+            raise TooLarge("what is to be printed")
+
     def visit_BinaryExpr(self, node: BinaryExpr, level: int = 0) -> None:
+        self.count()
         a, b = node.a, node.b
         cls = type(node)
         table = self._table
@@ -236,6 +245,7 @@ class ExpressionPrinter(Visitor):
 
     def call(self, function: str, args: tuple[Any, ...], first: str = "", last: str = "") -> None:
         """A call; `first` and `last` are arguments that are text already."""
+        self.count()
         out, table = self.out, self._table
         out.append(f"{function}({first}")
         separator = ", " if first else ""
@@ -253,6 +263,7 @@ class ExpressionPrinter(Visitor):
         self.call(f"{self.prefix}.Cast", (node.value,), quote(node.dtype))
 
     def visit_Let(self, node: Let, level: int = 0) -> None:
+        self.count()
         out, table = self.out, self._table
         out.append(f"{self.prefix}.Let(")
         table[type(node.body)](self, node.body, 0)
@@ -283,6 +294,7 @@ class ExpressionPrinter(Visitor):
 
     def items(self, nodes: tuple[Any, ...]) -> None:
         """The nodes, separated by commas, appended in place."""
+        self.count()
         separator = ""
         for node in nodes:
             if separator:
