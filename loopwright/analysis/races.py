@@ -137,7 +137,7 @@ class LanesMayMeet(LoopwrightError, ValueError):
         loopwright.build(shift)
     """
 
-    code = "LW0273"
+    code = "LW0825"
 
     def __init__(self, loop: Loop, reason: str) -> None:
         super().__init__(

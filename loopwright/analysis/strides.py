@@ -50,7 +50,7 @@ class StridesMeet(LoopwrightError, ValueError):
         tir.Schedule(f)
     """
 
-    code = "LW0271"
+    code = "LW0826"
 
     def __init__(self, function: PrimFunc, buffer: Buffer) -> None:
         shape, strides = (", ".join([repr(item) for item in items]) for items in (buffer.shape, buffer.strides))

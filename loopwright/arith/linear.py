@@ -32,7 +32,7 @@ class TooWide(LoopwrightError, OverflowError):
         arith.solve_linear_inequalities([x * 100003 + y * 100019 <= 5, x * -100043 + y * 99991 <= 7], [x, y], {})
     """
 
-    code = "LW0826"
+    code = "LW0911"
 
     # Raised inside at every other turn, so it looks for nobody's line.
     def __init__(self) -> None:

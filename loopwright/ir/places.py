@@ -30,7 +30,7 @@ class TooLarge(LoopwrightError, ValueError):
         tir.PrimFunc([], body)
     """
 
-    code = "LW0825"
+    code = "LW0570"
 
     def __init__(self, what: str, places: int | None = None) -> None:
         count = f"{places:,}" if places is not None and places < 10**30 else f"more than {MOST_PLACES:,}"

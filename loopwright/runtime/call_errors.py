@@ -286,7 +286,7 @@ class SizesDoNotFit(CallError, ValueError):
         model(np.zeros((2, 4), "float32"), np.zeros((3, 4), "float32"))
     """
 
-    code = "LW0615"
+    code = "LW0150"
 
 
 class IndexOutOfRange(CallError, IndexError):
@@ -313,7 +313,7 @@ class IndexOutOfRange(CallError, IndexError):
         loopwright.build(pick)(np.zeros(8, "float32"), np.array([3, 8], "int32"), np.zeros(2, "float32"))
     """
 
-    code = "LW0451"
+    code = "LW0151"
 
 
 class WorkspaceExhausted(CallError, MemoryError):

@@ -474,7 +474,7 @@ class IndexCallsFunction(LoweringError):
         loopwright.build(store)
     """
 
-    code = "LW1142"
+    code = "LW0716"
 
     def __init__(self, function: str, node: BufferLoad | BufferStore, axis: int) -> None:
         super().__init__(

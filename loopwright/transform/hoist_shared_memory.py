@@ -58,7 +58,7 @@ class SharedSizeVaries(LoweringError, ValueError):
         hoist_shared_memory(lower_blocks(write_allocations(f)))
     """
 
-    code = "LW0272"
+    code = "LW0717"
 
     def __init__(self, node: Allocate, extent: Expr) -> None:
         super().__init__(

@@ -8,6 +8,7 @@ from itertools import permutations
 import pytest
 
 from loopwright import te
+from loopwright.autosched.machine import Machine
 from loopwright.transform.tensor_intrinsics.check import check_intrinsic
 from loopwright.transform.tensor_intrinsics.registry import TRANSPOSES
 from tests.autosched.same_results import check_same_bits, function, numbers, planned
@@ -79,6 +80,13 @@ def test_an_operand_read_both_ways_is_left_to_another_rule():
     check_same_bits(func, [numbers(40, 40), numbers(40, 40)], may_refuse=True)
 
 
+@pytest.fixture
+def large_l1(monkeypatch):
+    """Blocks are as large as an L1 of 48 KiB lets them be, whatever machine the tests run on."""
+    monkeypatch.setattr(Machine, "l1", 48 << 10)
+
+
+@pytest.mark.usefixtures("large_l1")
 def test_reasons():
     told = planned(turned(1024, 1024), AVX512).explain()
     assert "tiles of 16 × 16 in registers: v_j walks over neighbours of the result, v_i over those of A" in told
@@ -106,6 +114,7 @@ def test_what_is_far_away_is_asked_for_ahead():
         (24, 1000, "8 × 3"),  # no more than there are
     ],
 )
+@pytest.mark.usefixtures("large_l1")
 def test_blocks(rows, columns, block):
     assert f"blocks of {block} tiles" in planned(turned(rows, columns), AVX512).explain()
 

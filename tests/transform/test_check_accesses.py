@@ -354,7 +354,7 @@ print(said)
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
-    assert "square: writes A[10], which is outside its shape (10,) [LW0451]" in done.stdout
+    assert "square: writes A[10], which is outside its shape (10,) [LW0151]" in done.stdout
 
 
 def test_random_indices_against_guard_pages():
