@@ -53,10 +53,13 @@ def computed_from(e: Expr) -> list[Expr] | None:
 
 def holds_data(e: Expr) -> bool:
     """Whether memory, a float or an unknown call takes part in a number; variables count as indices."""
-    pending = [e]
+    pending, seen = [e], {e}  # each object once: a part may be shared by exponentially many places
     while pending:
         operands = computed_from(pending.pop())
         if operands is None:
             return True
-        pending += operands
+        for operand in operands:
+            if operand not in seen:
+                seen.add(operand)
+                pending.append(operand)
     return False
