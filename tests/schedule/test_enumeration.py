@@ -158,6 +158,14 @@ def test_a_long_chain_of_choices_is_compared_link_by_link():
     assert real is not None and not real.is_right
 
 
+def test_chains_deeper_than_the_stack_are_compared():
+    """One update is inside the next: 1,400 of them are more than the interpreter would call."""
+    case = program("horner", 1, 2, 700)
+    step = move("Reorder", ordered_loops=(at("C", 2), at("C", 1)))
+    real = truth_about(case.function, _forced(case, step).view().function)
+    assert real is not None and not real.is_right and not real.is_regrouped
+
+
 def test_an_engine_without_proofs_is_found_out():
     site = Site(program("reversed_reader", 4))
     site.schedule = site.unchecked

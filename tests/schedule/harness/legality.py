@@ -269,21 +269,28 @@ class _Members:
         self.literals: dict[int, str] = {}
 
     def number(self, term: Term) -> int:
-        found = self.known.get(term.number)
-        if found is None:
-            found = self.known[term.number] = self._new(term)
-        return found
+        pending = [term]  # a chain of updates is as deep as its loop is long
+        while pending:
+            last = pending[-1]
+            args = last.args if _fold_of(last) is None else _folded(last)
+            missing = [arg for arg in args if arg.number not in self.known]
+            if missing:
+                pending += missing
+                continue
+            pending.pop()
+            if last.number not in self.known:
+                self.known[last.number] = self._new(last, [self.known[arg.number] for arg in args])
+        return self.known[term.number]
 
-    def _new(self, term: Term) -> int:
+    def _new(self, term: Term, args: list[int]) -> int:
         op = _fold_of(term)
         if op is not None:
             parts: list[int] = []
-            for arg in _folded(term):
-                part = self.number(arg)
+            for part in args:
                 inner = self.folds.get(part)
                 parts += inner[1] if inner is not None and inner[0] == op else [part]
             return self._fold(op, parts)
-        parts = [self.number(arg) for arg in term.args]
+        parts = list(args)
         if term.op in _SYMMETRIC:
             parts.sort()
         found = self._numbered((term.op, str(term.dtype), repr(term.data), *parts))
