@@ -95,13 +95,17 @@ class Place:
     """Where a block stands: inside how many loops, and what its axes are there (None where that is not affine).
 
     `outer` are the variables from outside the block, beside its axes, that its body computes with; `indexed` those that
-    it uses in indices: they tell which cells it touches, and are no part of what it computes.
+    it uses in indices: they tell which cells it touches, and are no part of what it computes. `around` is the place of
+    the block around it.
     """
 
-    __slots__ = ("block", "depth", "has_blocks", "indexed", "outer", "values")
+    __slots__ = ("around", "block", "depth", "has_blocks", "indexed", "outer", "values")
 
-    def __init__(self, block: Block | None, depth: int, values: tuple[Form | None, ...]) -> None:
+    def __init__(
+        self, block: Block | None, depth: int, values: tuple[Form | None, ...], around: Place | None = None
+    ) -> None:
         self.block = block
+        self.around = around
         self.depth = depth
         self.values = values
         self.outer: dict[Var, None] = {}
@@ -345,7 +349,8 @@ class InstanceWalk(Visitor):
         saved = self.conditions, self.block, self.place
         self.guard(realize.predicate)
         self.place.has_blocks = True
-        self.place = Place(block, len(self.loops), tuple([self.affine.values[axis.var] for axis in block.iter_vars]))
+        values = tuple([self.affine.values[axis.var] for axis in block.iter_vars])
+        self.place = Place(block, len(self.loops), values, self.place)
         if block.iter_vars:
             self.realized.append(Realized(realize, self.place.values, self.loops, self.guards, self.exact))
         for axis in block.iter_vars:

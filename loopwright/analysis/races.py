@@ -179,15 +179,15 @@ def check_loops(program: Program, is_judged: Callable[[Loop], bool]) -> None:
     try:
         _check_loops(program, is_judged)
     except ParallelRace as race:
-        private = _without(race, program.function)
+        private = without_race(program.function, race)
         if private is None:
             raise
         check_loops(accesses_of(private), is_judged)
 
 
-def _without(race: ParallelRace, function: PrimFunc) -> PrimFunc | None:
-    """The function in which each iteration of the parallel loop has the memory that its iterations meet in; or None."""
-    if race.loop.kind is not ForKind.PARALLEL:
+def without_race(function: PrimFunc, race: object) -> PrimFunc | None:
+    """The function in which each iteration of a parallel loop has the memory that its iterations meet in; or None."""
+    if not isinstance(race, ParallelRace) or race.loop.kind is not ForKind.PARALLEL:
         return None
     return with_private_memory(function, race.loop.of, race.meeting[0][0].cell[0])
 
@@ -197,7 +197,7 @@ def privatised(function: PrimFunc) -> PrimFunc:
     """The function with memory for each iteration of a parallel loop, where iterations share a buffer by accident."""
     for var in _sharing_loops(function):
         while isinstance(race := prove_no_race(accesses_of(around_loop(function, var)), var), ParallelRace):
-            private = _without(race, function)
+            private = without_race(function, race)
             if private is None:
                 break
             function = private
@@ -245,7 +245,7 @@ def _check_loops(program: Program, is_judged: Callable[[Loop], bool]) -> None:
 def find_race_in(function: PrimFunc, var: Var) -> ParallelRace | str | None:
     """The same as `prove_no_race`, for a function in which memory may be made private to iterations."""
     found = prove_no_race(accesses_of(around_loop(function, var)), var)
-    private = _without(found, function) if isinstance(found, ParallelRace) else None
+    private = without_race(function, found)
     return found if private is None else find_race_in(private, var)
 
 

@@ -111,6 +111,10 @@ def executed(step: str, path: Sequence[Stmt], kept: Sequence[Stmt]) -> Executed:
             continue  # these decide nothing; that buffers are used only where they live is checked for every step
         elif not isinstance(parent, (SeqStmt, Block, BlockRealize)):
             raise NotOnItsOwnTerms(step, realize, f"inside a {type(parent).__name__}")
+    for loop in loops:
+        if not any(loop is other for other in kept) and uses_var(realize.block, {loop.loop_var}.__contains__):
+            unbound = f"with {loop.loop_var.name}, a loop variable that no axis is bound to"
+            raise NotOnItsOwnTerms(step, realize, unbound)
     conditions += conjuncts(realize.predicate)
     around = [statement for statement in path[: start + 1] if isinstance(statement, BlockRealize)]
     facts = facts_under(loops, around)

@@ -283,7 +283,8 @@ def _loop_vars(root: For) -> set[Var]:
 def _written_freely(realize: BlockRealize, written_below: set[Var], running: set[Var]) -> set[Var] | None:
     """The memory a block writes, when it does so at cells of its own and depends on nothing written below the loop.
 
-    Axes that only depend on loops outside those that are `running` stand still, and need not show in the cells.
+    Axes that only depend on loops outside those that are `running` stand still, and need not show in the cells. A loop
+    that is running and that the body itself uses counts like an axis.
     """
     block = realize.block
     if block.alloc_buffers or not is_leaf(block):
@@ -301,6 +302,8 @@ def _written_freely(realize: BlockRealize, written_below: set[Var], running: set
         for axis, value in zip(block.iter_vars, realize.iter_values, strict=True)
         if axis.iter_type == IterType.DataPar and not is_unit_axis(axis) and uses_var(value, running.__contains__)
     }
+    for part in [block.body, *([block.init] if block.init is not None else [])]:
+        data |= _used(part, running)
     cells: dict[Buffer, tuple[Expr, ...]] = {}
     for store in stores:
         if not data <= fixed_by(store.indices):
@@ -325,6 +328,18 @@ def _written_freely(realize: BlockRealize, written_below: set[Var], running: set
     # updates of one cell must commute.
     is_free = len(updated) == len(cells) and update_law(block.body, {buffer: buffer for buffer in cells}) is not None
     return own if is_free else None
+
+
+def _used(root: Stmt, variables: set[Var]) -> set[Var]:
+    """The variables that a statement uses."""
+    found: set[Var] = set()
+
+    def look(node: Node) -> None:
+        if isinstance(node, Var) and node in variables:
+            found.add(node)
+
+    pre_order_visit(root, look)
+    return found
 
 
 def _accesses(root: Stmt, stores: list[BufferStore], loads: list[BufferLoad]) -> None:

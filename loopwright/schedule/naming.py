@@ -3,18 +3,41 @@
 The instance of block b with axis values v is called `b[v]`, wherever its loops are. So steps that only move loops need
 no map, and recomputation (several iterations with equal axis values) is many-to-one by itself. A step that makes new
 blocks says with `Origins` what they stand for.
+
+A block in another one runs once for each instance of that, and a block without axes uses loop variables: there, axes
+alone call different instances by one name. Finer ways to name them are tried where the plain one proves nothing; any
+of them will do, as long as both versions use the same:
+
+    with T.block("outer"):                      plain      B[vi]
+        vo = T.axis.spatial(4, io)              nested     B[vi, vo]             with the axes of the blocks around
+        for i in range(4):                      by cell    B[vi, vo * 4 + vi]    with whatever B computes from outside,
+            with T.block("B"):                                                   however loops are split or fused, but
+                vi = T.axis.spatial(4, i)                                        for the indices of its loads
+                B[vo * 4 + vi] = A[vo]          by use     B[vi, vo * 4 + vi, vo]    and with those
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import NamedTuple
 
-from loopwright.analysis.affine import Form
+from loopwright.analysis.affine import Form, Part
 from loopwright.analysis.dataflow import BlockKey, Dataflow, InitOf, NotProvable, Reference
 from loopwright.analysis.instances import Place
-from loopwright.ir import Buffer, Expr, Var
+from loopwright.ir import (
+    BlockRealize,
+    Buffer,
+    BufferLoad,
+    BufferRegion,
+    Expr,
+    Node,
+    Var,
+    deep,
+    pre_order_visit,
+    uses_var,
+)
 
 OldValues = Callable[[Sequence[Var]], Sequence[Expr]]
 
@@ -56,12 +79,30 @@ class Name(NamedTuple):
 UNDEFINED = "undefined"
 
 
-class Naming:
-    """The names of one version's accesses."""
+class Way(Enum):
+    """What instances are called by, beside the axes of their block."""
 
-    def __init__(self, dataflow: Dataflow, origins: Origins) -> None:
+    PLAIN = "variables from outside that the block computes with"
+    NESTED = "and the axes of the blocks around"
+    BY_CELL = "what the block computes from variables from outside, without the indices of its loads"
+    BY_USE = "all that the block computes from variables from outside"
+
+
+BY_WHAT_IT_DOES = (Way.BY_CELL, Way.BY_USE)
+
+
+class Naming:
+    """The names of one version's accesses; those of a new version follow the old one's, `like`."""
+
+    def __init__(self, dataflow: Dataflow, origins: Origins, way: Way = Way.PLAIN, like: Naming | None = None) -> None:
         self.dataflow = dataflow
         self.origins = origins
+        self.way = way
+        self.axes_around: dict[BlockKey, tuple[Var, ...]] = {} if like is None else like.axes_around
+        if way is Way.NESTED and like is None:
+            for place in dataflow.by_place:
+                self.axes_around.setdefault(dataflow.key(place), tuple(_axes_around(place)))
+        self._used: dict[Place, list[tuple[str, Form]]] = {}
         self.labels: dict[str, Label] = {}
         self.ambiguous: set[str] = set()  # names of blocks without axes that more than one block has
         self._names: dict[Reference, Name] = {}
@@ -101,23 +142,48 @@ class Naming:
         # uses from outside beside its axes.
         inner = [(loop.var.name, item.names[loop.var]) for loop in access.running[place.depth :]]
         inner += [(dim, dim) for dim in item.dims[len(access.loops) :]]
-        outer = list(place.outer)
+        outer, tag = self._outside(key, place)
         texts = []
-        for value in [*values, *[self.dataflow.program.affine.values.get(var) for var in outer]]:
+        for value in [*values, *[form for _, form in outer]]:
             if value is None:
                 raise NotProvable(f"the axes of block {_title(place)} are not affine in its loops")
             texts.append(self.dataflow.text.form(value, item.names))
         role = "r" if item.kind == "read" else "w" if item.kind == "write" else "u"
-        space = f"{role}{_key_text(key)}_{ordinal}{self._shadow(item)}" + "".join([f"_o{id(var)}" for var in outer])
+        space = f"{role}{_key_text(key)}_{ordinal}{self._shadow(item)}{tag}"
         axes = [axis.var.name for axis in place.block.iter_vars] if place.block is not None else []
         axes = [*axes[: len(values)], *[f"axis {k}" for k in range(len(axes), len(values))]]
         label = Label(
             item.kind,
             _title(place),
-            (*axes, *[var.name for var in outer], *[name for name, _ in inner]),
+            (*axes, *[name for name, _ in outer], *[name for name, _ in inner]),
             item.shadow_of or item.buffer,
         )
         return Name(space, (*texts, *[text for _, text in inner]), label)
+
+    def _outside(self, key: BlockKey, place: Place) -> tuple[list[tuple[str, Form | None]], str]:
+        """What a name holds besides the axes, with words for it; and a mark of what sort of thing that is."""
+        values = self.dataflow.program.affine.values
+        if self.way in BY_WHAT_IT_DOES:
+            used = self.used(place)
+            return [*used], f"_u{len(used)}"
+        around = [var for var in self.axes_around.get(key, ()) if var not in place.outer]
+        if not {*around} <= {*_axes_around(place)}:
+            raise NotProvable(f"block {_title(place)} is not inside the blocks that it was in")
+        outer = [*place.outer, *around]
+        return [(var.name, values.get(var)) for var in outer], "".join([f"_o{id(var)}" for var in outer])
+
+    def used(self, place: Place) -> list[tuple[str, Form]]:
+        """What the block computes from variables from outside, beside what its own loops add, in order."""
+        found = self._used.get(place)
+        if found is None:
+            found = self._used[place] = []
+            if place.outer or place.indexed:
+                found += _used_in(place, self.dataflow, self.way is Way.BY_USE)
+        return found
+
+    def uses_outside(self) -> bool:
+        """Whether other ways to name things would name them differently."""
+        return any([place.outer or place.indexed or _axes_around(place) for place in self.dataflow.by_place])
 
     def origin(self, item: Reference, place: Place) -> tuple[BlockKey, int, Sequence[Form | None]]:
         """The old block, the number of the access in it, and the old axis values in the loops of this access."""
@@ -141,12 +207,65 @@ class Naming:
             else None
         )
 
+    def texts_around(self, key: BlockKey, item: Reference) -> list[str] | None:
+        """What the name of an instance of block `key` holds besides its axes, if an access is in the same blocks."""
+        assert item.place is not None
+        around = self.axes_around.get(key, ())
+        if self.way in BY_WHAT_IT_DOES or not {*around} <= {*_axes_around(item.place)}:
+            return None
+        forms = [self.dataflow.program.affine.values.get(var) for var in around]
+        texts = [self.dataflow.text.form(form, item.names) for form in forms if form is not None]
+        return texts if len(texts) == len(forms) else None
+
     def _forms(self, place: Place, exprs: Sequence[Expr]) -> list[Form | None]:
         affine = self.dataflow.program.affine
         # A block may stand in several places; here its axes are what they are in this one.
         assert place.block is not None
         affine.values.update(zip([axis.var for axis in place.block.iter_vars], place.values, strict=True))
         return [affine.form(expr) for expr in exprs]
+
+
+def _axes_around(place: Place) -> list[Var]:
+    """The axes of the blocks around a block."""
+    found: list[Var] = []
+    outer = place.around
+    while outer is not None:
+        found += [axis.var for axis in outer.block.iter_vars] if outer.block is not None else []
+        outer = outer.around
+    return found
+
+
+@deep
+def _used_in(place: Place, dataflow: Dataflow, in_loads: bool) -> list[tuple[str, Form]]:
+    """The largest affine expressions in a block's body that use variables from outside, without the block's loops."""
+    affine = dataflow.program.affine
+    outside = {**place.outer, **place.indexed}
+    block = place.block
+    if block is None:
+        raise NotProvable("statements outside of blocks use variables from outside")
+    affine.values.update(zip([axis.var for axis in block.iter_vars], place.values, strict=True))
+    inner = {
+        loop.var for access in dataflow.by_place[place] for loop in access.loops[place.depth :] if loop.product is None
+    }
+    found: list[tuple[str, Form]] = []
+
+    def look(node: Node) -> bool:
+        if isinstance(node, (BlockRealize, BufferRegion, Buffer)) or (isinstance(node, BufferLoad) and not in_loads):
+            return False
+        if not isinstance(node, Expr) or not uses_var(node, outside.__contains__):
+            return not isinstance(node, Expr)
+        form = affine.form(node) if node.dtype.is_int and node.dtype.lanes == 1 else None
+        if form is None:
+            if isinstance(node, Var):
+                raise NotProvable(f"what block {block.name_hint} computes from {node.name} is not affine")
+            return True
+        if any([isinstance(term, Part) and not term.variables.isdisjoint(inner) for term in form.terms]):
+            raise NotProvable(f"block {block.name_hint} mixes its own loops with what it computes from outside")
+        found.append((str(node), Form({term: k for term, k in form.terms.items() if term not in inner}, form.const)))
+        return False
+
+    pre_order_visit(block.body, look)
+    return found
 
 
 def _title(place: Place) -> str:

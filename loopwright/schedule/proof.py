@@ -22,7 +22,7 @@ from typing import Any, Final
 
 from loopwright.analysis.accesses import Access, accesses_of
 from loopwright.analysis.dataflow import BlockKey, InitOf, NotProvable, Reference, dataflow_of
-from loopwright.analysis.races import find_race_in, prove_no_race
+from loopwright.analysis.races import find_race_in, prove_no_race, without_race
 from loopwright.analysis.thread_axes import has_threads
 from loopwright.analysis.thread_races import find_crossing
 from loopwright.arith.isl import BudgetExceeded, context, within_budget
@@ -30,7 +30,7 @@ from loopwright.ir import Buffer, PrimFunc, Var
 from loopwright.schedule.changed_parts import changed_parts
 from loopwright.schedule.lemmas import unchanged_memory
 from loopwright.schedule.mismatch import Mismatch, Race, Unproved
-from loopwright.schedule.naming import UNDEFINED, Origins
+from loopwright.schedule.naming import BY_WHAT_IT_DOES, UNDEFINED, Origins, Way
 from loopwright.schedule.settled import settled_alike
 from loopwright.schedule.sight import Sight, Through
 
@@ -55,17 +55,53 @@ def find_mismatch(
     """
     if by_lemmas:
         before, after = changed_parts(before, after)
+    found: Mismatch | Unproved | None = None
+    for way in Way:
+        # What one way of naming instances does not prove, a finer one may; a witness counts before a doubt.
+        other = _find(before, after, origins, buffers, by_lemmas, way)
+        if other is None:
+            return None
+        found = other if found is None or isinstance(found, Unproved) else found
+        if not (_sight(before).naming.uses_outside() or _sight(after).naming.uses_outside()):
+            break
+    return found
+
+
+def _find(
+    before: PrimFunc,
+    after: PrimFunc,
+    origins: Origins,
+    buffers: Collection[Buffer] | None,
+    by_lemmas: bool,
+    way: Way,
+) -> Mismatch | Unproved | None:
     try:
         old, new = _sight(before), _sight(after)
-        if origins != _SAME:
-            new = Sight(new.dataflow, origins, new.settled)
-        return within_budget(
-            lambda _: _Comparison(old, new, by_lemmas).find(buffers), PROOF_BUDGET, max(old.divisions, new.divisions)
-        )
+        if way is not Way.PLAIN:
+            old = Sight(old.dataflow, None, old.settled, way)
+        if origins != _SAME or way is not Way.PLAIN:
+            new = Sight(new.dataflow, origins, new.settled, way, old)
+        comparison = _Comparison(old, new, by_lemmas)
+        divisions = max(old.divisions, new.divisions)
+        found = within_budget(lambda _: comparison.find(buffers), PROOF_BUDGET, divisions)
     except NotProvable as reason:
         return Unproved(str(reason))
     except BudgetExceeded:
         return Unproved("comparing what the reads see takes too many steps")
+    if way in BY_WHAT_IT_DOES and found is not None and not _touch_alike(old, new):
+        return Unproved("a block that is known by its indices has others now")  # so the names say nothing
+    return found
+
+
+def _touch_alike(old: Sight, new: Sight) -> bool:
+    """Whether every block that is in both versions touches the same buffers, one after the other."""
+
+    def touched(sight: Sight) -> dict[BlockKey, list[tuple[Buffer, bool]]]:
+        places = sight.dataflow.by_place.items()
+        return {sight.dataflow.key(place): [(item.cell[0], item.writes) for item in found] for place, found in places}
+
+    before, after = touched(old), touched(new)
+    return all([key not in before or before[key] == found for key, found in after.items()])
 
 
 def find_race(function: PrimFunc, loop_var: Var) -> Race | Unproved | None:
@@ -73,7 +109,11 @@ def find_race(function: PrimFunc, loop_var: Var) -> Race | Unproved | None:
     # Threads share memory with what is outside their loops, so there it is the whole function that counts.
     if has_threads(function.body):
         program = _sight(function).dataflow.program
-        found = prove_no_race(program, loop_var) or find_crossing(program, certain=False)
+        race = prove_no_race(program, loop_var)
+        private = without_race(function, race)
+        if private is not None:
+            return find_race(private, loop_var)
+        found = race or find_crossing(program, certain=False)
     else:
         found = find_race_in(function, loop_var)
     if isinstance(found, str):

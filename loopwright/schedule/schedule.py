@@ -48,6 +48,7 @@ from loopwright.schedule.step import BlockResult, LoopResult, Proof, Result, Ste
 from loopwright.schedule.suggestions import Refusal
 from loopwright.schedule.tensorized import check_tensorized
 from loopwright.schedule.trace import Instruction, InstructionKind, Trace, handles_in
+from loopwright.schedule.unique_names import with_unique_names
 from loopwright.schedule.view import View
 
 _LARGEST_SEED: Final = 2**31 - 1
@@ -90,7 +91,8 @@ class Schedule(
         verify(mod)
         for _, function in mod.functions_items():
             check_strides(function)
-        self._views = {name: View(_marked(function, enable_check)) for name, function in mod.functions_items()}
+        functions = {name: with_unique_names(function) for name, function in mod.functions_items()}
+        self._views = {name: View(_marked(function, enable_check)) for name, function in functions.items()}
         self._globals = {var.name: var for var in mod.get_global_vars()}
         self._attrs = mod.attrs
         self._history: list[tuple[dict[str, View], int]] = []

@@ -13,7 +13,7 @@ from loopwright.analysis.affine import Form
 from loopwright.analysis.dataflow import BlockKey, Flow, NotProvable, Reference
 from loopwright.arith.isl import context
 from loopwright.ir import Block, Buffer, Expr, Var
-from loopwright.schedule.naming import Naming, Origins
+from loopwright.schedule.naming import Naming, Origins, Way
 from loopwright.schedule.settled import SettledBuffers
 
 if TYPE_CHECKING:
@@ -49,10 +49,15 @@ class Sight:
     """What readers see, buffer by buffer, when first asked for."""
 
     def __init__(
-        self, dataflow: Dataflow, origins: Origins | None = None, settled: SettledBuffers | None = None
+        self,
+        dataflow: Dataflow,
+        origins: Origins | None = None,
+        settled: SettledBuffers | None = None,
+        way: Way = Way.PLAIN,
+        like: Sight | None = None,
     ) -> None:
         self.dataflow = dataflow
-        self.naming = Naming(dataflow, origins or Origins())
+        self.naming: Naming = Naming(dataflow, origins or Origins(), way, None if like is None else like.naming)
         self.settled = settled or SettledBuffers(dataflow)
         self.loads: dict[tuple[BlockKey, int], Access] = self.settled.loads
         self.keys: dict[BlockKey, Block | None] = {}
@@ -218,9 +223,10 @@ class Sight:
             writers = [item for item in seen.flow.writers if item.place and self.dataflow.key(item.place) == writer]
             if reader is None or not writers:
                 continue
-            at = self.naming.texts(reader, values)
-            if at is None:
+            at, around = self.naming.texts(reader, values), self.naming.texts_around(writer, reader)
+            if at is None or around is None:
                 continue
+            at += around
             only = self.union([f"{reader.tuple_text} -> {self.naming.name(w).space}[{', '.join(at)}]" for w in writers])
             mine = self.union([f"{reader.tuple_text} -> {reader.tuple_text}"]).domain()
             found = seen.base.intersect_domain(mine).apply_range(seen.writer_names)

@@ -413,6 +413,11 @@ def _around_blocks(view: View, blocks: list[BlockRealize], keep_units: bool) -> 
             regions.append((_widened(region, realize, bound, inner, facts), False))
         for region in realize.block.writes:
             regions.append((_widened(region, realize, bound, inner, facts), True))
+    for realize in blocks:
+        used = next((loop for loop in outer_loops if uses_var(realize.block, {loop.loop_var}.__contains__)), None)
+        if axes and used is not None:  # a block with axes knows of loops around it by them alone
+            problem = f"block {realize.block.name_hint!r} uses loop {used.loop_var.name}, which no axis is bound to"
+            raise TileNotWhole("blockize", realize, problem, "bind it: v = T.axis.spatial(n, i)")
     if guards and len(blocks) > 1:
         problem = f"the guard {guards[0]} is outside the tile of several blocks"
         raise TileNotWhole("blockize", blocks[0], problem)

@@ -159,10 +159,11 @@ def _check_store(realize: BlockRealize, store: BufferStore, sizes: dict[Var, Exp
     """The block writes all of its buffer, each cell for one value of its data axes, and reads it only to sum up."""
     name = store.buffer.name
     for index, extent in zip(store.indices, store.buffer.shape, strict=True):
-        size = sizes[index] if isinstance(index, Var) else const(1, extent.dtype)
+        # A variable that is no axis of the block, but of one around it, has one value here.
+        size = sizes[index] if isinstance(index, Var) and index in sizes else const(1, extent.dtype)
         if not _is_same(extent, size):
             raise NotEinsum(realize, f"does not write all of {name}")
-    used = [index for index in store.indices if isinstance(index, Var)]
+    used = [index for index in store.indices if isinstance(index, Var) and index in sizes]
     data = [axis.var for axis in realize.block.iter_vars if axis.iter_type != IterType.CommReduce]
     single = {var for var in data if _is_same(sizes[var], const(1)) and var not in padded}  # may be written as 0
     if len(set(used)) < len(used) or set(used) | single != set(data):
@@ -247,7 +248,7 @@ def _operands(
     for buffer, indices in [(store.buffer, store.indices), *[(x.buffer, x.indices) for x in _loads(realize.block)]]:
         shape = needed.setdefault(buffer, list(buffer.shape))
         for position, index in enumerate(indices):
-            if not isinstance(index, Var) or grown[index] is sizes[index]:
+            if not isinstance(index, Var) or index not in sizes or grown[index] is sizes[index]:
                 continue
             now, wanted = shape[position], grown[index]
             if isinstance(now, IntImm) and isinstance(wanted, IntImm):

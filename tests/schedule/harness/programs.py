@@ -1165,10 +1165,183 @@ for i in range({n}):
 )
 
 
+# Blocks in blocks, blocks without axes, producers and consumers in one loop, memory that one iteration needs.
+BLOCKS = _read(
+    """
+== nested_tiles | n m | A: 2*n, 2*m; C: 2*n, 2*m
+B = T.alloc_buffer(({2*n}, {2*m}), "int32")
+for io, jo in T.grid({n}, {m}):
+    with T.block("B_o"):
+        vio, vjo = T.axis.remap("SS", [io, jo])
+        for i, j in T.grid(2, 2):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vio * 2 + vi, vjo * 2 + vj] = A[vio * 2 + vi, vjo * 2 + vj] + 1
+for io, jo in T.grid({n}, {m}):
+    with T.block("C_o"):
+        wio, wjo = T.axis.remap("SS", [io, jo])
+        for i, j in T.grid(2, 2):
+            with T.block("C"):
+                wi, wj = T.axis.remap("SS", [i, j])
+                C[wio * 2 + wi, wjo * 2 + wj] = B[wio * 2 + wi, wjo * 2 + wj] * 2
+
+== nested_sum | n m | A: n, 2*m; C: n
+for i, ko in T.grid({n}, {m}):
+    with T.block("C_o"):
+        vi, vko = T.axis.remap("SR", [i, ko])
+        with T.init():
+            C[vi] = 0
+        for k in range(2):
+            with T.block("C"):
+                vk = T.axis.reduce({2*m}, vko * 2 + k)
+                C[vi] = C[vi] + A[vi, vk]
+
+== inner_rows | n m | A: n, m; C: n, m
+for i in range({n}):
+    with T.block("row"):
+        vi = T.axis.spatial({n}, i)
+        R = T.alloc_buffer(({m},), "int32")
+        for j in range({m}):
+            with T.block("R"):
+                vj = T.axis.spatial({m}, j)
+                R[vj] = A[vi, vj] + 1
+        for j in range({m}):
+            with T.block("C"):
+                vj = T.axis.spatial({m}, j)
+                C[vi, vj] = R[{m-1} - vj] * 2
+
+== nested_scan | n m | A: n+1, m; X: n, m
+for i in range({n}):
+    with T.block("step"):
+        vi = T.axis.opaque({n}, i)
+        for j in range({m}):
+            with T.block("A"):
+                vj = T.axis.spatial({m}, j)
+                A[vi + 1, vj] = A[vi, {m-1} - vj] + X[vi, vj]
+
+== nested_twice | n m | A: n, m; C: n, m; D: n, m
+for i in range({n}):
+    with T.block("both"):
+        vi = T.axis.spatial({n}, i)
+        for j in range({m}):
+            with T.block("C"):
+                vj = T.axis.spatial({m}, j)
+                C[vi, vj] = A[vi, vj] + vi
+        for j in range({m}):
+            with T.block("D"):
+                vj = T.axis.spatial({m}, j)
+                D[vi, vj] = C[vi, vj // 2] * 3
+
+== without_axes | n m | A: n, m; C: n, m
+B = T.alloc_buffer(({n}, {m}), "int32")
+for i, j in T.grid({n}, {m}):
+    with T.block("B"):
+        B[i, j] = A[i, j] + 1
+for i, j in T.grid({n}, {m}):
+    with T.block("C"):
+        C[i, j] = B[i, {m-1} - j] * 2
+
+== without_axes_last_wins | n m | A: n, m; C: n
+for i, j in T.grid({n}, {m}):
+    with T.block("C"):
+        C[(i + j) % {n}] = A[i, j] + 1
+
+== without_axes_summed | n m | A: n, m; C: n
+for i in range({n}):
+    with T.block("zero"):
+        C[i] = 0
+for i, j in T.grid({n}, {m}):
+    with T.block("C"):
+        C[i] = C[i] + A[i, j] * j
+
+== without_axes_values | n m | A: n; C: n; D: n
+for i, j in T.grid({n}, {m}):
+    with T.block("C"):
+        C[i] = A[i] + j
+for i in range({n}):
+    with T.block("D"):
+        D[i] = C[i] + i
+
+== in_one_loop | n m | A: n, m; C: n, m
+B = T.alloc_buffer(({n}, {m}), "int32")
+for i, j in T.grid({n}, {m}):
+    with T.block("B"):
+        vi, vj = T.axis.remap("SS", [i, j])
+        B[vi, vj] = A[vi, vj] + 1
+    with T.block("C"):
+        vi, vj = T.axis.remap("SS", [i, j])
+        C[vi, vj] = B[vi, vj] * 2
+
+== in_one_loop_with_the_row_before | n m | A: n, m; C: n, m
+B = T.alloc_buffer(({n}, {m}), "int32")
+for i in range({n}):
+    for j in range({m}):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = A[vi, vj] + 1
+    for j in range({m}):
+        with T.block("C"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = B[vi, vj] + B[T.max(vi - 1, 0), vj]
+
+== halo_in_a_loop | n | A: n+2; C: n
+B = T.alloc_buffer(({n+2},), "int32")
+for i in range({n}):
+    for j in range(3):
+        with T.block("B"):
+            v = T.axis.spatial({n+2}, i + j)
+            B[v] = A[v] + 1
+    with T.block("C"):
+        v = T.axis.spatial({n}, i)
+        C[v] = B[v] + B[v + 2]
+
+== halo_in_a_parallel_loop | n m | A: n+2, m; C: n, m
+B = T.alloc_buffer(({n+2}, {m}), "int32")
+for i in T.parallel({n}):
+    for k, j in T.grid(3, {m}):
+        with T.block("B"):
+            v, vj = T.axis.spatial({n+2}, i + k), T.axis.spatial({m}, j)
+            B[v, vj] = A[v, vj] + 1
+    for j in range({m}):
+        with T.block("C"):
+            v, vj = T.axis.remap("SS", [i, j])
+            C[v, vj] = B[v, vj] + B[v + 2, vj]
+
+== row_in_a_loop | n m | A: n, m; C: n, m
+R = T.alloc_buffer(({m},), "int32")
+for i in range({n}):
+    for j in range({m}):
+        with T.block("R"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            R[vj] = A[vi, vj] + 1
+    for j in range({m}):
+        with T.block("C"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = R[{m-1} - vj] * 2
+
+== row_carried_on | n m | A: n, m; C: n, m
+R = T.alloc_buffer(({m+1},), "int32")
+for j in range({m+1}):
+    with T.block("zero"):
+        vj = T.axis.spatial({m+1}, j)
+        R[vj] = 0
+for i in range({n}):
+    for j in range({m}):
+        with T.block("R"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            R[vj] = A[vi, vj] + R[vj + 1]
+    for j in range({m}):
+        with T.block("C"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = R[vj] * 2
+"""
+)
+
+
 def template_programs(choices: Sequence[int], limit: int = 64) -> list[Program]:
     """Every template at every combination of sizes; the largest cubes left out."""
     found = []
-    for template in (*TEMPLATES, *CONVOLUTIONS, *EFFECTS, *BY_DATA):
+    for template in (*TEMPLATES, *CONVOLUTIONS, *EFFECTS, *BY_DATA, *BLOCKS):
         for program in template.programs(choices):
             cells = 1
             for size in program.sizes:
