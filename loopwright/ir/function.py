@@ -86,6 +86,26 @@ class NotAFunction(LoopwrightError, TypeError):
         )
 
 
+class NotAParameter(LoopwrightError, TypeError):
+    """Something else than a variable or a buffer was given as a parameter of a function.
+
+    For example:
+
+        from loopwright import te, tir
+
+        A = te.placeholder((4,), name="A")
+        tir.PrimFunc([A], tir.Evaluate(0))
+    """
+
+    code = "LW0580"
+
+    def __init__(self, given: object) -> None:
+        super().__init__(
+            f"a PrimFunc takes variables and buffers as parameters, but one is {type(given).__name__} {given!r}",
+            hint="give a tir.Var or a Buffer (tir.decl_buffer); te.create_prim_func makes functions of tensors",
+        )
+
+
 @node(binds="params")
 class PrimFunc(Node):
     """A function on buffers and scalars. `buffer_map` says which parameters are buffers, and their shapes.
@@ -101,7 +121,7 @@ class PrimFunc(Node):
 
     def __init__(
         self,
-        params: Sequence[Var | Buffer],
+        params: Sequence[Any],
         body: Stmt,
         ret_type: Type | None = None,
         buffer_map: Mapping[Var, Buffer] | None = None,
@@ -110,13 +130,17 @@ class PrimFunc(Node):
     ) -> None:
         buffers = dict(buffer_map or {})
         variables = []
-        for param in params:
+        for given in params:
+            as_parameter = getattr(given, "as_parameter", None)  # memory of an ir_builder
+            param = given if as_parameter is None else as_parameter()
             if isinstance(param, Buffer):
                 handle = Var(f"{param.name}_handle", "handle")
                 buffers[handle] = param
                 variables.append(handle)
-            else:
+            elif isinstance(param, Var):
                 variables.append(param)
+            else:
+                raise NotAParameter(given)
         set_field = object.__setattr__
         set_field(self, "params", tuple(variables))
         set_field(self, "body", bind_large(body) if isinstance(body, Stmt) else body)

@@ -158,8 +158,8 @@ class BufferVar:
     One index into several dimensions counts elements in row-major order. With a vector type, an index counts vectors.
     """
 
-    def __init__(self, builder: IRBuilder, buffer: Buffer, content_type: DataType) -> None:
-        self._builder, self._buffer, self._content_type = builder, buffer, content_type
+    def __init__(self, builder: IRBuilder, buffer: Buffer, content_type: DataType, is_pointer: bool = False) -> None:
+        self._builder, self._buffer, self._content_type, self._is_pointer = builder, buffer, content_type, is_pointer
 
     @property
     def dtype(self) -> DataType:
@@ -169,11 +169,17 @@ class BufferVar:
     def name(self) -> str:
         return self._buffer.name
 
-    def asobject(self) -> Var:
+    def asobject(self) -> Buffer:
+        """The buffer."""
+        return self._buffer
+
+    def as_expr(self) -> Var:
         """The pointer, to hand to a call."""
         return self._buffer.data
 
-    as_expr = asobject
+    def as_parameter(self) -> Var | Buffer:
+        """What a function takes for it: the pointer alone where nothing is known of the memory's size."""
+        return self._buffer.data if self._is_pointer else self._buffer
 
     def _indices(self, index: Any) -> tuple[Expr, ...]:
         given = list(as_exprs(index if isinstance(index, (tuple, list)) else (index,)))
@@ -261,10 +267,10 @@ class IRBuilder:
         return BufferVar(self, buffer, element)
 
     def pointer(self, content_type: str | DataType, name: str = "ptr", scope: str = "") -> BufferVar:
-        """A pointer that the function takes as a parameter (`.asobject()`): memory of unknown size."""
+        """A pointer that the function takes as a parameter, `PrimFunc([pointer, …], …)`: memory of unknown size."""
         element = DataType(content_type)
         data = pointer(name, element, scope or "global")
-        return BufferVar(self, decl_buffer((1,), element, name, data=data), element)
+        return BufferVar(self, decl_buffer((1,), element, name, data=data), element, is_pointer=True)
 
     def buffer_ptr(self, buf: Buffer) -> BufferVar:
         """A buffer to read and write by subscript."""

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import loopwright as lw
-from loopwright import tir
+from loopwright import te, tir
+from loopwright.ir.function import NotAParameter
 from loopwright.ir.ir_builder import ElseWithoutIf, NotAStatement, ScopeOpen, StoreMismatch, UnknownLoopKind
 from loopwright.ir.verifier import verify
 
@@ -115,8 +116,33 @@ def test_pointers_are_parameters():
     ib = tir.ir_builder.create()
     p = ib.pointer("float32", "p")
     p[3] = 1.0
-    func = tir.PrimFunc([p.asobject()], ib.get())
-    assert "p_1[3] = T.float32(1)" in func.script() or "p[3] = T.float32(1)" in func.script()
+    func = tir.PrimFunc([p], ib.get())
+    verify(func)
+    assert lines(func)[3:] == [
+        'def main(p: T.handle("float32")):',
+        "    p_1 = T.Buffer((1,), data=p)",
+        "    p_1[3] = T.float32(1)",
+    ]
+    assert func.params[0] is p.asobject().data and not func.buffer_map
+
+
+def test_memory_of_a_builder_is_a_buffer_and_stands_for_its_pointer():
+    A = tir.decl_buffer((4,), name="A")
+    ib = tir.ir_builder.create()
+    a, b = ib.buffer_ptr(A), ib.allocate("float32", 4, name="b")
+    assert a.asobject() is A and b.asobject().shape[0].value == 4
+    ib.emit(tir.call_extern("int32", "f", b.asobject().access_ptr("r"), b))
+    ib.emit(tir.Evaluate(a[0]))
+    func = tir.PrimFunc([a], ib.get())
+    verify(func)
+    assert func.argument_buffers() == [A]
+    assert 'T.tvm_access_ptr(T.type_annotation("float32"), b.data, 0, 4, 1), b.data)' in func.script()
+
+
+@pytest.mark.parametrize("given", [3, "A", tir.Var("n") + 1, te.placeholder((4,), name="A")])
+def test_what_is_no_parameter(given):
+    with pytest.raises(NotAParameter, match="takes variables and buffers as parameters, but one is"):
+        tir.PrimFunc([given], tir.Evaluate(0))
 
 
 def test_get_empties_the_builder_and_nothing_is_a_statement():

@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from loopwright import ir
+from loopwright import ir, tir
 from loopwright.ir import const, intrinsics
 from loopwright.ir.operators import BadOperand, DivisionByZero, NotACondition, truncdiv, truncmod
 from loopwright.ir.operators import div as c_division
@@ -284,3 +284,10 @@ def test_intrinsics_match_their_operands():
     assert intrinsics.ceildiv(const(7), const(2)).value == 4
     with pytest.raises(BadOperand, match="reinterpret is not defined for int32"):
         intrinsics.reinterpret("float64", x)
+
+
+def test_comparisons_are_expressions_under_the_names_of_deferred_ones():
+    x, y = ir.Var("x"), ir.Var("y")
+    equal, unequal = x == y, x != y
+    assert isinstance(equal, tir.expr.EqualOp) and isinstance(unequal, tir.expr.NotEqualOp)
+    assert equal.asobject() is equal and unequal.asobject() is unequal

@@ -118,6 +118,10 @@ class CompareExpr(BinaryExpr):
 
     __slots__ = ()
 
+    def asobject(self) -> Expr:
+        """The comparison itself: `a == b` is an expression at once."""
+        return self
+
 
 @node
 class EQ(CompareExpr):
