@@ -110,3 +110,56 @@ def test_mistakes():
         pass
     with IRBuilder(), pytest.raises(ValueError, match="If: nothing stands in"), T.prim_func(), T.If(True):
         pass
+
+
+def test_blocks_outside_a_function():
+    i, k = ir.Var("i"), ir.Var("k")
+    with IRBuilder() as builder:
+        with T.block("sum"):
+            vi, vk = IRBuilder.name_many(["vi", "vk"], [T.axis.spatial(8, i), T.axis.reduce(4, k)])
+            T.where(i < 5)
+            B = IRBuilder.name("B", T.alloc_buffer((4,)))
+            T.buffer_store(B, 1.0, [vk])
+    realize = builder.get()
+    assert isinstance(realize, ir.BlockRealize) and list(realize.iter_values) == [i, k]
+    assert realize.script().splitlines() == [
+        "i = T.int32()",
+        "k = T.int32()",
+        'with T.block("sum"):',
+        "    vi = T.axis.spatial(8, i)",
+        "    vk = T.axis.reduce(4, k)",
+        "    T.where(i < 5)",
+        "    T.reads()",
+        "    T.writes()",
+        "    B = T.alloc_buffer((4,))",
+        "    B[vk] = T.float32(1)",
+    ]
+    with IRBuilder() as builder, T.serial(3), T.block("x"):
+        T.evaluate(0)
+    assert isinstance(builder.get(), ir.For)
+
+
+@pytest.mark.parametrize(
+    ("word", "belongs"),
+    [
+        (lambda: T.func_attr({"a": 1}), r"T\.func_attr belongs inside a function"),
+        (lambda: T.func_name("f"), r"T\.func_name belongs inside a function"),
+        (lambda: T.func_ret(T.int32()), r"T\.func_ret belongs inside a function"),
+        (lambda: T.arg("n", T.int32()), r"T\.arg belongs inside a function"),
+        (lambda: T.alloc_buffer((4,)), r"T\.alloc_buffer belongs inside a function"),
+        (lambda: T.match_buffer(ir.Var("a", "handle"), (4,)), r"T\.match_buffer of a parameter belongs inside"),
+        (lambda: T.reads(), r"T\.reads belongs directly inside a block"),
+        (lambda: T.where(True), r"T\.where belongs directly inside a block"),
+        (lambda: T.axis.spatial(4, 0), r"T\.axis\.spatial belongs directly inside a block"),
+        (lambda: T.block_attr({}), r"T\.block_attr belongs directly inside a block"),
+        (lambda: T.init().__enter__(), r"T\.init belongs directly inside a block"),
+    ],
+)
+def test_what_needs_a_function_or_a_block(word, belongs):
+    with IRBuilder(), pytest.raises(Misplaced, match=f"{belongs}.*, but stands outside every function"):
+        word()
+
+
+def test_branches_need_an_if():
+    with IRBuilder(), pytest.raises(ValueError, match="Then: it belongs directly inside"), T.Then():
+        pass

@@ -61,18 +61,18 @@ def prim_func(is_private: bool = False) -> BuilderFrame:
     return BuilderFrame(opening)
 
 
-def _function() -> FunctionFrame:
-    return IRBuilder.current().engine.function
+def _function(what: str) -> FunctionFrame:
+    return IRBuilder.current().engine.function_frame(f"T.{what}", NOWHERE)
 
 
 def func_name(name: str) -> None:
     """The name of the function."""
-    _function().name = name
+    _function("func_name").name = name
 
 
 def func_ret(ret_type: Any) -> None:
     """What the function returns."""
-    _function().ret_type = IRBuilder.current().engine.as_type(ret_type, NOWHERE)
+    _function("func_ret").ret_type = IRBuilder.current().engine.as_type(ret_type, NOWHERE)
 
 
 def func_attr(attrs: Mapping[str, Any]) -> None:
@@ -82,7 +82,7 @@ def func_attr(attrs: Mapping[str, Any]) -> None:
 
 def arg(name: str, obj: Any) -> Any:
     """A parameter: a variable, or a buffer with a handle of its own."""
-    frame = _function()
+    frame = _function("arg")
     if isinstance(obj, d.BufferSpec):
         obj = obj.make(name)
     if isinstance(obj, BufferNode):
@@ -268,7 +268,7 @@ def If(condition: Any) -> BuilderFrame:
 
 def _branch(case: str) -> BuilderFrame:
     def opening(engine: Engine) -> Opened:
-        owner = engine.frames[-1]
+        owner = engine.frames[-1] if engine.frames else None
         if not isinstance(owner, _Branches):
             raise ValueError(f"{case}: it belongs directly inside `with T.If(condition):`")
         if getattr(owner, "then" if case == "Then" else "otherwise") is not None:

@@ -42,7 +42,7 @@ from loopwright.script.parser.errors import (
     Misplaced,
     describe,
 )
-from loopwright.script.parser.frames import BlockFrame, Frame
+from loopwright.script.parser.frames import BlockFrame, Frame, FunctionFrame
 from loopwright.script.parser.memory import Memory, Wrap
 from loopwright.script.parser.regions import infer_regions
 
@@ -56,8 +56,9 @@ class BlockStatements(Memory):
 
     def open_block(self, spec: d.BlockSpec, node: ast.With) -> tuple[Frame, Wrap]:
         frame = BlockFrame(f"inside block {spec.name!r}", spec.name)
-        outermost = len(self.frames) == 1
-        self.function.has_blocks = True
+        outermost = len(self.frames) == 1 and isinstance(self.frames[0], FunctionFrame)
+        if self.frames and isinstance(self.frames[0], FunctionFrame):
+            self.frames[0].has_blocks = True
         span = self.place(node)
 
         def close(body: Stmt) -> Stmt:
@@ -214,13 +215,12 @@ class BlockStatements(Memory):
                 raise DuplicateInBlock("T.block_attr", f"block {frame.name!r}", self.place(node))
             frame.annotations = dict(spec.attributes)
             return
+        function = self.function_frame(f"T.{spec.function}", node)
         if len(self.frames) != 1:
-            raise Misplaced(
-                f"T.{spec.function}", "directly inside the function", self.frames[-1].words, self.place(node)
-            )
-        if self.function.attrs is not None:
-            raise DuplicateInBlock("T.func_attr", f"function {self.function.name!r}", self.place(node))
-        self.function.attrs = dict(spec.attributes)
+            raise Misplaced(f"T.{spec.function}", "directly inside the function", self.standing(), self.place(node))
+        if function.attrs is not None:
+            raise DuplicateInBlock("T.func_attr", f"function {function.name!r}", self.place(node))
+        function.attrs = dict(spec.attributes)
 
     # --- lets, facts, threads ---
 

@@ -67,16 +67,21 @@ class Frames(Evaluator):
         """Give the name a value; the same name again in one scope is an error."""
         self.scopes.define(target.id, value, lambda: self.place(target))
 
-    @property
-    def function(self) -> FunctionFrame:
-        frame = self.frames[0]
-        assert isinstance(frame, FunctionFrame)
+    def function_frame(self, what: str, node: ast.AST) -> FunctionFrame:
+        """The function around it; a builder may be in none, a parser never."""
+        frame = self.frames[0] if self.frames else None
+        if not isinstance(frame, FunctionFrame):
+            raise Misplaced(what, "inside a function", self.standing(), self.place(node))
         return frame
 
+    def standing(self) -> str:
+        """Where the next statement stands, in words."""
+        return self.frames[-1].words if self.frames else "outside every function"
+
     def block_frame(self, what: str, node: ast.AST) -> BlockFrame:
-        frame = self.frames[-1]
+        frame = self.frames[-1] if self.frames else None
         if not isinstance(frame, BlockFrame):
-            raise Misplaced(what, "directly inside a block", frame.words, self.place(node))
+            raise Misplaced(what, "directly inside a block", self.standing(), self.place(node))
         return frame
 
     def type_of(self, node: ast.expr) -> Type:

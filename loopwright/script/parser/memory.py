@@ -43,35 +43,36 @@ class Memory(Frames):
             if isinstance(frame, BlockFrame):
                 frame.allocations.append(buffer)
                 return buffer
+        function = self.function_frame("T.alloc_buffer", node)
         if len(self.frames) > 1:
             raise Misplaced(
                 "T.alloc_buffer",
                 "inside a block or directly inside the function",
-                self.frames[-1].words,
+                self.standing(),
                 self.place(node),
                 "use T.decl_buffer here for memory of each iteration's own, or move T.alloc_buffer out of the loop",
             )
-        self.function.root_allocations.append(buffer)
+        function.root_allocations.append(buffer)
         return buffer
 
     def _match_buffer(self, directive: d.MatchSpec, name: str, node: ast.expr) -> Buffer:
         source, spec = directive.source, directive.spec
         if isinstance(source, Var):
+            function = self.function_frame("T.match_buffer of a parameter", node)
             if len(self.frames) != 1:
-                where = self.frames[-1].words
                 raise Misplaced(
-                    "T.match_buffer of a parameter", "directly inside the function", where, self.place(node)
+                    "T.match_buffer of a parameter", "directly inside the function", self.standing(), self.place(node)
                 )
-            if not any(source is param for param in self.function.params):
+            if not any(source is param for param in function.params):
                 raise BadMatch(f"{source.name} is not a parameter of the function", self.place(node))
-            if source in self.function.buffer_map:
+            if source in function.buffer_map:
                 raise BadMatch(f"parameter {source.name} is matched to a buffer already", self.place(node))
             if source.dtype != "handle":
                 raise BadMatch(f"parameter {source.name} is {source.dtype}, not a handle", self.place(node))
             if spec.shape is None:
                 raise BadMatch("T.match_buffer of a parameter needs a shape", self.place(node))
             buffer = self._buffer(spec, name, node)
-            self.function.buffer_map[source] = buffer
+            function.buffer_map[source] = buffer
             return buffer
         frame = self.block_frame("T.match_buffer of a region", node)
         region = d.region_of(source)
