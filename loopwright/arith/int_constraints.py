@@ -1,8 +1,8 @@
 """Systems of linear constraints over integers: the classes, and the testable promise that solving keeps solutions.
 
 A solver takes `IntConstraints` (variables, their ranges, relations) and gives either the same variables in better
-ranges, or an `IntConstraintsTransform` to new variables: `src_to_dst` computes the new from the old, `dst_to_src` the
-old from the new, and solutions correspond one to one.
+ranges, or an `IntConstraintsTransform` to new variables: `src_to_dst` writes each old variable in terms of the new,
+`dst_to_src` each new one in terms of the old, and solutions correspond one to one.
 """
 
 from __future__ import annotations
@@ -55,12 +55,12 @@ class IntConstraints(Node):
 
 @node
 class IntConstraintsTransform(Node):
-    """Two systems with the same solutions, and how to go from one to the other."""
+    """Two systems with the same solutions, and the substitutions that go from one to the other."""
 
     src: IntConstraints
     dst: IntConstraints
-    src_to_dst: Mapping[Var, Expr]
-    dst_to_src: Mapping[Var, Expr]
+    src_to_dst: Mapping[Var, Expr]  # what to put for each variable of `src`, in those of `dst`
+    dst_to_src: Mapping[Var, Expr]  # what to put for each variable of `dst`, in those of `src`
 
 
 @node

@@ -85,7 +85,7 @@ class _Solve:
         for var, domain in self.domains.items():
             relations += [back[var] >= domain.min, back[var] < domain.min + domain.extent]
         target = IntConstraints(tuple(free), domains, tuple(self._needed(relations, domains)))
-        return IntConstraintsTransform(self.source, target, forth, back)
+        return IntConstraintsTransform(self.source, target, back, forth)
 
     def _combine(self, row: Sequence[int], values: Sequence[Expr]) -> Expr:
         total: Expr = imm(0, self.dtype)

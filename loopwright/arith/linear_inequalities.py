@@ -154,4 +154,4 @@ def _deskewed(source: IntConstraints, solved: IntConstraints) -> IntConstraintsT
         news.append(new)
     relations = [facts.simplify(substitute(relation, back)) for relation in solved.relations]
     target = IntConstraints(tuple(news[::-1]), domains, tuple(relations))
-    return IntConstraintsTransform(source, target, forth, back)
+    return IntConstraintsTransform(source, target, back, forth)

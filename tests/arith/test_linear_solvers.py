@@ -68,9 +68,9 @@ def test_equations_keep_their_solutions(seed):
     got = set()
     for numbers in solutions(solved.dst):
         point = dict(zip(solved.dst.variables, numbers, strict=True))
-        back = tuple([value(solved.dst_to_src[var], point) for var in variables])
+        back = tuple([value(solved.src_to_dst[var], point) for var in variables])
         old = dict(zip(variables, back, strict=True))
-        assert all(value(e, old) == point[new] for new, e in solved.src_to_dst.items())
+        assert all(value(e, old) == point[new] for new, e in solved.dst_to_src.items())
         assert back not in got  # one to one
         got.add(back)
     assert got == wanted
@@ -80,7 +80,7 @@ def test_equations_with_symbols():
     solved = solve_linear_equations([x * 2 + y * 4 == n], [x, y], {x: Range(0, 20), y: Range(0, 20)})
     assert "n % 2 == 0" in repr(solved.dst) and len(solved.dst.variables) == 1
     both = solve_linear_equations([x + y == 20, x - y == 10], [x, y])
-    assert (both.dst_to_src[x].value, both.dst_to_src[y].value) == (15, 5) and not both.dst.variables
+    assert (both.src_to_dst[x].value, both.src_to_dst[y].value) == (15, 5) and not both.dst.variables
     none = solve_linear_equations([x * 2 == 3], [x])
     assert [relation.value for relation in none.dst.relations] == [0]
 
@@ -102,7 +102,8 @@ def test_inequalities_keep_their_solutions(seed):
     got = set()
     for numbers in solutions(moved.dst):
         point = dict(zip(moved.dst.variables, numbers, strict=True))
-        got.add(tuple([value(moved.dst_to_src[var], point) for var in variables]))
+        got.add(tuple([value(moved.src_to_dst[var], point) for var in variables]))
+        assert set(moved.dst_to_src) == set(moved.dst.variables)
     assert got == wanted
     assert all(value(domain.min, {}) == 0 for domain in moved.dst.ranges.values())
 
