@@ -6,13 +6,15 @@ lets, axes, allocations and matches get new variables and buffers under the old 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from loopwright.ir.buffer import Buffer, MatchBufferRegion
 from loopwright.ir.deep import deep
 from loopwright.ir.expr import CommReducer, Expr, IterVar, Let, Reduce, Var
 from loopwright.ir.function import PrimFunc
 from loopwright.ir.node import rewrite_tuple
 from loopwright.ir.stmt import Allocate, AllocateConst, AttrStmt, Block, BlockRealize, DeclBuffer, For, LetStmt, Stmt
-from loopwright.ir.visitor import BufferRewriter, uses_var
+from loopwright.ir.visitor import BufferRewriter, uses_var, variables_in
 
 
 class Renewer(BufferRewriter):
@@ -113,13 +115,15 @@ class Renewer(BufferRewriter):
 class _RenewFunction(Renewer, memo=True):
     """Of a whole function, in which every variable has one definition: so an expression has one result."""
 
-    def argument(self, buffer: Buffer) -> Buffer:
-        """A new buffer for an argument, whose memory and symbols may be those of an argument before it."""
-        for part in (buffer.data, *buffer.shape, *buffer.strides, buffer.elem_offset):
-            if isinstance(part, Var) and part not in self.values:
-                self.fresh(part)
-        new: Buffer = self.visit(buffer)
-        return new
+    def arguments(self, buffers: Sequence[Buffer]) -> list[Buffer]:
+        """New buffers for all arguments: they share memory and symbols as the old ones did."""
+        # All symbols before any buffer: one may stand in a size before the size that it is.
+        for buffer in buffers:
+            for part in (buffer.data, *buffer.shape, *buffer.strides, buffer.elem_offset):
+                for var in variables_in(part):
+                    if var not in self.values:
+                        self.fresh(var)
+        return [self.visit(buffer) for buffer in buffers]
 
     def visit_AttrStmt(self, attr: AttrStmt) -> Stmt:
         if not isinstance(attr.node, IterVar):
@@ -135,6 +139,7 @@ def renew_defs(func: PrimFunc) -> PrimFunc:
     renew = _RenewFunction()
     params = tuple([renew.fresh(param) for param in func.params])
     mapped = [(param, new) for param, new in zip(func.params, params, strict=True) if param in func.buffer_map]
-    buffers = {new: renew.argument(func.buffer_map[param]) for param, new in mapped}
+    made = renew.arguments([func.buffer_map[param] for param, _ in mapped])
+    buffers = {new: buffer for (_, new), buffer in zip(mapped, made, strict=True)}
     body = renew.visit(func.body)
     return PrimFunc(params, body, func.ret_type, buffers, func.attrs, span=func.span)

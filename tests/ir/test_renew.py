@@ -73,3 +73,21 @@ def test_a_match_renews_its_own_symbols_and_keeps_those_from_outside():
     assert new.strides[0] is not old.strides[0] and new.elem_offset is not old.elem_offset
     root = func.body.block
     verify(func.with_(body=func.body.with_(block=root.with_(body=ir.seq([nest, copy])))))
+
+
+def test_a_symbol_used_in_a_size_before_the_size_that_it_is_stays_one():
+    @T.prim_func
+    def func(a: T.handle, b: T.handle, c: T.handle):
+        n, m = T.int32(), T.int32()
+        A = T.match_buffer(a, (n * 2, m * 3))
+        B = T.match_buffer(b, (n,))
+        C = T.match_buffer(c, (m * 3,))
+        for i in range(n):
+            A[i * 2, 0] = B[i] + C[0]
+
+    new = tir.stmt_functor.renew_defs(func)
+    ir.assert_structural_equal(new, func)
+    verify(new)
+    A, B, C = new.argument_buffers()
+    assert A.shape[0].a is B.shape[0] is new.body.extent and A.shape[1].a is C.shape[0].a
+    assert not {A.shape[0].a, A.shape[1].a} & {func.body.extent, func.argument_buffers()[2].shape[0].a}
