@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import Enum
 from typing import Any, ClassVar, Final, Literal, NamedTuple, Self, TypeVar, dataclass_transform, overload
 
-from loopwright.runtime import errors
+from loopwright.runtime import errors, ffi
 
 # Set by the test suite before the first import: writing to a finished node then fails.
 FROZEN: Final = os.environ.get("LOOPWRIGHT_FREEZE") == "1"
@@ -94,6 +94,10 @@ class Node:
     @classmethod
     def _make(cls, *values: object, span: object = None) -> Self:
         return cls(*values, span=span)  # type: ignore[call-arg]
+
+    def __tvm_ffi_object__(self) -> Any:
+        # In containers and as an argument of packed functions a node stays itself, also one that can be called.
+        return ffi.load().core._convert_to_opaque_object(self)
 
     def same_as(self, other: object) -> bool:
         """Whether both are one object."""

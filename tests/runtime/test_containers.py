@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 
-from loopwright import ir, nd, runtime
+from loopwright import ir, nd, relay, runtime, te
 from loopwright.runtime import ADT, Array, Map, PackedFunc, ShapeTuple, String, convert, enabled, tuple_object
 from loopwright.runtime.registry import NotConvertible
 
@@ -56,6 +56,15 @@ def test_program_nodes_travel_as_themselves():
     var = ir.Var("x", "int32")
     assert convert([var, 1])[0] is var and convert(var) is var
     assert convert(lambda x: x)(var) is var
+
+
+def test_nodes_that_can_be_called_are_no_functions():
+    tensor, func = te.placeholder((4,), name="A"), relay.Function([], relay.const(1.0))
+    for value in (tensor, func, ir.GlobalVar("f")):
+        assert callable(value)
+        assert convert(value) is value and convert([value])[0] is value
+        assert convert({"a": (value, [value])})["a"][1][0] is value
+        assert convert(lambda x: x)(value) is value
 
 
 def test_everything_a_packed_function_takes():
