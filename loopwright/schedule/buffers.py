@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from loopwright.ir import (
     STORAGE_SCOPES,
     Allocate,
+    Block,
     BlockRealize,
     Buffer,
     BufferLoad,
@@ -102,15 +103,26 @@ def rescoped(buffer: Buffer, scope: str) -> Buffer:
 
 
 class _Exchange(BufferRewriter):
-    """Puts one buffer in place of another, in its allocation too; every name of the same memory follows."""
+    """Puts one buffer in place of another, in its allocation too; every name of the same memory follows.
+
+    A sub-buffer that a block matches to a part of it is a name of that memory with a pointer of its own.
+    """
 
     def __init__(self, old: Buffer, new: Buffer) -> None:
         super().__init__()
         self.old, self.new = old, new
+        self.pointers: dict[Var, Var] = {old.data: new.data}
         self.buffers[old] = new
 
     def visit_Var(self, var: Var) -> Expr:
-        return self.new.data if var is self.old.data else var
+        return self.pointers.get(var, var)
+
+    def visit_Block(self, block: Block) -> Block:
+        for match in block.match_buffers:
+            part, scope = match.buffer, self.new.scope()
+            if match.source.buffer.data in self.pointers:
+                self.pointers[part.data] = part.data if part.scope() == scope else rescoped(part, scope).data
+        return block.rebuild(self.visit)
 
     def visit_Allocate(self, allocation: Allocate) -> Stmt:
         body = self.visit(allocation.body)

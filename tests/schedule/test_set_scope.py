@@ -83,3 +83,47 @@ def test_a_name_for_part_of_a_buffer_is_refused():
     problem = "set_scope: row is not allocated in the program: it names part of another buffer"
     error = refused(sch, NotSupported, problem, "set_scope", "B", "row", "local")
     assert error.hint == "name the buffer it is part of"
+
+
+def test_matched_parts_follow():
+    @T.prim_func
+    def before(A: T.Buffer((4, 4)), C: T.Buffer((4, 4))):
+        B = T.alloc_buffer((4, 4))
+        for i, j in T.grid(4, 4):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                part = T.match_buffer(B[vi, vj], (), offset_factor=1)
+                part[()] = A[vi, vj] * T.float32(2)
+        for i in range(4):
+            with T.block("C"):
+                vi = T.axis.spatial(4, i)
+                row = T.match_buffer(B[vi, 0:4], (1, 4), offset_factor=1)
+                for j in range(4):
+                    with T.block("inner"):
+                        vj = T.axis.spatial(4, j)
+                        one = T.match_buffer(row[0, vj], (), offset_factor=1)
+                        C[vi, vj] = one[()]
+
+    sch = tir.Schedule(before)
+    sch.set_scope("B", 0, "local")
+
+    @T.prim_func
+    def expected(A: T.Buffer((4, 4)), C: T.Buffer((4, 4))):
+        B = T.alloc_buffer((4, 4), scope="local")
+        for i, j in T.grid(4, 4):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                part = T.match_buffer(B[vi, vj], (), scope="local", offset_factor=1)
+                part[()] = A[vi, vj] * T.float32(2)
+        for i in range(4):
+            with T.block("C"):
+                vi = T.axis.spatial(4, i)
+                row = T.match_buffer(B[vi, 0:4], (1, 4), scope="local", offset_factor=1)
+                for j in range(4):
+                    with T.block("inner"):
+                        vj = T.axis.spatial(4, j)
+                        one = T.match_buffer(row[0, vj], (), scope="local", offset_factor=1)
+                        C[vi, vj] = one[()]
+
+    check(sch, before, expected)
+    assert sch.is_proved
