@@ -16,8 +16,9 @@ from typing import Any, Final
 from loopwright.arith import Analyzer, interval_of
 from loopwright.arith.index_map import AXIS_SEPARATOR
 from loopwright.arith.index_map import IndexMap as ArithIndexMap
-from loopwright.ir import Expr, IntImm, Range, Var, as_expr, const, substitute, uses_var
+from loopwright.ir import Cast, Expr, IntImm, Range, Rewriter, Var, as_expr, const, substitute, uses_var
 from loopwright.ir.operators import maximum, minimum
+from loopwright.runtime.dtype import DataType
 from loopwright.runtime.errors import LoopwrightError
 from loopwright.schedule.errors import BadStepArgument
 
@@ -71,6 +72,15 @@ class IndexMap:
         tail = "," if len(items) == 1 else ""
         return f"lambda {', '.join(var.name for var in self.inputs)}: ({', '.join(items)}{tail})"
 
+    def for_indices(self, indices: Sequence[Expr]) -> IndexMap:
+        """The same map, computed in int64 where one of these indices or sizes is int64."""
+        wide = DataType("int64")
+        if not any(index.dtype == wide for index in indices) or all(var.dtype == wide for var in self.inputs):
+            return self
+        inputs = {var: Var(var.name, wide) for var in self.inputs}
+        results = [_Widened(inputs).visit(result).astype(wide) for result in self.results]
+        return IndexMap(list(inputs.values()), results, self.separators)
+
     def check_rank(self, step: str, rank: int, what: str) -> None:
         """The map takes as many indices as `what` has."""
         if len(self.inputs) != rank:
@@ -86,7 +96,7 @@ class IndexMap:
         """The shape that holds every new index, the old ones running from 0 to `sizes`."""
         facts = Analyzer()
         domains = {
-            var: Range.from_min_extent(const(0, var.dtype), size)
+            var: Range.from_min_extent(const(0, var.dtype), size.astype(var.dtype))
             for var, size in zip(self.inputs, sizes, strict=True)
         }
         for var, domain in domains.items():
@@ -97,13 +107,30 @@ class IndexMap:
             if bound.min_value < 0:
                 raise BadStepArgument(step, f"index {result!r} of the new layout goes down to {bound.min_value}")
             if bound.max_value < FAR or all([isinstance(size, IntImm) for size in sizes]):
-                shape.append(const(bound.max_value + 1))
+                size = bound.max_value + 1
+                shape.append(const(size, result.dtype) if size <= result.dtype.max_value() else const(size))
                 continue
             ends = interval_of(facts.simplify(result), domains, facts)  # the old sizes are variables
             if ends is None or uses_var(ends.max_value, domains.__contains__):
                 raise BadStepArgument(step, f"index {result!r} of the new layout has no constant bound")
             shape.append(facts.simplify(ends.max_value + 1))
         return tuple(shape)
+
+
+class _Widened(Rewriter):
+    """Index arithmetic on wider variables: operands of one operator have one type."""
+
+    def __init__(self, values: Mapping[Var, Var]) -> None:
+        self.values = values
+
+    def visit_Var(self, var: Var) -> Expr:
+        return self.values.get(var, var)
+
+    def visit_IntImm(self, number: IntImm) -> Expr:
+        return const(number.value, "int64")
+
+    def visit_Cast(self, conversion: Cast) -> Expr:
+        return self.visit(conversion.value).astype("int64")
 
 
 def _results(step: str, value: Any) -> tuple[list[Expr], list[int]]:

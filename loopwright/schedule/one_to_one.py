@@ -147,7 +147,8 @@ def _inverse(
     mapping: IndexMap, sizes: Sequence[int], axes: Sequence[Var], shape: Sequence[Expr]
 ) -> dict[Var, Expr] | None:
     domains = {
-        var: Range.from_min_extent(const(0), const(size)) for var, size in zip(mapping.inputs, sizes, strict=True)
+        var: Range.from_min_extent(const(0, var.dtype), const(size, var.dtype))
+        for var, size in zip(mapping.inputs, sizes, strict=True)
     }
     # An index that falls as its axes rise is turned round: iteration maps count upwards.
     facts = Analyzer()
@@ -169,7 +170,7 @@ def _inverse(
             inverse = inverse_affine_iter_map(found, list(axes))
         except NotInvertible:
             return None
-    single = {var: const(0) for var, size in zip(mapping.inputs, sizes, strict=True) if size == 1}
+    single = {var: const(0, var.dtype) for var, size in zip(mapping.inputs, sizes, strict=True) if size == 1}
     back = {axis: top - axis for axis, top in turned.items()}
     inverse = {var: substitute(value, back) for var, value in {**single, **inverse}.items()}
     return inverse if all(var in inverse for var in mapping.inputs) else None

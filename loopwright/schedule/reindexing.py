@@ -116,11 +116,14 @@ def reindexed(view: View, step: str, block: BlockRealize, buffer: Buffer, writes
     if len(path) == 1 or not is_leaf(block.block):
         raise NotSupported(step, f"block {block.block.name_hint!r} has blocks inside", block)
     check_plain_use(step, block, buffer)
-    indices = _the_point(step, block, buffer, writes)
+    # As the indices simplify whatever the axes' extents are: an axis in a zero term gives the copy no dimension.
+    indices = tuple([Analyzer().simplify(index) for index in _the_point(step, block, buffer, writes)])
     used = [axis for axis in block.block.iter_vars if _uses(indices, axis.var)]
-    if wanted.layout is not None:
-        wanted.layout.check_rank(step, len(block.block.iter_vars), f"block {block.block.name_hint!r}")
-        _check_axes(step, block, used, wanted.layout)
+    layout = wanted.layout
+    if layout is not None:
+        layout = layout.for_indices([axis.var for axis in block.block.iter_vars])
+        layout.check_rank(step, len(block.block.iter_vars), f"block {block.block.name_hint!r}")
+        _check_axes(step, block, used, layout)
     scope = view.scope_of(path)
     others = [item for item in view.blocks_below(scope.block.body) if item is not block]
     writers = [item for item in others if touches(item.block.writes, buffer)]
@@ -137,8 +140,8 @@ def reindexed(view: View, step: str, block: BlockRealize, buffer: Buffer, writes
     # Build
     still = loops_within(place[:-1], scope)
     around = around_copy(step, view, scope, still, buffer)
-    new = fresh_buffer(wanted.name, _shape(step, block, used, wanted.layout), buffer, wanted.scope)
-    cell = _cell(block.block, used, wanted.layout)
+    new = fresh_buffer(wanted.name, _shape(step, block, used, layout), buffer, wanted.scope)
+    cell = _cell(block.block, used, layout)
     nest, made = _copy(view, block, used, around, (buffer, indices), (new, cell), into_new=not writes)
     edits = Edits()
     edits.replaced[block] = _pointed(block, buffer, new, cell, writes)

@@ -155,3 +155,31 @@ def test_in_a_chain():
     sch.reindex("D", ("write", 0))
     sch.reindex("F", "F")
     check(sch, before)
+
+
+@T.prim_func
+def with_a_zero_term(A: T.Buffer(8), W: T.Buffer(64), B: T.Buffer(8)):
+    for i, k in T.grid(8, 64):
+        with T.block("B"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                B[vi] = T.float32(0)
+            B[vi] = B[vi] + A[vi + 0 * vk] * W[vk + 0 * vi]
+
+
+def test_an_axis_in_a_zero_term_gives_no_dimension():
+    sch = tir.Schedule(with_a_zero_term)
+    copy = sch.reindex("B", ("read", 0))
+    assert [loop.extent.value for loop in map(sch.get, sch.get_loops(copy))] == [8]
+    assert [int(size) for size in sch.get(copy).writes[0].buffer.shape] == [8]
+    sch.reindex_cache_read("B", 1, "local", lambda i, k: (k,))  # the layout uses just the axes that the access uses
+    check(sch, with_a_zero_term)
+    assert sch.is_proved
+
+
+def test_an_axis_of_one_iteration_keeps_its_dimension():
+    A = te.placeholder((1, 8), name="A")
+    B = te.compute((1, 8), lambda i, j: A[i, j] + 1.0, name="B")
+    sch = tir.Schedule(te.create_prim_func([A, B]))
+    copy = sch.reindex("B", ("read", 0))
+    assert [int(size) for size in sch.get(copy).writes[0].buffer.shape] == [1, 8]

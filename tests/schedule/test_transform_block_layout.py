@@ -121,3 +121,21 @@ def test_indices_are_written_as_simply_as_they_are():
 
     check(sch, folded, expected)
 
+
+@T.prim_func
+def wide(A: T.Buffer((T.int64(4), T.int64(6))), B: T.Buffer((T.int64(4), T.int64(6)))):
+    for i, j in T.grid(T.int64(4), T.int64(6)):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = A[vi, vj] * T.float32(2)
+
+
+@pytest.mark.parametrize(
+    "index_map", [lambda i, j: (i * 6 + j,), lambda i, j: (j // 3, i, j % 3), lambda i, j: (3 - i, j)]
+)
+def test_int64_axes_stay_int64(index_map):
+    sch = tir.Schedule(wide)
+    sch.transform_block_layout("B", index_map)
+    check(sch, wide)
+    assert sch.is_proved and "Cast" not in sch.mod["main"].script()
+    assert {sch.get(loop).loop_var.dtype for loop in sch.get_loops("B")} == {"int64"}

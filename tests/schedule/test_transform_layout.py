@@ -233,3 +233,41 @@ def test_wrong_paddings():
             pad_value=lambda a, b, c: (a, b))  # fmt: skip
     refused(sch, BadStepArgument, "the map takes 1 index", "transform_layout", "B", "B", layout, pad_value=lambda a: a)
     refused(sch, BadPadValue, "pad_value is {}", "transform_layout", "B", "B", layout, pad_value={})
+
+
+@T.prim_func
+def wide(A: T.Buffer((T.int64(4), T.int64(6))), C: T.Buffer((T.int64(4), T.int64(6)))):
+    B = T.alloc_buffer((T.int64(4), T.int64(6)))
+    for i, j in T.grid(T.int64(4), T.int64(6)):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = A[vi, vj] * T.float32(2)
+    for i, j in T.grid(T.int64(4), T.int64(6)):
+        with T.block("C"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = B[vi, vj]
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        lambda sch: sch.transform_layout("B", ("write", 0), lambda i, j: (j // 3, i, j % 3)),
+        lambda sch: sch.transform_layout("B", ("read", 0), lambda i, j: (i * 6 + j,)),
+        lambda sch: sch.transform_layout("B", ("write", 0), lambda i, j: (j // 4, i, j % 4), pad_value=1.0),
+        lambda sch: sch.reindex_cache_read("C", 0, "global", lambda i, j: (j, i)),
+        lambda sch: sch.reindex_cache_write("B", 0, "global", lambda i, j: (j // 3, i, j % 3)),
+        lambda sch: sch.stage("C", sch.get_loops("C")[0], "B", layout=lambda i, j: (j // 3, i, j % 3)),
+    ],
+)
+def test_layouts_of_int64_indices_are_computed_in_int64(step):
+    sch = tir.Schedule(wide)
+    step(sch)
+    assert sch.is_proved and "Cast" not in sch.mod["main"].script()
+    check_replay(sch, wide)
+    random = np.random.default_rng(0)
+    data, before = random.normal(size=(4, 6)).astype("float32"), np.zeros((4, 6), "float32")
+    evaluate(wide, data, before)
+    shape = [int(size) for size in sch.mod["main"].argument_buffers()[0].shape]
+    after = np.zeros((4, 6), "float32")
+    evaluate(sch.mod["main"], data.reshape(shape), after)  # the second map keeps row-major order
+    np.testing.assert_array_equal(after, before)

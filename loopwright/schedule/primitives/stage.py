@@ -159,7 +159,7 @@ def stage(
         _check_init(view, block, loop, chosen)
 
     # Build: the new buffer, the copies, the block with its accesses moved to the window
-    index_map = None if layout is None else IndexMap.of(layout, "stage")
+    index_map = None if layout is None else IndexMap.of(layout, "stage").for_indices(window.shape)
     if index_map is not None:
         index_map.check_rank("stage", chosen.ndim, chosen.name)
     shape = window.shape if index_map is None else index_map.shape("stage", window.shape)

@@ -75,8 +75,8 @@ def transform_block_layout(view: View, block: BlockRealize, index_map: str) -> S
     # Check
     key = block_key(block.block)
     path = view.block_path(key)
-    mapping = IndexMap.of(index_map, "transform_block_layout")
     old = block.block.iter_vars
+    mapping = IndexMap.of(index_map, "transform_block_layout").for_indices([axis.var for axis in old])
     mapping.check_rank("transform_block_layout", len(old), f"block {block.block.name_hint!r}")
     top = _own_nest(view, block, path)
     runs = executed("transform_block_layout", path, path[:top])

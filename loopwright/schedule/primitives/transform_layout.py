@@ -105,7 +105,7 @@ def transform_layout(
     """Store a buffer that `block` touches as `index_map` says: element `i` at cell `index_map(i)`."""
     # Check
     old, _ = side_of("transform_layout", block, buffer)
-    mapping = IndexMap.of(index_map, "transform_layout")
+    mapping = IndexMap.of(index_map, "transform_layout").for_indices(old.shape)
     mapping.check_rank("transform_layout", old.ndim, old.name)
     is_argument = any(old is argument for argument in view.function.argument_buffers())
     if not is_argument:
@@ -202,7 +202,7 @@ def _padding(buffer: Buffer, axes: Sequence[Var], given: object, at: BlockRealiz
     if isinstance(given, (IntImm, FloatImm)):
         given = given.value
     if isinstance(given, str):
-        mapping = IndexMap.of(given, "transform_layout")
+        mapping = IndexMap.of(given, "transform_layout").for_indices(axes)
         if len(mapping.results) != 1:
             raise BadPadValue(buffer, f"pad_value gives {len(mapping.results)} numbers for a cell", at)
         mapping.check_rank("transform_layout", len(axes), f"the new layout of {buffer.name}")
