@@ -13,8 +13,8 @@ and a reader sees besides it the updates since:
     updates(r)   the updates u before r with base(u) = base(r)
 
 The fields of a tuple reduction are read together: a reader of one is also made a reader (a shadow) of the others.
-A read whose index depends on data stands for reads of all cells, one for each value of the unknown index. A write that
-depends on data leaves the source of every read uncertain: its buffer is not provable.
+A read whose index depends on data stands for reads of all cells, one for each value of the unknown index inside of the
+buffer. A write that depends on data leaves the source of every read uncertain: its buffer is not provable.
 """
 
 from __future__ import annotations
@@ -321,14 +321,17 @@ class Dataflow:
             if own is None:
                 raise NotProvable(f"{buffer.name} belongs to threads, and is touched outside of them")
             cell.append(names[own.var])
-        for index in access.cell[1]:
+        inside = []
+        for index, extent in zip(access.cell[1], buffer.shape, strict=True):
             if index is None:
                 dims.append(f"n{len(dims)}")
                 cell += _digit_texts(dims[-1], next(steps))
+                size = self.program.affine.form(extent)
+                inside += [] if size is None else [f"0 <= {dims[-1]} < {text.form(size, {})}"]
             else:
                 digits = [self.program.affine.digit(index, step, radix) for step, radix in next(steps)]
                 cell += [text.form(digit, names) for digit in digits]
-        domain = text.domain(access.loops, access.guards, names)
+        domain = [*text.domain(access.loops, access.guards, names), *inside]
         made = Reference(tag, kind, access, self.ordinals[access], buffer, dims, names, domain, cell, shadow_of)
         return made
 
