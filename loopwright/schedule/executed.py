@@ -91,8 +91,11 @@ class Executed(NamedTuple):
     conditions: Sequence[Expr]
 
 
-def executed(step: str, path: Sequence[Stmt], kept: Sequence[Stmt]) -> Executed:
-    """What the block at the end of `path` runs over; what `kept` statements around it say is left out, as they stay."""
+def executed(step: str, path: Sequence[Stmt], kept: Sequence[Stmt], still: Sequence[For] = ()) -> Executed:
+    """What the block at the end of `path` runs over; what `kept` statements around it say is left out, as they stay.
+
+    While the loops `still` stand still, that is: the values of the axes may be told in terms of them.
+    """
     realize = path[-1]
     assert isinstance(realize, BlockRealize)
     start = max([k for k, statement in enumerate(path[:-1]) if isinstance(statement, BlockRealize)], default=-1)
@@ -118,7 +121,7 @@ def executed(step: str, path: Sequence[Stmt], kept: Sequence[Stmt]) -> Executed:
     conditions += conjuncts(realize.predicate)
     around = [statement for statement in path[: start + 1] if isinstance(statement, BlockRealize)]
     facts = facts_under(loops, around)
-    domain = _domain(realize, loops, facts)
+    domain = _domain(realize, [loop for loop in loops if not any(loop is other for other in still)], facts)
     own = Analyzer()
     for axis, span in domain.items():
         own.bind(axis, Range.from_min_extent(span.low, own.simplify(span.high - span.low + 1)))

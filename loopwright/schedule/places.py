@@ -61,14 +61,24 @@ def doing_in(path: Path, position: int, buffer: Buffer) -> int:
 def place_before(
     view: View, scope: BlockRealize, consumers: Sequence[Path], writers: Sequence[Path]
 ) -> tuple[Path, bool]:
-    """The statement that the copy stands next to, and whether it stands after it."""
-    if writers:
+    """The statement that the copy stands next to, and whether it stands after it.
+
+    Where a writer shares loops with the first consumer, the copy stands in these loops, too: each iteration copies.
+    """
+    found: tuple[Path, bool] | None = None
+    while writers:
         shared = common_path([*consumers, *writers])
-        if isinstance(shared[-1], SeqStmt):
-            order = list(shared[-1].seq)
-            first = min(_position(order, child_on(path, shared)) for path in consumers)
-            earlier = [k for k in [_position(order, child_on(path, shared)) for path in writers] if k < first]
-            return ((*shared, order[max(earlier)]), True) if earlier else ((*shared, order[first]), False)
+        if not isinstance(shared[-1], SeqStmt):
+            break
+        order = list(shared[-1].seq)
+        first = min(_position(order, child_on(path, shared)) for path in consumers)
+        earlier = [k for k in [_position(order, child_on(path, shared)) for path in writers] if k < first]
+        found = ((*shared, order[max(earlier)]), True) if earlier else ((*shared, order[first]), False)
+        consumers, writers = (
+            [path for path in paths if child_on(path, shared) is order[first]] for paths in (consumers, writers)
+        )
+    if found is not None:
+        return found
     path: list[Stmt] = [*view.block_path(block_key(scope.block)), scope.block]
     start = scope.block.body
     while isinstance(start, (SeqStmt, AllocateConst, DeclBuffer)):  # constants are declared before anything happens
@@ -87,8 +97,8 @@ def _position(order: Sequence[Stmt], statement: Stmt) -> int:
 def place_after(view: View, scope: BlockRealize, path: Path, readers: Sequence[Path], start: int) -> Path:
     """The statement that the copy stands after: the nest of the block, as far out as readers and allocation allow."""
     around = path[: max(start, len(view.block_path(block_key(scope.block))) + 1)]
-    if readers:
-        shared = common_path([path, *readers])
+    # A reader that shares loops with the block reads in each iteration what that iteration has written.
+    for shared in sorted([common_path([path, reader]) for reader in readers], key=len, reverse=True):
         if len(shared) >= len(around) and isinstance(shared[-1], SeqStmt):
             return (*shared, child_on(path, shared))
     while isinstance(path[len(around)], (SeqStmt, AllocateConst, DeclBuffer, IfThenElse)):

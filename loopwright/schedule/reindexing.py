@@ -214,14 +214,14 @@ def _copy(
 ) -> tuple[Stmt, Block]:
     """The nest over the axes that the access uses, with the values they really take, and its block."""
     step, named = around.step, around.named
-    runs = executed(step, view.block_path(block_key(realize.block)), ())
+    runs = executed(step, view.block_path(block_key(realize.block)), (), around.loops)
     axes = {axis.var: Var(axis.var.name, axis.var.dtype) for axis in used}
     rest = {axis.var for axis in realize.block.iter_vars} - set(axes)
     for condition in runs.conditions:
         if uses_var(condition, rest.__contains__) and uses_var(condition, axes.__contains__):
             problem = f"block {realize.block.name_hint!r} runs only where {condition}: what it touches depends on that"
             raise NotSupported(step, problem, realize)
-    facts = Analyzer()
+    facts = facts_under(around.loops, [around.scope])
     loops: list[tuple[Var, Expr]] = []
     values: dict[Var, Expr] = {}
     for position, axis in enumerate(used):
@@ -233,9 +233,8 @@ def _copy(
         values[axis.var] = facts.simplify(span.low + counter)
     source, target = (old, new) if into_new else (new, old)
     from_indices, to_indices = ([substitute(index, axes) for index in side[1]] for side in (source, target))
-    outer = facts_under(around.loops, [around.scope])
     iter_vars = [
-        IterVar(values_taken(step, loop, around.loops, outer), Var(f"o{k}", loop.loop_var.dtype), IterType.Opaque)
+        IterVar(values_taken(step, loop, around.loops, facts), Var(f"o{k}", loop.loop_var.dtype), IterType.Opaque)
         for k, loop in enumerate(named)
     ]
     iter_vars += [IterVar(axis.dom, axes[axis.var], IterType.DataPar) for axis in used]

@@ -6,7 +6,7 @@ import pytest
 
 from loopwright import te, tir
 from loopwright.schedule.buffers import NoSuchBuffer
-from loopwright.schedule.errors import BadStepArgument, NotProved
+from loopwright.schedule.errors import BadStepArgument, NotProved, WouldChangeValues
 from loopwright.script import tir as T
 from tests.schedule.steps import chain, check, matmul, refused
 
@@ -183,3 +183,123 @@ def test_a_copy_stays_inside_the_buffer_where_only_a_part_of_the_guard_is_known(
     sch.fission(loop, 1)
     sch.cache_read("B", 0, "local", consumer_blocks=["B"])
     check(sch, twice_guarded)
+
+
+@T.prim_func
+def shared_loop(A: T.Buffer(12), C: T.Buffer(12), D: T.Buffer(12)):
+    B = T.alloc_buffer(12)
+    for i in range(3):
+        for j in range(4):
+            with T.block("B"):
+                vi = T.axis.spatial(12, i * 4 + j)
+                B[vi] = A[vi] * T.float32(2)
+        for j in range(4):
+            with T.block("C"):
+                vi = T.axis.spatial(12, i * 4 + j)
+                C[vi] = B[vi] + T.float32(1)
+    for i in range(12):
+        with T.block("D"):
+            vi = T.axis.spatial(12, i)
+            D[vi] = B[vi]
+
+
+def test_a_producer_that_shares_a_loop_with_one_of_two_consumers():
+    sch = tir.Schedule(shared_loop)
+    sch.cache_read("C", 0, "global")
+
+    @T.prim_func
+    def expected(A: T.Buffer(12), C: T.Buffer(12), D: T.Buffer(12)):
+        B, B_global = T.alloc_buffer(12), T.alloc_buffer(12)
+        for i in range(3):
+            for j in range(4):
+                with T.block("B"):
+                    vi = T.axis.spatial(12, i * 4 + j)
+                    B[vi] = A[vi] * T.float32(2)
+            for ax0 in range(4):
+                with T.block("B_global"):
+                    v0 = T.axis.spatial(12, i * 4 + ax0)
+                    B_global[v0] = B[v0]
+            for j in range(4):
+                with T.block("C"):
+                    vi = T.axis.spatial(12, i * 4 + j)
+                    C[vi] = B_global[vi] + T.float32(1)
+        for i in range(12):
+            with T.block("D"):
+                vi = T.axis.spatial(12, i)
+                D[vi] = B_global[vi]
+
+    check(sch, shared_loop, expected)
+    assert sch.is_proved
+
+
+def test_only_the_listed_consumer_behind_the_loop_switches():
+    sch = tir.Schedule(shared_loop)
+    copy = sch.cache_read("C", "B", "global", consumer_blocks=["D"])
+    assert [loop.extent.value for loop in map(sch.get, sch.get_loops(copy))] == [12]
+    assert [sch.get(sch.get_block(name)).reads[0].buffer.name for name in "CD"] == ["B", "B_global"]
+    check(sch, shared_loop)
+
+
+def test_consumers_that_read_what_iterations_before_have_written():
+    @T.prim_func
+    def before(A: T.Buffer(12), C: T.Buffer(12), D: T.Buffer(11)):
+        B = T.alloc_buffer(13)
+        with T.block("first"):
+            B[0] = T.float32(5)
+        for i in range(12):
+            with T.block("B"):
+                vi = T.axis.spatial(12, i)
+                B[vi + 1] = A[vi] * T.float32(2)
+            with T.block("C"):
+                vi = T.axis.spatial(12, i)
+                C[vi] = B[vi] + B[vi + 1]
+        for i in range(11):
+            with T.block("D"):
+                vi = T.axis.spatial(11, i)
+                D[vi] = B[vi + 2]
+
+    for consumers in (["C"], ["D"], ["C", "D"], None):
+        sch = tir.Schedule(before)
+        sch.cache_read("C", "B", "local", consumer_blocks=consumers)
+        check(sch, before)
+        assert sch.is_proved
+
+
+def test_a_consumer_before_the_writer_in_a_shared_loop():
+    @T.prim_func
+    def before(A: T.Buffer(8), B: T.Buffer((3, 8))):
+        for t in range(3):
+            for i in range(8):
+                with T.block("B"):
+                    vt, vi = T.axis.remap("SS", [t, i])
+                    B[vt, vi] = A[vi]
+            for i in range(8):
+                with T.block("A"):
+                    vt = T.axis.opaque(3, t)
+                    vi = T.axis.spatial(8, i)
+                    A[vi] = B[vt, vi] * T.float32(2)
+
+    sch = tir.Schedule(before)
+    copy = sch.cache_read("B", 0, "local")
+    assert sch.get_loops(copy)[0].name == "t"
+    check(sch, before)
+
+
+def test_a_copy_that_misses_an_update_is_still_refused():
+    @T.prim_func
+    def before(A: T.Buffer(8), C: T.Buffer(8), D: T.Buffer(8)):
+        for i in range(8):
+            with T.block("C"):
+                vi = T.axis.spatial(8, i)
+                C[vi] = A[vi]
+        for i in range(8):
+            with T.block("A"):
+                vi = T.axis.spatial(8, i)
+                A[vi] = C[vi] * T.float32(2)
+        for i in range(8):
+            with T.block("D"):
+                vi = T.axis.spatial(8, i)
+                D[vi] = A[vi]
+
+    sch = tir.Schedule(before)
+    refused(sch, WouldChangeValues, "cache_read would change a value", "cache_read", "C", 0, "local")

@@ -10,6 +10,7 @@ from loopwright.schedule.primitives.cache_read import NotAConsumer
 from loopwright.schedule.primitives.cache_write import SeveralWriters
 from loopwright.script import tir as T
 from tests.schedule.steps import chain, check, matmul, refused
+from tests.schedule.test_cache_read import shared_loop
 
 
 def test_the_block_writes_the_copy_and_its_init_too():
@@ -85,7 +86,7 @@ def test_several_writers_are_refused_with_what_would_work(with_suggestions):
     error = refused(
         sch, SeveralWriters, r"C is written by block 'C_update' and also by 'C_init'", "cache_write", update, 0, "local"
     )
-    assert any(str(text).startswith("sch.stage(\"C_update\"") for text in error.suggestions)
+    assert any(str(text).startswith('sch.stage("C_update"') for text in error.suggestions)
 
 
 def test_what_is_not_there_is_refused():
@@ -124,4 +125,14 @@ def test_a_size_is_no_larger_than_its_type_holds():
     D = te.compute((n, 4), lambda i, j: C[i, j] + 1.0, name="D")
     sch = tir.Schedule(te.create_prim_func([A, B, D]))
     sch.cache_write("C", 0, "global")
+    assert sch.is_proved
+
+
+@pytest.mark.parametrize("listed", [None, ["C"], ["D"], ["C", "D"]])
+def test_a_reader_in_a_shared_loop_and_one_behind_it(listed):
+    sch = tir.Schedule(shared_loop)
+    copy = sch.cache_write("B", 0, "global", consumer_blocks=listed)
+    in_the_loop = listed is None or "C" not in listed  # C reads the old buffer, in the iteration that writes it
+    assert [loop.name for loop in sch.get_loops(copy)] == (["i", "ax0"] if in_the_loop else ["ax0"])
+    check(sch, shared_loop)
     assert sch.is_proved

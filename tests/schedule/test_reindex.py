@@ -10,6 +10,7 @@ from loopwright.schedule.errors import BadStepArgument, NotSupported, WouldChang
 from loopwright.schedule.reindexing import AxesDiffer, NotOnePoint
 from loopwright.script import tir as T
 from tests.schedule.steps import assert_same_numbers, chain, check, matmul, refused
+from tests.schedule.test_cache_read import shared_loop
 
 
 def strided(n: int = 8):
@@ -183,3 +184,13 @@ def test_an_axis_of_one_iteration_keeps_its_dimension():
     sch = tir.Schedule(te.create_prim_func([A, B]))
     copy = sch.reindex("B", ("read", 0))
     assert [int(size) for size in sch.get(copy).writes[0].buffer.shape] == [1, 8]
+
+
+def test_caches_in_a_loop_that_writer_and_reader_share():
+    layout = "lambda i: (i // 2, i % 2)"
+    for step, block in (("reindex_cache_read", "C"), ("reindex_cache_write", "B")):
+        sch = tir.Schedule(shared_loop)
+        copy = getattr(sch, step)(block, 0, "shared", layout)
+        assert [(loop.name, sch.get(loop).extent.value) for loop in sch.get_loops(copy)] == [("i", 3), ("ax0", 4)]
+        check(sch, shared_loop)
+        assert sch.is_proved

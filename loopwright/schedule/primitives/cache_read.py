@@ -10,9 +10,10 @@
                                                      with T.block("B"):
                                                          … A_local[vi] …
 
-The copy stands after the last block that writes the buffer, or at the start of the scope; only the box that the
-consumers read is copied. The new buffer has the old one's shape, so indices stay. Proved: every read sees the value it
-saw before, looking through the copy.
+The copy stands after the last block that writes the buffer, or at the start of the scope; in loops that a writer and a
+consumer share, it stands inside them. Only the box that the consumers read is copied, and with consumers behind these
+loops the box that the loops write. The new buffer has the old one's shape, so indices stay. Proved: every read sees the
+value it saw before, looking through the copy.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ from loopwright.schedule.handles import block_key
 from loopwright.schedule.places import place_before
 from loopwright.schedule.proof import Origins
 from loopwright.schedule.step import BlockResult, Proof, Step
-from loopwright.schedule.view import View
+from loopwright.schedule.view import Path, View
 from loopwright.schedule.windows import loops_within, window_of
 
 
@@ -100,20 +101,18 @@ def cache_read(
     read_buffer_index: BufferName,
     storage_scope: str,
 ) -> Step:
-    """Copy what `block` (and the other readers, or just the listed ones) reads of a buffer, and read the copy."""
+    """Copy what the readers of a buffer that `block` reads, or just the listed ones, read of it; they read the copy."""
     buffer = find_buffer("cache_read", block, read_buffer_index, "reads")
     check_scope("cache_read", storage_scope, block)
     own_path = view.block_path(block_key(block.block))
     scope = view.scope_of(own_path)
     siblings = view.blocks_below(scope.block.body)
     readers = [item for item in siblings if touches(item.block.reads, buffer)]
-    if consumer_blocks is None:
+    if not consumer_blocks:
         consumers = [item for item in readers if item is block or not touches(item.block.writes, buffer)]
     else:
         check_consumers("cache_read", view, consumer_blocks, buffer, scope)
         consumers = [*consumer_blocks]
-        if not any(item is block for item in consumers):
-            consumers.append(block)
     for item in consumers:
         check_plain_use("cache_read", item, buffer)
 
@@ -124,7 +123,10 @@ def cache_read(
     place, after = place_before(view, scope, paths, [view.block_path(block_key(item.block)) for item in writers])
 
     still = loops_within(place[:-1], scope)
-    leaves = [leaf for item in consumers for leaf in leaves_of(view, item)]
+    # A consumer behind the loops that the copy stands in may read all that these have written.
+    inside = [item for item in consumers if _stands_in(view, item, place[:-1])]
+    written = [] if len(inside) == len(consumers) else [item for item in writers if _stands_in(view, item, place[:-1])]
+    leaves = [leaf for item in (*inside, *written) for leaf in leaves_of(view, item)]
     window = window_of(view, leaves, buffer, scope, still)
     name = view.fresh_block_name(f"{buffer.name}_{storage_scope}")
     cache = fresh_buffer(name, buffer.shape, buffer, storage_scope)
@@ -143,6 +145,10 @@ def cache_read(
         at=block,
         buffers=[buffer],
     )
+
+
+def _stands_in(view: View, realize: BlockRealize, around: Path) -> bool:
+    return view.block_path(block_key(realize.block))[: len(around)] == around
 
 
 @deep
