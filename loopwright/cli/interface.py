@@ -230,5 +230,5 @@ def size_in(text: str, sizes: Mapping[str, int]) -> int:
 
     try:
         return value(ast.parse(text, mode="eval").body)
-    except (SyntaxError, ZeroDivisionError, RecursionError):
+    except (SyntaxError, ValueError, ZeroDivisionError, RecursionError, MemoryError):
         raise BadModelArrays(f"the size {text!r} cannot be computed from the sizes of the inputs: {sizes}") from None

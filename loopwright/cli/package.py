@@ -10,7 +10,6 @@ mod.h, main.c    how to call it from C, and a program that does
 
 from __future__ import annotations
 
-import json
 import tarfile
 import tempfile
 from collections.abc import Mapping
@@ -22,6 +21,7 @@ from typing import Any, Final
 from loopwright.cli.interface import Interface, of_description, of_json
 from loopwright.cli.model_files import NoSuchModel
 from loopwright.runtime.errors import LoopwrightError
+from loopwright.runtime.json_text import NestedTooDeep, read_json
 from loopwright.runtime.library_file import ForeignLibrary
 from loopwright.runtime.load import load_module
 from loopwright.runtime.module import Module
@@ -94,10 +94,12 @@ def read_metadata(path: str) -> dict[str, Any] | None:
         with tarfile.open(path) as archive:
             if METADATA not in archive.getnames():
                 return None
-            data = json.loads(_content(path, archive, METADATA, _MOST_METADATA))
-    except (tarfile.TarError, EOFError, OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
-        if isinstance(error, LoopwrightError):
-            raise
+            data = read_json(_content(path, archive, METADATA, _MOST_METADATA))
+    except BadPackage:
+        raise
+    except NestedTooDeep as error:
+        raise BadPackage(path, f"in its {METADATA} {error.problem}") from None
+    except (tarfile.TarError, EOFError, OSError, ValueError) as error:
         raise BadPackage(path, _said(error)) from None
     if not isinstance(data, dict) or "loopwright_package" not in data:
         return None  # export_library writes archives of objects with a description of that name

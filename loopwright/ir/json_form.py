@@ -27,9 +27,11 @@ from loopwright.ir.op import Op, user_op
 from loopwright.ir.stmt import ForKind
 from loopwright.runtime.dtype import DataType
 from loopwright.runtime.errors import LoopwrightError
+from loopwright.runtime.json_text import MOST_LEVELS, NestedTooDeep, read_json
 from loopwright.target import Target
 
 VERSION: Final = 1
+_MOST_LISTS: Final = (MOST_LEVELS - 10) // 3  # a dict takes three levels of JSON, and its row some more
 _ENUMS: Final[dict[str, type[Enum]]] = {cls.__name__: cls for cls in (ForKind, IterType)}
 
 
@@ -66,6 +68,30 @@ class NotSaved(LoopwrightError, TypeError):
         )
 
 
+class NestedLists(LoopwrightError, ValueError):
+    """Lists or dicts in an attribute or annotation stand too many levels deep in each other to be saved.
+
+    The program itself may be as deep as it likes: every node is a row of its own.
+
+    For example:
+
+        from loopwright import ir, tir
+
+        levels = []
+        for _ in range(1000):
+            levels = [levels]
+        ir.save_json(tir.PrimFunc([], tir.Evaluate(0), attrs={"levels": levels}))
+    """
+
+    code = "LW0572"
+
+    def __init__(self) -> None:
+        super().__init__(
+            f"save_json: a list or dict of an attribute nests more than {_MOST_LISTS} levels deep",
+            hint="keep plain values and flat lists in attributes and annotations",
+        )
+
+
 class BadJson(LoopwrightError, ValueError):
     """A text that `load_json` cannot read: not JSON, or not a program saved by `save_json`.
 
@@ -87,11 +113,14 @@ class _Writer:
         self.rows: list[list[Any]] = []
         self.places: dict[int, int] = {}
         self.kept: list[Any] = []  # so that no id is used twice
+        self.levels = 0  # of lists and dicts around the value at hand
 
     def node(self, node: Any) -> dict[str, int]:
         place = self.places.get(id(node))
         if place is None:
+            outer, self.levels = self.levels, 0  # a row of its own
             fields = self._fields(node)
+            self.levels = outer
             place = self.places[id(node)] = len(self.rows)
             self.kept.append(node)
             self.rows.append([_name(node), fields])
@@ -136,11 +165,13 @@ class _Writer:
             return number if math.isfinite(number) else {"float": repr(number)}
         if isinstance(value, str):
             return str(value)
-        if isinstance(value, (list, tuple)):
-            kind = "list" if isinstance(value, list) else "tuple"
-            return {kind: [self.value(item) for item in value]}
-        if isinstance(value, Mapping):
-            return {"dict": [[self.value(key), self.value(item)] for key, item in value.items()]}
+        if isinstance(value, (list, tuple, Mapping)):
+            self.levels += 1
+            if self.levels > _MOST_LISTS:
+                raise NestedLists()
+            saved = self._container(value)
+            self.levels -= 1
+            return saved
         if isinstance(value, Target):
             return {"target": value.export()}
         array = value if isinstance(value, np.ndarray) else value.numpy() if hasattr(value, "numpy") else None
@@ -148,6 +179,11 @@ class _Writer:
             data = base64.b64encode(np.ascontiguousarray(array).tobytes()).decode("ascii")
             return {"array": [str(DataType(array.dtype)), list(array.shape), data]}
         raise NotSaved(value)
+
+    def _container(self, value: Any) -> dict[str, Any]:
+        if isinstance(value, Mapping):
+            return {"dict": [[self.value(key), self.value(item)] for key, item in value.items()]}
+        return {"list" if isinstance(value, list) else "tuple": [self.value(item) for item in value]}
 
 
 def _layer(node: Any) -> str:
@@ -223,8 +259,10 @@ def save_json(node: Any) -> str:
 def load_json(json_str: str) -> Any:
     """What `save_json` wrote, with variables and buffers of its own."""
     try:
-        document = json.loads(json_str)
-    except (TypeError, json.JSONDecodeError) as error:
+        document = read_json(json_str)
+    except NestedTooDeep as error:
+        raise BadJson(error.problem) from None
+    except (TypeError, AttributeError, ValueError) as error:
         raise BadJson(f"the text is no JSON ({error})") from None
     if not isinstance(document, dict) or "loopwright" not in document:
         raise BadJson("the JSON is no program")
@@ -239,4 +277,4 @@ def load_json(json_str: str) -> Any:
         raise BadJson(f"the program is damaged ({type(error).__name__}: {error})") from None
 
 
-__all__ = ["BadJson", "NotSaved", "load_json", "save_json"]
+__all__ = ["BadJson", "NestedLists", "NotSaved", "load_json", "save_json"]

@@ -27,6 +27,7 @@ from loopwright.relay.expr import Constant, Function
 from loopwright.relay.infer_type import infer_module
 from loopwright.relay.visitor import post_order
 from loopwright.runtime.errors import LoopwrightError
+from loopwright.runtime.json_text import read_json
 from loopwright.runtime.tensor import array as tensor
 from loopwright.runtime.timing import BenchmarkResult, time_evaluator
 from loopwright.target import Target
@@ -91,7 +92,7 @@ class Executable:
         if len(data) != start + head + body:
             raise NotAnExecutable(f"the model has {start + head + body} bytes, and {len(data)} are given")
         try:
-            target = Target(json.loads(data[start : start + head])["target"])
+            target = Target(read_json(data[start : start + head])["target"])
             text = data[start + head :].decode()
         except (ValueError, KeyError, TypeError) as problem:
             raise NotAnExecutable("the head of the model is damaged") from problem

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from loopwright.runtime.cache_folder import why_untrusted
+from loopwright.runtime.json_text import read_json
 
 _MAGIC: Final = b"LWCACHE1"
 _CHECKSUM: Final = 32  # bytes of blake2b over all that follows
@@ -54,7 +55,7 @@ def unpacked(content: bytes, key: str) -> Artifact:
         raise Damaged("its checksum is wrong")
     try:
         (size,) = _HEADER_SIZE.unpack_from(rest)
-        head = json.loads(bytes(rest[_HEADER_SIZE.size : _HEADER_SIZE.size + size]))
+        head = read_json(bytes(rest[_HEADER_SIZE.size : _HEADER_SIZE.size + size]))
         sizes: list[tuple[str, int]] = head.pop("parts")
         found = head["key"]
         parts, position = {}, _HEADER_SIZE.size + size

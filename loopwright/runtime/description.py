@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
+from loopwright.runtime.json_text import read_json
+
 SECTION: Final = ".loopwright"  # of ELF objects; "__DATA,__loopwright" of Mach-O ones
 UNPROVED: Final = "loopwright.unproved"  # the attribute of a function with a schedule step that was not proved
 FORMAT: Final = 1  # of the description; grows when an older reader could not use a newer one
@@ -65,7 +67,7 @@ class ModuleDescription:
     @staticmethod
     def from_json(text: str) -> ModuleDescription:
         """The description that a line of JSON holds; ValueError where it holds none."""
-        data = json.loads(text)
+        data = read_json(text)
         if not isinstance(data, dict) or "functions" not in data:
             raise ValueError("no description of a module")
         try:

@@ -14,9 +14,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from loopwright.ir import Expr, Var, as_expr, logical_and, logical_not, logical_or, substitute
+from loopwright.ir.deep import deep
 from loopwright.runtime.errors import LoopwrightError
 from loopwright.schedule.errors import BadStepArgument
-from loopwright.schedule.index_map import read_index
+from loopwright.schedule.index_map import quoted, read_index, tree_of
 
 _COMPARISONS: Final[Mapping[type[ast.cmpop], Callable[[Any, Any], Any]]] = {
     ast.Lt: operator.lt,
@@ -68,13 +69,11 @@ def _text(names: Sequence[Var], condition: Expr) -> str:
     return f"lambda {', '.join([var.name for var in names])}: {condition!r}"
 
 
+@deep
 def _read(step: str, text: str) -> tuple[list[Var], Expr]:
-    try:
-        tree = ast.parse(text.strip(), mode="eval").body
-    except SyntaxError:
-        tree = None
+    tree = tree_of(text)
     if not isinstance(tree, ast.Lambda):
-        raise BadStepArgument(step, f"{text!r} is no condition", hint='write "lambda vi, vj: vi < 8 and vj < 4"')
+        raise BadStepArgument(step, f"{quoted(text)} is no condition", hint='write "lambda vi, vj: vi < 8 and vj < 4"')
     names = {item.arg: Var(item.arg) for item in tree.args.args}
     return list(names.values()), _condition(step, tree.body, names)
 

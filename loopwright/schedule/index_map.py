@@ -17,6 +17,7 @@ from loopwright.arith import Analyzer, interval_of
 from loopwright.arith.index_map import AXIS_SEPARATOR
 from loopwright.arith.index_map import IndexMap as ArithIndexMap
 from loopwright.ir import Cast, Expr, IntImm, Range, Rewriter, Var, as_expr, const, substitute, uses_var
+from loopwright.ir.deep import deep
 from loopwright.ir.operators import maximum, minimum
 from loopwright.runtime.dtype import DataType
 from loopwright.runtime.errors import LoopwrightError
@@ -37,6 +38,7 @@ _CALLS: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
 }
 
 FAR: Final = 2**30  # a bound beyond it is that of the type, not of the program
+_LONGEST: Final = 20_000  # characters of the text of a map or of a condition
 _SEPARATOR_TEXT: Final = "AXIS_SEPARATOR"  # how a text says where memory has another dimension
 
 
@@ -147,13 +149,26 @@ def _results(step: str, value: Any) -> tuple[list[Expr], list[int]]:
     return results, separators
 
 
-def _read(step: str, text: str) -> IndexMap:
+def tree_of(text: str) -> ast.expr | None:
+    """The text as Python reads it; None where it is no expression, or longer than what anybody wrote."""
+    if len(text) > _LONGEST:  # the parser of Python recurses in C
+        return None
     try:
-        tree = ast.parse(text.strip(), mode="eval").body
-    except SyntaxError:
-        tree = None
+        return ast.parse(text.strip(), mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def quoted(text: str) -> str:
+    """The text as a message shows it."""
+    return repr(text if len(text) <= 200 else text[:200] + "…")
+
+
+@deep
+def _read(step: str, text: str) -> IndexMap:
+    tree = tree_of(text)
     if not isinstance(tree, ast.Lambda):
-        raise BadStepArgument(step, f"{text!r} is no map of indices", hint='write "lambda i, j: (j, i)"')
+        raise BadStepArgument(step, f"{quoted(text)} is no map of indices", hint='write "lambda i, j: (j, i)"')
     inputs = {item.arg: Var(item.arg) for item in tree.args.args}
     items = tree.body.elts if isinstance(tree.body, (ast.Tuple, ast.List)) else [tree.body]
     read = [AXIS_SEPARATOR if _is_separator(item) else read_index(step, item, inputs) for item in items]

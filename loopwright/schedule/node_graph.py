@@ -33,6 +33,7 @@ from loopwright.ir import (
     substitute,
 )
 from loopwright.ir.operators import floordiv, floormod, maximum, minimum
+from loopwright.runtime.json_text import read_json
 from loopwright.schedule.errors import ScheduleError
 from loopwright.schedule.index_map import IndexMap
 
@@ -84,7 +85,7 @@ def is_graph(value: object) -> bool:
 def read_map(text: str, known: Mapping[str, Any] | None = None) -> IndexMap:
     """The map that a graph of nodes holds; `known` are sampled numbers that it may name."""
     try:
-        data = json.loads(text)
+        data = read_json(text)
         graph = _Graph(data["nodes"])
         root = data["root"]
         if graph.key(root) != "tir.IndexMap":
@@ -140,6 +141,7 @@ class _Graph:
     def __init__(self, nodes: Sequence[Mapping[str, Any]]) -> None:
         self.nodes = nodes
         self.variables: dict[int, Var] = {}
+        self.made: dict[int, Expr] = {}  # a row may stand in many places
 
     def key(self, row: int) -> str:
         return str(self.nodes[row]["type_key"])
@@ -165,6 +167,11 @@ class _Graph:
         return self.variables[row]
 
     def expr(self, row: int) -> Expr:
+        if row not in self.made:
+            self.made[row] = self._expr(row)
+        return self.made[row]
+
+    def _expr(self, row: int) -> Expr:
         key = self.key(row)
         if key in ("tir.Var", "tir.SizeVar"):
             return self.var(row)

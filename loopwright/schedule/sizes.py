@@ -7,13 +7,12 @@ The text is read by the grammar of `index_map.py`, and never executed.
 
 from __future__ import annotations
 
-import ast
-
 from loopwright.arith import Analyzer, ConstIntBound
 from loopwright.ir import Expr, Node, PrimFunc, Var, as_expr, pre_order_visit
+from loopwright.ir.deep import deep
 from loopwright.runtime.dtype import DataType
 from loopwright.schedule.errors import BadStepArgument
-from loopwright.schedule.index_map import read_index
+from loopwright.schedule.index_map import quoted, read_index, tree_of
 
 
 def size_variables(function: PrimFunc) -> list[Var]:
@@ -30,16 +29,16 @@ def size_variables(function: PrimFunc) -> list[Var]:
     return list(found)
 
 
+@deep
 def read_size(step: str, text: str, function: PrimFunc, dtype: DataType) -> Expr:
     """The size that a text stands for in a function."""
     names: dict[str, Var] = {}
     for var in size_variables(function):
         if names.setdefault(var.name, var) is not var:
             raise BadStepArgument(step, f"two sizes of the function are called {var.name}, so {text!r} may mean either")
-    try:
-        tree = ast.parse(text.strip(), mode="eval").body
-    except SyntaxError:
-        raise BadStepArgument(step, f"{text!r} is no size", hint='write "n // 4 + 1", or a number') from None
+    tree = tree_of(text)
+    if tree is None:
+        raise BadStepArgument(step, f"{quoted(text)} is no size", hint='write "n // 4 + 1", or a number')
     return as_expr(read_index(step, tree, names)).astype(dtype)
 
 

@@ -9,6 +9,7 @@ from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any
 
 from loopwright.runtime import progress
+from loopwright.runtime.json_text import NestedTooDeep, read_json
 from loopwright.schedule.errors import BadStepArgument
 from loopwright.schedule.handles import BlockRV, ExprRV, LoopRV
 from loopwright.schedule.node_graph import UnreadableMap
@@ -267,9 +268,11 @@ class Trace:
     def apply_json_to_schedule(data: str | Sequence[Any], sch: Schedule) -> None:
         """Do the steps of `as_json` on a schedule, which proves them again: once, at the end."""
         try:
-            loaded: Any = json.loads(data) if isinstance(data, str) else data
+            loaded: Any = read_json(data) if isinstance(data, str) else data
             steps, decisions, *_ = loaded
             chosen = dict(decisions)
+        except NestedTooDeep as error:
+            raise BadStepArgument("apply_json_to_schedule", error.problem) from None
         except (TypeError, ValueError):
             raise BadStepArgument("apply_json_to_schedule", "the text is not [steps, decisions]") from None
         sch.replay(lambda: _replay_data(steps, chosen, sch))

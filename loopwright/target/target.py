@@ -12,13 +12,13 @@ A target is immutable and compares by its content, so that it can key a dict; `T
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from contextvars import ContextVar
 from types import MappingProxyType, TracebackType
 from typing import Any
 
 from loopwright.runtime.errors import NotBuilt
+from loopwright.runtime.json_text import NestedTooDeep, read_json
 from loopwright.target.errors import (
     BadTargetAttribute,
     BadTargetText,
@@ -269,8 +269,10 @@ def _read(spec: object) -> dict[str, object]:
         raise BadTargetText(spec, f"a target is text, a dict or a Target, not {type(spec).__name__}")
     if spec.lstrip().startswith("{"):
         try:
-            loaded = json.loads(spec)
-        except json.JSONDecodeError as error:
+            loaded = read_json(spec)
+        except NestedTooDeep as error:
+            raise BadTargetText(spec[:40] + "…", error.problem) from None
+        except ValueError as error:
             raise BadTargetText(spec, f"the JSON does not parse ({error})") from None
         return _expand_tag(loaded, spec)
     name = first_word(spec)

@@ -16,6 +16,7 @@ from loopwright.ir.function import PrimFunc
 from loopwright.ir.json_form import load_json, save_json
 from loopwright.relay.expr import Constant
 from loopwright.runtime.dtype import DataType
+from loopwright.runtime.json_text import read_json
 
 CONSTANT: Final = "relay.Constant"
 PRIM_FUNC: Final = "tir.PrimFunc"
@@ -58,7 +59,7 @@ def _saved(entry: Any) -> Any:
 
 def load(document: str) -> dict[str, list[Any]]:
     """The entries of a section by kind; ValueError, KeyError or TypeError where it is damaged."""
-    tables = json.loads(document)
+    tables = read_json(document)
     loaded: dict[str, list[Any]] = {}
     for kind, entries in tables.items():
         if kind == PRIM_FUNC:

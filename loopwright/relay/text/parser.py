@@ -60,6 +60,7 @@ from loopwright.relay.text.printer import VERSION
 from loopwright.relay.text.type_parser import TypeParser
 from loopwright.relay.text.values import DTYPES
 from loopwright.relay.types import GlobalTypeVar
+from loopwright.runtime.errors import LoopwrightError
 
 _INFIX: Final = [  # weakest first
     {"==": "equal", "!=": "not_equal", "<": "less", ">": "greater", "<=": "less_equal", ">=": "greater_equal"},
@@ -490,7 +491,8 @@ def _parser(text: str, source_name: str, module: IRModule, tables: Mapping[str, 
         try:
             loaded.update(metadata.load(source.metadata))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise BadMetadata(f"the metadata is damaged: {error}", source.at(source.metadata_at)) from None
+            problem = error.problem if isinstance(error, LoopwrightError) else str(error)
+            raise BadMetadata(f"the metadata is damaged: {problem}", source.at(source.metadata_at)) from None
     return _Parser(source, module, loaded)
 
 

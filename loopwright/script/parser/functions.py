@@ -27,6 +27,7 @@ from loopwright.script.parser.errors import (
     BadAttributes,
     BadModule,
     BadParameter,
+    InvalidSyntax,
     MissingAnnotation,
     UnknownAttribute,
     describe,
@@ -94,7 +95,10 @@ class FunctionParser(StatementParser):
         if annotation is None:
             raise MissingAnnotation(name, self.place(argument))
         if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
-            text = ast.parse(annotation.value, mode="eval").body
+            try:
+                text = ast.parse(annotation.value.strip(), mode="eval").body
+            except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+                raise InvalidSyntax(f"the annotation of {name} is none ({error})", self.place(annotation)) from None
             for part in ast.walk(text):
                 ast.copy_location(part, annotation)
             annotation = text

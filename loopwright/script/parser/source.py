@@ -9,16 +9,19 @@ from __future__ import annotations
 
 import ast
 import linecache
+import sys
 from collections.abc import Sequence
 from types import FunctionType
 from typing import Final
 
 from loopwright.ir import deep
+from loopwright.ir.deep import DEEP_LIMIT
 from loopwright.runtime.errors import SourceLine
 from loopwright.script.parser.errors import InvalidSyntax, NoSource
 from loopwright.script.parser.long_chains import cut_long_chains
 
 TEXT_FILE: Final = "<script>"  # the file name shown for text given to from_source
+_LONG: Final = 50_000  # characters; in fewer, chains of operators do not exhaust the C stack
 
 
 class Source:
@@ -130,7 +133,9 @@ def _parse(
     source = Source(file, lines, offset)
     try:
         try:
-            module = ast.parse(text)
+            # While a deep walk runs, here or in another thread, Python's parser recurses in C without a limit.
+            endless = len(text) > _LONG and sys.getrecursionlimit() >= DEEP_LIMIT
+            module = ast.parse(cut_long_chains(text) if endless else text)
         except RecursionError:
             module = ast.parse(cut_long_chains(text))
     except SyntaxError as error:
