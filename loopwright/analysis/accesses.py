@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeGuard
 
 from loopwright.analysis.affine import Affine, Condition, Form, Ge, constant, inequalities
-from loopwright.analysis.effects import reaches_outside
+from loopwright.analysis.effects import CHANGES, OUTSIDE, SEES, reaches_outside
 from loopwright.analysis.instances import Assumption, Barrier, Instance, InstanceWalk, Loop, Realized
 from loopwright.analysis.polyhedral import Polyhedra
 from loopwright.analysis.products import Symbols, symbols_in
@@ -21,6 +21,7 @@ from loopwright.analysis.thread_axes import is_per, is_virtual_tag, scope_of
 from loopwright.analysis.thread_regions import write_regions
 from loopwright.ir import (
     And,
+    BlockRealize,
     Buffer,
     BufferLoad,
     BufferStore,
@@ -31,6 +32,7 @@ from loopwright.ir import (
     PrimFunc,
     Ramp,
     Var,
+    While,
     deep,
 )
 from loopwright.ir.annotations import ASSUMED_SIZES
@@ -125,6 +127,7 @@ class Program:
         self.function = function
         self.affine: Affine = walk.affine
         self.accesses: Sequence[Access] = walk.accesses
+        self.calls: Sequence[Access] = walk.calls  # of what is outside: two for each call that reaches there
         self.realized: Sequence[Realized] = walk.realized
         self.barriers: Sequence[Barrier] = walk.barriers
         if self.affine.products:
@@ -134,12 +137,13 @@ class Program:
         self.constants = walk.constants
         self.unknown: set[Var] = walk.unknown
         self.effects: Sequence[Call] = walk.effects  # calls that do something besides returning a value
+        self.unordered: Sequence[Call] = walk.unordered  # those of which it is not known when and how often they come
         self.outside: Sequence[tuple[Call, Instance]] = walk.outside  # those that may do anything, and where
         self.has_threads = walk.has_threads
         self.crossings: dict[bool, Any] = {}  # filled by thread_races.py
         self._owners: dict[Buffer, tuple[str | Var, ...]] = {}
         if walk.may_leave:
-            for access in walk.accesses:
+            for access in [*walk.accesses, *walk.calls]:
                 access.exact = False
             self.realized = [realized._replace(exact=False) for realized in self.realized]
         # Sizes of arguments are not negative, whatever the caller gives.
@@ -169,7 +173,7 @@ class Program:
                 known[loops] = symbols_in(loops, self.affine)
             return known[loops]
 
-        for access in self.accesses:
+        for access in [*self.accesses, *self.calls]:
             found = symbols(access.instance.loops)
             access.loops, access.guards = (*access.loops, *found.loops), (*access.guards, *found.guards)
         self.realized = [
@@ -235,6 +239,8 @@ class _AccessWalk(InstanceWalk):
         self.accesses: list[Access] = []
         self.unknown: set[Var] = set()  # memory that calls may touch, or that goes by several names
         self.effects: list[Call] = []
+        self.calls: list[Access] = []
+        self.unordered: list[Call] = []
         self.outside: list[tuple[Call, Instance]] = []
         self._names: dict[Var, Buffer] = {}
         self._indexing = 0  # inside how many indices we are
@@ -308,12 +314,25 @@ class _AccessWalk(InstanceWalk):
             self._visit_indices(load)
             self.unknown.add(self._resolve(load.buffer, (None,) * len(load.indices))[0].data)
         else:
+            for argument in call.args:
+                self.visit(argument)
             if not getattr(call.op, "is_pure", False) and name not in _HARMLESS:
                 self.effects.append(call)
                 if reaches_outside(call):
                     self.outside.append((call, self.instance))
-            for argument in call.args:
-                self.visit(argument)
+                    self._reach_outside(call)
+
+    def _reach_outside(self, call: Call) -> None:
+        """What is outside is seen and changed here, after all that the statement called before."""
+        if isinstance(self.instance.statement, (BlockRealize, While)):
+            # Bindings are computed wherever an axis stands, the condition of a `while` once more than its body runs.
+            self.unordered.append(call)
+        instance = self.instance._replace(positions=(*self.instance.positions[:-1], self._next))
+        self._next += 1
+        for node in (SEES, CHANGES):
+            cell = (OUTSIDE, ())
+            access = Access(instance, node, (), cell, self.loops, self.guards, self.exact, self.assumptions)
+            self.calls.append(access)
 
     def visit_And(self, both: And) -> None:
         self.visit(both.a)

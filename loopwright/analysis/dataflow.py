@@ -12,6 +12,8 @@ and a reader sees besides it the updates since:
     base(r)      the last plain write of r's cell before r
     updates(r)   the updates u before r with base(u) = base(r)
 
+Calls that reach outside of the program read and write one more cell (`effects.py`), whose flow is their sequence.
+
 The fields of a tuple reduction are read together: a reader of one is also made a reader (a shadow) of the others.
 A read whose index depends on data stands for reads of all cells, one for each value of the unknown index inside of the
 buffer. A write that depends on data leaves the source of every read uncertain: its buffer is not provable.
@@ -29,6 +31,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 from loopwright.analysis.accesses import Access, Program
 from loopwright.analysis.affine import Form
 from loopwright.analysis.commuting_updates import update_law
+from loopwright.analysis.effects import OUTSIDE
 from loopwright.analysis.flow_question import NotProvable, Question, answer
 from loopwright.analysis.instances import Place
 from loopwright.analysis.polyhedral import Polyhedra
@@ -40,6 +43,7 @@ if TYPE_CHECKING:
     import islpy
 
 FLOW_BUDGET: Final = 20_000_000  # isl operations for the flow through one buffer
+_CALLS: Final = 1_000_000  # what is outside is counted apart: so many loads and stores no block has
 _flow_budget = ContextVar("_flow_budget", default=FLOW_BUDGET)
 
 
@@ -146,16 +150,17 @@ class Dataflow:
         self.ordinals: dict[Access, int] = {}
         self.by_buffer: dict[Buffer, list[Access]] = {}
         self.by_place: dict[Place, list[Access]] = {}
-        counts: dict[tuple[Place, bool], int] = {}
-        for access in program.accesses:
-            place = access.instance.place
-            ordinal = self.ordinals[access] = counts.get((place, access.writes), 0)
-            counts[place, access.writes] = ordinal + 1
+        counts: dict[tuple[Place, bool, bool], int] = {}
+        for access in [*program.accesses, *program.calls]:
+            place, is_call = access.instance.place, access.buffer is OUTSIDE
+            count = counts.get((place, access.writes, is_call), 0)
+            self.ordinals[access] = count + _CALLS * is_call
+            counts[place, access.writes, is_call] = count + 1
             self.by_buffer.setdefault(access.cell[0], []).append(access)
             self.by_place.setdefault(place, []).append(access)
         # Constants are like arguments: they hold their own values when the program starts.
         constants = [buffer for buffer in self.by_buffer if buffer.data in program.constants]
-        self.arguments = {*program.function.argument_buffers(), *constants}
+        self.arguments = {*program.function.argument_buffers(), *constants, OUTSIDE}
         self._updated = {place: _updated(place, accesses) for place, accesses in self.by_place.items()}
         self.groups = self._find_groups()
         self._digits: dict[Buffer, list[list[tuple[int, int | None]]]] = {}
@@ -260,6 +265,8 @@ class Dataflow:
         home = self.program.homes.get(buffer.data, ())
         for access in self.by_buffer.get(buffer, ()):
             if access.writes and not access.is_must:
+                if buffer is OUTSIDE:
+                    raise NotProvable(f"whether block {_title(access)} makes a call with effects depends on data")
                 raise NotProvable(f"where block {_title(access)} writes {buffer.name}, or whether, depends on data")
             if access.instance.loops[: len(home)] != home:
                 raise NotProvable(f"{buffer.name} is used outside the loops that hold it")
@@ -455,6 +462,8 @@ def _updated(place: Place, accesses: Sequence[Access]) -> tuple[tuple[Buffer, ..
     if block is None or place.has_blocks or not _reduces(block):
         return (), None
     stores = {access.cell[0]: access for access in accesses if access.writes}
+    if OUTSIDE in stores:
+        return (), None
     if len(stores) < len([access for access in accesses if access.writes]):
         return (), None
     loaded: set[Buffer] = set()

@@ -4,13 +4,16 @@
 
 Such calls are never duplicated, dropped or reordered, nor made by two iterations at once. Operators of the machine that
 only touch the memory they point to (`mma_sync`, `ptx_cp_async`, …) are not among them: that memory is looked at.
+
+To the proof, what is outside of the program is a cell that every such call reads and then writes: `OUTSIDE`. Each call
+sees the one before it, the caller sees the last, so the flow through this cell is the sequence of calls.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from loopwright.ir import Call, Op, StringImm
+from loopwright.ir import Buffer, BufferLoad, BufferStore, Call, Op, StringImm, const, decl_buffer
 
 _ANYTHING: Final = frozenset(
     f"tir.{name}"
@@ -29,6 +32,10 @@ _ANYTHING: Final = frozenset(
         "tvm_call_trace_packed",
     )
 )
+
+OUTSIDE: Final[Buffer] = decl_buffer((), "int32", "outside")
+SEES: Final = BufferLoad(OUTSIDE, ())
+CHANGES: Final = BufferStore(OUTSIDE, const(0), ())
 
 
 def reaches_outside(call: Call) -> bool:

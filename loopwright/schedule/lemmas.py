@@ -17,6 +17,7 @@ from itertools import pairwise
 from typing import NamedTuple, TypeGuard
 
 from loopwright.analysis.commuting_updates import update_law
+from loopwright.analysis.effects import OUTSIDE, reaches_outside
 from loopwright.ir import (
     Allocate,
     AllocateConst,
@@ -175,7 +176,7 @@ def _is_around_all(statement: Stmt) -> TypeGuard[BlockRealize]:
 
 @lru_cache(maxsize=2048)
 def memory_named(statement: Stmt | Expr) -> frozenset[Var]:
-    """All memory that a statement or an expression names."""
+    """All memory that a statement or an expression names; and what is outside, where a call reaches it."""
     found: set[Var] = set()
 
     def look(node: Node) -> None:
@@ -185,6 +186,8 @@ def memory_named(statement: Stmt | Expr) -> frozenset[Var]:
             found.update((node.buffer.data, node.source.buffer.data))
         elif isinstance(node, Var) and node.dtype is HANDLE:
             found.add(node)
+        elif isinstance(node, Call) and reaches_outside(node):
+            found.add(OUTSIDE.data)
 
     pre_order_visit(statement, look)
     return frozenset(found)

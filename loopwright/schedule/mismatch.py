@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import Any, Final, Literal, NamedTuple
 
 from loopwright.analysis.dataflow import Reference
+from loopwright.analysis.effects import OUTSIDE
 from loopwright.analysis.races import ParallelRace
 from loopwright.analysis.thread_races import ThreadRace
 from loopwright.arith.isl import BudgetExceeded, context, within_budget
@@ -144,8 +145,10 @@ class Mismatch:
         try:
             found = self.witness
         except BudgetExceeded:
+            if self._seen.flow.buffer is OUTSIDE:
+                return "calls with effects would come in another order (the case itself is hard to find)"
             return f"a read of {self._seen.flow.buffer.name} would see another value (the case itself is hard to find)"
-        sentence = _sentence(self.kind, found)
+        sentence = _sentence_of_calls(found) if self._seen.flow.buffer is OUTSIDE else _sentence(self.kind, found)
         sizes = ", ".join([f"{name} = {value}" for name, value in found.sizes.items()])
         return f"{sentence} (for {sizes})" if sizes else sentence
 
@@ -183,6 +186,24 @@ def _sentence(kind: Kind, w: Witness) -> str:
     if caller:
         return f"{cell} ends with what {w.found} wrote, not {w.expected}"
     return f"{reads} after {w.found} has overwritten what {w.expected} wrote"
+
+
+def _sentence_of_calls(w: Witness) -> str:
+    """What is wrong with the order of calls that have effects: each sees the one before it, the caller the last."""
+    expected = None if w.expected is None or w.expected.kind == "start" else w.expected
+    found = None if w.found is None or w.found.kind in ("start", "undefined") else w.found
+    if expected is not None and w.when == "never":
+        return f"{expected} would no longer make its call, which has effects"
+    if w.reader.kind == "final":
+        if found is None:
+            return f"{expected} would no longer make the last of the calls, which have effects"
+        return f"the last of the calls, which have effects, would be that of {found}, not of {expected or 'nobody'}"
+    call = f"{w.reader} would make its call, which has effects,"
+    if expected is not None and w.when == "later":
+        return f"{call} before {expected} makes the one that came before it"
+    if expected is None:
+        return f"{call} after {found}, and not first"
+    return f"{call} after {found}, not right after {expected}" if found is not None else f"{call} first"
 
 
 class _At(NamedTuple):

@@ -22,6 +22,7 @@ from typing import Any, Final
 
 from loopwright.analysis.accesses import Access, accesses_of
 from loopwright.analysis.dataflow import BlockKey, InitOf, NotProvable, Reference, dataflow_of
+from loopwright.analysis.effects import OUTSIDE, called_name
 from loopwright.analysis.races import find_race_in, prove_no_race, without_race
 from loopwright.analysis.thread_axes import has_threads
 from loopwright.analysis.thread_races import find_crossing
@@ -152,14 +153,14 @@ class _Comparison:
     def find(self, buffers: Collection[Buffer] | None) -> Mismatch | None:
         """The first buffer whose readers see something else."""
         old, new = self.old.dataflow, self.new.dataflow
-        for call in [*new.program.effects, *old.program.effects]:
-            raise NotProvable(f"the call of {call.op.name} has effects, and their order is not followed")
         self._check_inlined()
         self._check_updates()
         unchanged = unchanged_memory(old.program.function, new.program.function)
-        every = list(dict.fromkeys([*new.by_buffer, *new.program.function.argument_buffers()]))
+        self._check_calls(unchanged)
+        calls = [OUTSIDE] if OUTSIDE in old.by_buffer else []
+        every = list(dict.fromkeys([*new.by_buffer, *new.program.function.argument_buffers(), *calls]))
         for buffer in every:
-            if buffers is not None and buffer not in buffers and buffer in old.by_buffer:
+            if buffers is not None and buffer not in (*buffers, OUTSIDE) and buffer in old.by_buffer:
                 continue
             if buffer.data in unchanged or self._is_plain_input(buffer) or self._is_settled(buffer):
                 continue
@@ -167,6 +168,19 @@ class _Comparison:
             if found is not None:
                 return found
         return None
+
+    def _check_calls(self, unchanged: set[Var]) -> None:
+        """It must be known when calls with effects come, and which memory calls touch, unless all that is unchanged."""
+        for program in (self.old.dataflow.program, self.new.dataflow.program):
+            if OUTSIDE.data not in unchanged:
+                for call in program.unordered:
+                    raise NotProvable(f"how often {called_name(call)} is called is not known where it stands")
+                if program.has_threads and program.calls:
+                    call, _ = program.outside[0]
+                    raise NotProvable(f"the order in which threads call {called_name(call)} is not followed")
+            if program.effects:
+                for data in program.unknown - unchanged:
+                    raise NotProvable(f"{data.name} is touched by calls, or goes by several names")
 
     def _check_inlined(self) -> None:
         """A load that stands for one of another block was inlined: the block must have seen just what is inlined."""

@@ -8,7 +8,7 @@ from loopwright import tir
 from loopwright.analysis.effects import called_name, reaches_outside
 from loopwright.evaluator import difference, evaluate_terms
 from loopwright.ir import Call, PrimFunc, post_order_visit
-from loopwright.schedule.errors import NotProved
+from loopwright.schedule.errors import NotProved, WouldChangeValues
 from loopwright.script import tir as T
 from tests.schedule.harness.enumerate import BROKEN, FALSE_ACCEPTANCE, Site
 from tests.schedule.harness.programs import EFFECTS
@@ -102,6 +102,96 @@ def test_what_reaches_outside() -> None:
 
     post_order_visit(calls.body, look)
     assert found == ["'one'", "'two'"]
+
+
+# --- the sequence of calls is proved to stay --------------------------------------------------------------------------
+
+
+@T.prim_func
+def two_kinds(A: T.Buffer((4, 3), "int32"), B: T.Buffer((4, 3), "int32"), C: T.Buffer((4, 3), "int32")):
+    for i, j in T.grid(4, 3):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = A[vi, vj] * 2
+    for i, j in T.grid(4, 3):
+        with T.block("C"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = T.call_packed("harness.next", B[vi, vj])
+    for i in range(4):
+        with T.block("told"):
+            vi = T.axis.spatial(4, i)
+            T.evaluate(T.call_packed("harness.tell", vi))
+
+
+KEPT = {
+    "reorder beside": lambda sch: sch.reorder(*reversed(sch.get_loops("B"))),
+    "parallel beside": lambda sch: sch.parallel(sch.get_loops("B")[0]),
+    "compute_at the caller": lambda sch: sch.compute_at("B", sch.get_loops("C")[0]),
+    "cache_read": lambda sch: sch.cache_read("C", 0, "local"),
+    "cache_write": lambda sch: sch.cache_write("C", 0, "local"),
+    "split": lambda sch: sch.split(sch.get_loops("C")[0], [None, 3]),
+    "fuse": lambda sch: sch.fuse(*sch.get_loops("C")),
+    "unroll_and_jam": lambda sch: sch.unroll_and_jam(sch.get_loops("told")[0], 2),
+    "merge with the one beside": lambda sch: sch.merge(sch.get_loops("B")[0], sch.get_loops("C")[0]),
+    "blockize": lambda sch: sch.blockize(sch.get_loops("C")[1]),
+    "inline": lambda sch: sch.compute_inline("B"),
+}
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_steps_that_keep_the_calls_are_accepted(name: str) -> None:
+    program = two_kinds
+    if name == "inline":  # what the caller sees cannot be inlined
+        program = two_kinds_with_own_memory
+    sch = tir.Schedule(program)
+    KEPT[name](sch)
+    assert sch.is_proved
+    check_replay(sch, program)
+    assert difference(evaluate_terms(program), evaluate_terms(sch.mod["main"])) is None
+
+
+@T.prim_func
+def two_kinds_with_own_memory(A: T.Buffer((4, 3), "int32"), C: T.Buffer((4, 3), "int32")):
+    B = T.alloc_buffer((4, 3), "int32")
+    for i, j in T.grid(4, 3):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = A[vi, vj] * 2
+    for i, j in T.grid(4, 3):
+        with T.block("C"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = T.call_packed("harness.next", B[vi, vj])
+
+
+def test_another_order_of_calls_has_a_witness() -> None:
+    sch = tir.Schedule(two_kinds)
+    error = refused(sch, WouldChangeValues, "reorder", "reorder", *reversed(sch.get_loops("C")))
+    assert error.why == (
+        "iteration (vi=0, vj=1) of C would make its call, which has effects, after iteration (vi=3, vj=0) of C, "
+        "not right after iteration (vi=0, vj=0) of C"
+    )
+    error = refused(sch, WouldChangeValues, "add_guard", "add_guard", "told", lambda v: v < 3)
+    assert error.why == "iteration (vi=3) of told would no longer make its call, which has effects"
+    refused(sch, WouldChangeValues, "transform_block_layout", "transform_block_layout", "told", lambda v: (3 - v,))
+
+
+def test_calls_that_data_decides_on_stay_where_they_are() -> None:
+    @T.prim_func
+    def decided(S: T.Buffer((4,), "int32"), A: T.Buffer((4,), "int32"), C: T.Buffer((4,), "int32")):
+        for i in range(4):
+            with T.block("C"):
+                vi = T.axis.spatial(4, i)
+                C[vi] = A[vi] + 1
+        for i in range(4):
+            if S[i] > 0:
+                with T.block("told"):
+                    vi = T.axis.spatial(4, i)
+                    T.evaluate(T.call_packed("harness.tell", vi))
+
+    sch = tir.Schedule(decided)
+    sch.cache_read("C", 0, "local")  # in another nest, which makes no call
+    error = refused(sch, NotProved, "add_guard", "add_guard", "told", lambda v: v < 3)
+    assert error.why == 'whether block "told" makes a call with effects depends on data'
 
 
 # Steps that move, merge, recompute or drop statements, or run iterations at once.
