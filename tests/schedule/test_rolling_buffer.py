@@ -124,3 +124,95 @@ def test_what_is_refused():
         whole, NothingRolls, "loops i_0 around all uses of B have no iterations that share", "rolling_buffer", "B", 0
     )
     refused(tir.Schedule(matmul()), NotOurMemory, "C is an argument", "rolling_buffer", "C", 0)
+
+
+def pools(n: int = 8, reducer=te.max):
+    """Two pools of three in a row."""
+    A = te.placeholder((n + 4,), name="A")
+    k, l = te.reduce_axis((0, 3), "k"), te.reduce_axis((0, 3), "l")
+    B = te.compute((n + 2,), lambda i: reducer(A[i + k], axis=k), name="B")
+    C = te.compute((n,), lambda i: reducer(B[i + l], axis=l), name="C")
+    return te.create_prim_func([A, C])
+
+
+def test_rows_of_a_reduction():
+    before = pools(8)
+    sch = tiled(before, 2)
+    sch.rolling_buffer("B", 0)
+
+    @T.prim_func
+    def expected(A: T.Buffer(12), C: T.Buffer(8)):
+        T.func_attr({"tir.noalias": True})
+        B = T.decl_buffer((4,))
+        for i_0 in range(4):
+            for ax0, ax1 in T.grid(4, 3):
+                with T.block("B"):
+                    vi = T.axis.opaque(10, i_0 * 2 + ax0)
+                    vk = T.axis.reduce(3, ax1)
+                    T.where(i_0 < 1 or ax0 >= 2)
+                    T.reads(A[vi + vk])
+                    T.writes(B[vi % 4])
+                    with T.init():
+                        B[vi % 4] = T.float32("-inf")
+                    B[vi % 4] = T.max(B[vi % 4], A[vi + vk])
+            for i_1, l in T.grid(2, 3):
+                with T.block("C"):
+                    vi = T.axis.spatial(8, i_0 * 2 + i_1)
+                    vl = T.axis.reduce(3, l)
+                    T.reads(B[(vi + vl) % 4])
+                    T.writes(C[vi])
+                    with T.init():
+                        C[vi] = T.float32("-inf")
+                    C[vi] = T.max(C[vi], B[(vi + vl) % 4])
+
+    check(sch, before, expected)
+    assert sch.is_proved
+    assert_same_numbers(sch.mod["main"], before)
+
+
+@pytest.mark.parametrize(("n", "tile"), [(5, 2), (7, 3), (8, 1), (9, 4)])
+@pytest.mark.parametrize("reducer", [te.sum, te.max])
+def test_reductions_of_odd_sizes(n, tile, reducer):
+    before = pools(n, reducer)
+    sch = tiled(before, tile)
+    sch.rolling_buffer("B", 0)
+    check(sch, before)
+    assert_same_numbers(sch.mod["main"], before)
+
+
+def test_a_reduction_with_its_init_apart():
+    before = pools(8)
+    sch = tiled(before, 2)
+    sch.decompose_reduction("B", sch.get_loops("B")[-1])
+    sch.rolling_buffer("B_update", 0)
+    check(sch, before)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_too_few_rows_of_a_reduction_are_refused(size):
+    sch = tiled(pools(8), 2)
+    refused(sch, WouldChangeValues, "rolling_buffer would change a value", "rolling_buffer", "B", 0, size)
+
+
+def test_tiles_of_two_pools_in_two_dimensions():
+    n, channels = 6, 2
+    A = te.placeholder((n + 4, n + 4, channels), name="A")
+    axes = [te.reduce_axis((0, 3), name) for name in ("kh", "kw", "lh", "lw")]
+    kh, kw, lh, lw = axes
+    B = te.compute((n + 2, n + 2, channels), lambda y, x, c: te.max(A[y + kh, x + kw, c], axis=[kh, kw]), name="B")
+    C = te.compute((n, n, channels), lambda y, x, c: te.max(B[y + lh, x + lw, c], axis=[lh, lw]), name="C")
+    before = te.create_prim_func([A, C])
+    sch = tir.Schedule(before)
+    y, x, *_ = sch.get_loops("C")
+    y_0, y_1 = sch.split(y, [None, 2])
+    x_0, x_1 = sch.split(x, [None, 3])
+    sch.reorder(y_0, x_0, y_1, x_1)
+    sch.compute_at("B", x_0)
+    sch.rolling_buffer("B", 0)
+    check(sch, before)
+    assert sch.is_proved
+    data = np.random.default_rng(0).normal(size=(n + 4, n + 4, channels)).astype("float32")
+    result, wanted = np.zeros((n, n, channels), "float32"), np.zeros((n, n, channels), "float32")
+    loopwright.build(sch.mod)(data, result)
+    loopwright.build(before)(data, wanted)
+    np.testing.assert_array_equal(result, wanted)

@@ -9,8 +9,10 @@
                                                                       with T.block("C"): … B[vi % 6] … B[(vi + 2) % 6]
 
 The block must already be computed at a loop of its consumers (`compute_at`). The buffer rolls along the outermost loop
-whose iterations overlap. Proved: every read sees the row it saw before; a buffer with too few rows (`size`) is refused
-with the read that would find another row in place of its own.
+whose iterations overlap, and is allocated around that loop at the latest: a reduction that was moved there has memory
+of its own in each iteration. Along a loop further in whose iterations overlap in another dimension, the buffer has all
+columns, and what is there is not computed again. Proved: every read sees the row it saw before; a buffer with too few
+rows (`size`) is refused with the read that would find another row in place of its own.
 """
 
 from __future__ import annotations
@@ -38,7 +40,7 @@ from loopwright.ir import (
     substitute,
     uses_var,
 )
-from loopwright.schedule.allocations import home_of
+from loopwright.schedule.allocations import allocate, home_of, without_allocation
 from loopwright.schedule.blocks import leaves_of
 from loopwright.schedule.buffers import (
     BufferName,
@@ -100,20 +102,22 @@ def rolling_buffer(view: View, block: BlockRealize, write_buffer_index: BufferNa
     old = find_buffer("rolling_buffer", block, write_buffer_index, "writes")
     if size is not None and (isinstance(size, bool) or not isinstance(size, int) or size < 1):
         raise BadStepArgument("rolling_buffer", f"size is {size!r}", block, "give a number of rows of at least 1")
-    home_of("rolling_buffer", view, old, block)
+    home = home_of("rolling_buffer", view, old, block)
     check_plain_use("rolling_buffer", view.function.body, old)
-    roll = _roll(view, block, old)
+    roll, *others = _rolls(view, block, old)
     rows = roll.rows if size is None else size
 
     # Build
     shape = [const(rows, extent.dtype) if k == roll.axis else extent for k, extent in enumerate(old.shape)]
     new = fresh_buffer(old.name, shape, old, old.scope())
-    after = _Circular(view, old, new, roll, rows).apply(view.function)
+    after = _Circular(view, old, new, (roll, *others), rows).apply(view.function)
+    if any(statement is roll.loop for statement in home.path):
+        after = _allocated_around(View(after), new, roll.loop, block)
     return Step(after, Proof.VALUES, at=roll.loop, buffers=[old])
 
 
-def _roll(view: View, realize: BlockRealize, buffer: Buffer) -> _Roll:
-    """The outermost loop, and the dimension, in which iterations overlap."""
+def _rolls(view: View, realize: BlockRealize, buffer: Buffer) -> list[_Roll]:
+    """The loops, outermost first, and for each a dimension of its own, in which iterations overlap."""
     scope = view.scope_of(view.block_path(block_key(realize.block)))
     siblings = view.blocks_below(scope.block.body)
     users = [item for item in siblings if touches((*item.block.reads, *item.block.writes), buffer)]
@@ -122,6 +126,7 @@ def _roll(view: View, realize: BlockRealize, buffer: Buffer) -> _Roll:
         raise NothingRolls(realize, buffer, [])
     loops = loops_within(shared, scope)
     leaves = [leaf for item in users for leaf in leaves_of(view, item)]
+    found: dict[int, _Roll] = {}
     for depth, loop in enumerate(loops):
         still = loops[: depth + 1]
         window = window_of(view, leaves, buffer, scope, still)
@@ -131,24 +136,35 @@ def _roll(view: View, realize: BlockRealize, buffer: Buffer) -> _Roll:
             if linear is None or not isinstance(linear[0][0], IntImm) or not isinstance(extent, IntImm):
                 continue
             step = linear[0][0].value
-            if 0 < step < extent.value:
-                return _Roll(loop, axis, origin, extent.value, step)
-    raise NothingRolls(realize, buffer, loops)
+            if 0 < step < extent.value and axis not in found:
+                found[axis] = _Roll(loop, axis, origin, extent.value, step)
+                break
+    if not found:
+        raise NothingRolls(realize, buffer, loops)
+    return list(found.values())
+
+
+def _allocated_around(view: View, buffer: Buffer, loop: For, at: BlockRealize) -> PrimFunc:
+    """The function with the buffer's memory allocated around the loop, whose iterations share rows of it."""
+    home = home_of("rolling_buffer", view, buffer, at)
+    inside = View(without_allocation(view, buffer, home))
+    path = inside.loop_path(loop.loop_var)
+    return inside.replaced(path, allocate(buffer, path[-1]))
 
 
 class _Circular(MovedAccesses):
-    """Accesses go to the row modulo the number of rows; blocks that write run where their row is new."""
+    """Accesses go to the row modulo the number of rows; blocks that write run where their row and columns are new."""
 
-    def __init__(self, view: View, old: Buffer, new: Buffer, roll: _Roll, rows: int) -> None:
+    def __init__(self, view: View, old: Buffer, new: Buffer, rolls: Sequence[_Roll], rows: int) -> None:
         super().__init__(old, new)
-        self.view, self.roll, self.rows = view, roll, rows
+        self.view, self.rolls, self.rows = view, rolls, rows
 
     @deep
     def apply(self, function: PrimFunc) -> PrimFunc:
         return function.with_(body=self.visit(function.body))
 
     def cell(self, indices: Sequence[Expr]) -> tuple[Expr, ...]:
-        axis = self.roll.axis
+        axis = self.rolls[0].axis
         row = indices[axis]
         return (*indices[:axis], row % const(self.rows, row.dtype), *indices[axis + 1 :])
 
@@ -157,21 +173,23 @@ class _Circular(MovedAccesses):
         writes = any([region.buffer is self.old for region in realize.block.writes])
         if not writes or len(self.view.block_path(block_key(realize.block))) == 1:
             return realize.with_(block=block)
-        row = _row(realize, self.old, self.roll.axis)
+        moving = [_index(realize, self.old, roll.axis) for roll in self.rolls]
         block = block.with_(
             iter_vars=tuple(
-                [axis.with_(iter_type=IterType.Opaque) if axis.var is row else axis for axis in block.iter_vars]
+                [
+                    axis.with_(iter_type=IterType.Opaque) if any(axis.var is index for index in moving) else axis
+                    for axis in block.iter_vars
+                ]
             )
         )
         values = dict(zip([axis.var for axis in block.iter_vars], realize.iter_values, strict=True))
         path = self.view.block_path(block_key(realize.block))
         facts = facts_under(self.view.all_loops_above(path))
-        loop = self.roll.loop
-        first = loop.loop_var < loop.min + 1
-        is_new = facts.simplify(
-            substitute(row, values) - self.roll.origin >= const(self.roll.rows - self.roll.step, row.dtype)
-        )
-        predicate = logical_and(realize.predicate, logical_or(facts.simplify(first), is_new))
+        predicate = realize.predicate
+        for roll, index in zip(self.rolls, moving, strict=True):
+            first = roll.loop.loop_var < roll.loop.min + 1
+            is_new = substitute(index, values) - roll.origin >= const(roll.rows - roll.step, index.dtype)
+            predicate = logical_and(predicate, logical_or(facts.simplify(first), facts.simplify(is_new)))
         return realize.with_(predicate=predicate, block=block)
 
     def visit_Block(self, block: Block) -> Block:
@@ -184,8 +202,8 @@ class _Circular(MovedAccesses):
         )
 
 
-def _row(realize: BlockRealize, buffer: Buffer, axis: int) -> Expr:
-    """The one row that a run of the block writes."""
+def _index(realize: BlockRealize, buffer: Buffer, axis: int) -> Expr:
+    """The one index in that dimension that a run of the block writes: its row."""
     block = realize.block
     stores = [
         access
