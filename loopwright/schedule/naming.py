@@ -140,7 +140,9 @@ class Naming:
             raise NotProvable(f"several blocks without axes are called {key!r}")
         # Loops inside the block, lanes and unknown indices tell its accesses apart, and so does whatever the block
         # uses from outside beside its axes.
-        inner = [(loop.var.name, item.names[loop.var]) for loop in access.running[place.depth :]]
+        inner = []
+        if not self._is_inlined(item, place):  # such a load is called what it was called in its old block
+            inner += [(loop.var.name, item.names[loop.var]) for loop in access.running[place.depth :]]
         inner += [(dim, dim) for dim in item.dims[len(access.loops) :]]
         outer, tag = self._outside(key, place)
         texts = []
@@ -196,6 +198,12 @@ class Naming:
             old, values = self.origins.renamed[key]
             return old, ordinal, self._forms(place, values([axis.var for axis in place.block.iter_vars]))
         return key, ordinal, place.values
+
+    def _is_inlined(self, item: Reference, place: Place) -> bool:
+        """Whether the access is a load that stands for one of another block."""
+        key = self.dataflow.key(place)
+        found = self.origins.loads.get((key, item.ordinal)) if item.kind == "read" else None
+        return found is not None and found[0] != key
 
     def texts(self, item: Reference, exprs: Sequence[Expr]) -> list[str] | None:
         """Expressions in the axes of an access's block, as isl text in its loops; None when they are not affine."""

@@ -22,7 +22,7 @@ from loopwright.schedule.primitives.compute_inline import NotInlinable
 from loopwright.schedule.regions import Span
 from loopwright.script import from_source
 from loopwright.script import tir as T
-from tests.schedule.steps import chain, check, matmul, refused, same_program
+from tests.schedule.steps import assert_same_numbers, chain, check, check_replay, matmul, refused, same_program
 
 
 @T.prim_func
@@ -678,3 +678,131 @@ def test_random_steps():
         answers["right"] += 1
         assert difference(before, evaluate_terms(sch.mod["main"])) is None, func.script()
     assert all([answers[answer] > 10 for answer in ("right", NotInlinable, WouldChangeValues)]), answers
+
+
+# --- conditions and bounds that read the buffer ---------------------------------------------------------------------
+
+
+def test_the_predicate_of_a_consumer():
+    @T.prim_func
+    def before(A: T.Buffer((8, 4)), C: T.Buffer((8, 4))):
+        B = T.alloc_buffer((8, 4))
+        for i, j in T.grid(8, 4):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = A[vi, vj] * T.float32(2)
+        for i, j in T.grid(8, 4):
+            with T.block("C"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                T.where(B[i, j] < T.float32(10))
+                C[vi, vj] = B[vi, vj] + T.float32(1)
+
+    sch = Schedule(before)
+    sch.compute_inline("B")
+
+    @T.prim_func
+    def expected(A: T.Buffer((8, 4)), C: T.Buffer((8, 4))):
+        for i, j in T.grid(8, 4):
+            with T.block("C"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                T.where(A[i, j] * T.float32(2) < T.float32(10))
+                C[vi, vj] = A[vi, vj] * T.float32(2) + T.float32(1)
+
+    same_program(sch.mod["main"], expected)
+    assert sch.is_proved
+    check_replay(sch, before)
+    assert_same_numbers(sch.mod["main"], before)
+
+
+def test_conditions_around_blocks_and_bounds_of_loops():
+    @T.prim_func
+    def before(N: T.Buffer(6, "int32"), A: T.Buffer((6, 9)), C: T.Buffer((6, 9))):
+        B = T.alloc_buffer(6, "int32")
+        for i in range(6):
+            with T.block("B"):
+                vi = T.axis.spatial(6, i)
+                B[vi] = T.min(N[vi], 9)
+        for i in range(6):
+            if B[5 - i] > 2:
+                for j in range(B[i]):
+                    with T.block("C"):
+                        vi, vj = T.axis.spatial(6, i), T.axis.spatial(9, j)
+                        C[vi, vj] = A[vi, vj] + T.Cast("float32", B[vi])
+
+    sch = Schedule(before)
+    sch.compute_inline("B")
+    assert "B" not in [buffer.name for buffer in sch.mod["main"].body.block.alloc_buffers]
+    assert sch.is_proved
+    assert_same_numbers(sch.mod["main"], before)
+
+
+def test_loops_inside_the_consumer():
+    @T.prim_func
+    def before(A: T.Buffer((4, 6)), C: T.Buffer((4, 6))):
+        B = T.alloc_buffer((4, 6))
+        for i, j in T.grid(4, 6):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = A[vi, vj] * T.float32(2)
+        for i in range(4):
+            with T.block("C"):
+                vi = T.axis.spatial(4, i)
+                for j in range(6):
+                    C[vi, j] = B[vi, 5 - j]
+
+    sch = Schedule(before)
+    sch.compute_inline("B")
+    check(sch, before)
+
+
+@pytest.mark.parametrize("where", ["T.where(B[i] < T.float32(10))", "T.where(B[7 - i] < T.float32(10))"])
+def test_a_predicate_whose_inputs_change_before_it_is_refused(where):
+    text = f"""
+@T.prim_func
+def before(A: T.Buffer(8), C: T.Buffer(8)):
+    B = T.alloc_buffer(8)
+    for i in range(8):
+        with T.block("B"):
+            vi = T.axis.spatial(8, i)
+            B[vi] = A[vi] * T.float32(2)
+    for i in range(8):
+        with T.block("A"):
+            vi = T.axis.spatial(8, i)
+            A[vi] = T.float32(0)
+    for i in range(8):
+        with T.block("C"):
+            vi = T.axis.spatial(8, i)
+            {where}
+            C[vi] = T.float32(1)
+"""
+    sch = Schedule(from_source(text))
+    refused(sch, WouldChangeValues, "compute_inline would change a value", "compute_inline", "B")
+
+
+@pytest.mark.parametrize(("index", "is_right"), [("k + 1", True), ("k + 2", True), ("k", False)])
+def test_a_predicate_beside_a_block_that_changes_its_inputs(index, is_right):
+    """Iterations overwrite what the inlined value is computed from."""
+    text = f"""
+@T.prim_func
+def before(A: T.Buffer(10), D: T.Buffer(8)):
+    B = T.alloc_buffer(10)
+    for i in range(10):
+        with T.block("B"):
+            vi = T.axis.spatial(10, i)
+            B[vi] = A[vi] * T.float32(2)
+    for k in range(8):
+        with T.block("D"):
+            vi = T.axis.spatial(8, k)
+            T.where(B[{index}] < T.float32(10))
+            D[vi] = T.float32(1)
+        with T.block("A"):
+            vi = T.axis.spatial(8, k)
+            A[vi + 1] = T.float32(0)
+"""
+    before = from_source(text)
+    sch = Schedule(before)
+    if is_right:
+        sch.compute_inline("B")
+        assert_same_numbers(sch.mod["main"], before)
+    else:
+        refused(sch, WouldChangeValues, "compute_inline would change a value", "compute_inline", "B")
