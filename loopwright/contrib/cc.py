@@ -15,6 +15,7 @@ from typing import Any
 from loopwright.contrib import utils
 from loopwright.contrib.compilers import CompilationFailed, NoCompiler, find_program, run
 from loopwright.contrib.tar import normalize_file_list_by_unpacking_tars
+from loopwright.runtime.library_file import seal
 
 __all__ = [
     "CompilationFailed",
@@ -52,6 +53,9 @@ def create_shared(
 ) -> None:
     """Make the shared library `output` from objects, sources, archives and `.tar` files of these."""
     _link(output, objects, ["-shared", "-fPIC"], options, cc, cwd, ccache_env)
+    made = os.path.join(cwd or "", output)
+    if os.path.exists(made):
+        seal(made)
 
 
 def create_executable(

@@ -27,6 +27,7 @@ _HOME = {
     "errors": "DiagnosticError InternalError LoopwrightError NotBuilt SourceLine",
     "externs": "load_extern_library register_extern",
     "ffi": "function_from_address",
+    "library_file": "seal",
     "load": "load_module load_static_library system_lib",
     "module": "Module",
     "params": "load_param_dict load_param_dict_from_file save_param_dict save_param_dict_to_file",

@@ -94,6 +94,42 @@ class DamagedLibrary(LoopwrightError, ValueError):
         super().__init__(f"the library {path!r} is damaged", why=why, hint=hint, fields={"path": path})
 
 
+class UnsealedLibrary(LoopwrightError, ValueError):
+    """A shared library has no seal, so nothing tells whether it is as it was written. It was not loaded.
+
+    `export_library` and `cc.create_shared` put a checksum behind the libraries they write: the seal. Other linkers do
+    not, `strip` and `objcopy` remove it, and so does a copy that stops before the end. Damaged code ends the process
+    when it is loaded or called. `loopwright.runtime.seal(path)` seals a library that you linked or stripped yourself.
+
+    For example:
+
+        import tempfile
+        import loopwright
+        from loopwright.runtime import load_module
+        from loopwright.script import tir as T
+
+        @T.prim_func
+        def f(A: T.Buffer((4,), "float32")):
+            A[0] = T.float32(1)
+
+        with tempfile.TemporaryDirectory() as folder:
+            path = loopwright.build(f).export_library(folder + "/f.so")
+            with open(path, "r+b") as file:
+                file.truncate(file.seek(-1, 2))
+            load_module(path)
+    """
+
+    code = "LW0153"
+
+    def __init__(self, path: str) -> None:
+        super().__init__(
+            f"the library {path!r} has no seal behind it, so it may be damaged",
+            why="it was cut off, changed, stripped, or linked by other means than export_library",
+            hint=f"export it again; if you linked or stripped it yourself: loopwright.runtime.seal({path!r}), once",
+            fields={"path": path},
+        )
+
+
 class ForeignLibrary(LoopwrightError, ValueError):
     """A library was compiled for another machine, or for instructions that this processor lacks. It was not loaded.
 
@@ -162,19 +198,29 @@ def read_file(path: str | Path) -> bytes:
         raise LibraryNotFound(str(path), str(error.strerror or error)) from None
 
 
-def checked_elf(path: str, data: bytes) -> Elf:
-    """The ELF file `data`, complete and for this machine."""
+def checked_elf(path: str, data: bytes, needs_seal: bool = False) -> Elf:
+    """The ELF file `data`, complete and for this machine; as it was written, where it has a seal, or needs one."""
     try:
         elf = Elf(data)
     except BadElf as error:
         raise NotALibrary(path, str(error)) from None
     if not elf.is_complete():
         raise DamagedLibrary(path, f"it has {len(data)} bytes, and its headers speak of more")
-    _check_seal(path, data)
+    is_sealed = _check_seal(path, data)
     here = machine_here()
     if here is not None and (elf.machine != here or elf.is_64 != (sys.maxsize > 1 << 32)):
         raise ForeignLibrary(path, f"it holds code for {elf.machine_name}, this machine is {MACHINES[here]}")
+    if needs_seal and not is_sealed and elf.kind == LIBRARY and _is_ours(elf):
+        raise UnsealedLibrary(path)
     return elf
+
+
+def _is_ours(elf: Elf) -> bool:
+    """Whether the file has a description; others have a better error than that their seal is missing."""
+    try:
+        return elf.section(SECTION) is not None
+    except BadElf:
+        return True
 
 
 def descriptions(path: str, elf: Elf) -> list[ModuleDescription]:
@@ -213,17 +259,28 @@ def is_shared_library(data: bytes) -> bool:
         return False
 
 
-def seal(path: str) -> None:
-    """Put a checksum behind a finished library: loaders of the system ignore it, ours sees any change."""
+def seal(path: str | os.PathLike[str]) -> None:
+    """Put a checksum behind a finished library: loaders of the system ignore it, ours sees any change.
+
+    Whoever seals a library vouches for its bytes as they are.
+    """
+    try:
+        _write_seal(path)
+    except OSError as error:
+        raise LibraryNotFound(os.fspath(path), str(error.strerror or error)) from None
+
+
+def _write_seal(path: str | os.PathLike[str]) -> None:
     with open(path, "r+b") as file:
         if file.read(len(MAGIC)) != MAGIC:
             return
-        file.seek(max(file.seek(0, os.SEEK_END) - _SEAL_BYTES, 0))
-        if _has_seal(file.read()):
-            return
         length = file.seek(0, os.SEEK_END)
+        file.seek(max(length - _SEAL_BYTES, 0))
+        if _has_seal(file.read()):
+            length -= _SEAL_BYTES
         with mmap.mmap(file.fileno(), length, access=mmap.ACCESS_READ) as data:
             checksum = zlib.crc32(data)
+        file.seek(length)
         file.write(struct.pack(_SEAL_FORM, _SEAL, checksum, length))
 
 
@@ -231,9 +288,11 @@ def _has_seal(data: bytes) -> bool:
     return data[-_SEAL_BYTES:-12] == _SEAL
 
 
-def _check_seal(path: str, data: bytes) -> None:
+def _check_seal(path: str, data: bytes) -> bool:
+    """Whether there is a seal; `DamagedLibrary` where it is not the one of these bytes."""
     if not _has_seal(data):
-        return  # linked by other means, or stripped since: the headers are all there is to go by
+        return False
     _, checksum, length = struct.unpack(_SEAL_FORM, data[-_SEAL_BYTES:])
     if length != len(data) - _SEAL_BYTES or zlib.crc32(memoryview(data)[:-_SEAL_BYTES]) != checksum:
         raise DamagedLibrary(path, "its bytes are not those that were written (the checksum differs)")
+    return True

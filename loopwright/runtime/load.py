@@ -162,7 +162,7 @@ def _form_of(name: str, data: bytes) -> str:
 def _load_shared(path: str, data: bytes, shown: str | None = None) -> Module:
     name = shown or path
     if sys.platform.startswith("linux"):
-        elf = checked_elf(name, data)
+        elf = checked_elf(name, data, needs_seal=shown is None)  # what was linked here a moment ago has none
         if elf.kind == PROGRAM:
             raise NotALibrary(name, "it is a program")
         found = descriptions(name, elf)

@@ -24,6 +24,7 @@ from loopwright.runtime.library_file import (
     LibraryNotFound,
     NotALibrary,
     NotALoopwrightLibrary,
+    UnsealedLibrary,
     require_features,
 )
 from loopwright.script import tir as T
@@ -91,7 +92,8 @@ def test_only_the_checksum_cut_off(image, tmp_path):
     for missing in (20, 1):
         path = tmp_path / f"cut_{missing}.so"
         path.write_bytes(image[:-missing])
-        assert works(path)  # everything that is loaded is there
+        with pytest.raises(UnsealedLibrary, match="has no seal"):
+            load_module(path)
 
 
 def test_a_library_with_one_byte_changed(image, tmp_path):
@@ -149,7 +151,36 @@ def test_a_stripped_library_still_works(image, tmp_path):
     path.write_bytes(image)
     subprocess.run(["strip", path], check=True)
     assert len(path.read_bytes()) < len(image)
+    with pytest.raises(UnsealedLibrary, match="has no seal behind it, so it may be damaged") as caught:
+        load_module(path)
+    assert f"loopwright.runtime.seal({str(path)!r})" in str(caught.value)
+    loopwright.runtime.seal(path)
     assert works(path)
+
+
+def test_code_that_was_changed_without_a_seal_is_not_loaded(image, tmp_path):
+    path = tmp_path / "changed.so"
+    code = image.index(b"\x7fELF") + len(image) // 3
+    for data in (image[:-20], image[:-1], image[: code - 20] + bytes(40) + image[code + 20 : -20]):
+        path.write_bytes(data)
+        with pytest.raises(UnsealedLibrary, match="has no seal"):
+            load_module(path)
+
+
+def test_a_library_that_its_owner_changed_is_sealed_anew(image, tmp_path):
+    path = tmp_path / "patched.so"
+    at = image.index(b".comment\0")  # the name of a section that nobody reads
+    path.write_bytes(image[:at] + b".Comment" + image[at + 8 :])
+    with pytest.raises(DamagedLibrary, match="the checksum differs"):
+        load_module(path)
+    loopwright.runtime.seal(path)
+    assert len(path.read_bytes()) == len(image)
+    assert works(path)
+
+
+def test_sealing_what_is_not_there(tmp_path):
+    with pytest.raises(LibraryNotFound, match="there is no library"):
+        loopwright.runtime.seal(tmp_path / "nothing.so")
 
 
 def test_a_library_without_its_description(image, tmp_path):

@@ -169,7 +169,8 @@ class _Main:
             getter = call_extern("handle", getter_name(self.program.name))
             items.append(lambda rest: LetStmt(self.weights, getter, rest))
             missing = call_intrin("bool", "tir.isnullptr", self.weights)
-            message = StringImm(f"the constants of {self.program.name} cannot be read")
+            why = "the file of weights beside the library is missing, or not as it was written"
+            message = StringImm(f"the constants of {self.program.name} cannot be read: {why}")
             items.append(lambda rest: AssertStmt(Not(missing), message, rest))
         items += self._arena(None, self.arena, self.plan.peak)
         if self.timed:

@@ -80,13 +80,16 @@ def test_constants_in_a_file_beside_the_library(model, tmp_path):
     build_program(tmp_path, ["mlp.so"])
     np.testing.assert_array_equal(run_program(tmp_path, x)[1].reshape(3, 7), mlp_in_numpy(model.program, x))
     content = bytearray((tmp_path / "mlp.weights").read_bytes())
-    for damaged in (None, content[:-1], b"x" + content[1:]):
+    changed, swapped = bytearray(content), content[:64] + content[72:80] + content[64:72] + content[80:]
+    changed[len(content) // 2] ^= 1
+    assert swapped != content
+    for damaged in (None, content[:-1], b"x" + content[1:], content[:-1] + b"\x01", changed, swapped):
         (tmp_path / "mlp.weights").unlink()
         if damaged is not None:
             (tmp_path / "mlp.weights").write_bytes(damaged)
         status, _, said = run_program(tmp_path, x)
         assert status == 1
-        assert "the constants of mlp cannot be read" in said
+        assert "the constants of mlp cannot be read: the file of weights beside the library is missing, or not" in said
         (tmp_path / "mlp.weights").write_bytes(content)
 
 
