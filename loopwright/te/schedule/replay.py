@@ -16,6 +16,7 @@ from loopwright.ir import Buffer, Expr, For, IntImm, IterType, IterVar, is_one
 from loopwright.runtime.errors import NotBuilt, SourceLine
 from loopwright.schedule import BlockRV, LoopRV, ScheduleError
 from loopwright.schedule import Schedule as Engine
+from loopwright.schedule.errors import WouldRace
 from loopwright.schedule.primitives.sink_alloc import NothingToSink
 from loopwright.te.extern import ExternOp
 from loopwright.te.hybrid.operation import HybridOp
@@ -56,16 +57,27 @@ class Replayed:
 
 
 def replay(sch: Schedule, args: Sequence[Any] | None, binds: Mapping[Tensor, Buffer] | None = None) -> Replayed:
-    """Lower a te schedule to blocks and do everything that was asked for."""
+    """Lower a te schedule to blocks and do everything that was asked for.
+
+    Stages that threads compute together are proved one by one, and where that fails all at once: between the steps, a
+    stage may stand among threads whose own loops, or those of the stages that it reads, are not shared out yet.
+    """
     program = make_program(sch, args, binds)
-    run = _Replay(sch, program)
-    return run.run()
+    try:
+        return _Replay(sch, program).run()
+    except WouldRace:
+        if not any(attr.bind_thread is not None for stage in sch.stages for attr in stage.iter_var_attrs.values()):
+            raise
+    done: list[Replayed] = []
+    engine = Engine(program.function)
+    engine.replay(lambda: done.append(_Replay(sch, program, engine).run()))
+    return done[-1]
 
 
 class _Replay:
-    def __init__(self, sch: Schedule, program: Program) -> None:
+    def __init__(self, sch: Schedule, program: Program, engine: Engine | None = None) -> None:
         self.sch, self.program = sch, program
-        self.engine = Engine(program.function)
+        self.engine = Engine(program.function) if engine is None else engine
         self.nests: dict[Stage, list[Nest]] = {}
         self.threads = ThreadLoops(self.engine)
 

@@ -15,6 +15,7 @@ from loopwright.analysis import check_program
 from loopwright.driver.build_module import schedule_to_module
 from loopwright.evaluator import evaluate
 from loopwright.schedule import ScheduleError
+from loopwright.schedule.errors import WouldRace
 from loopwright.te.schedule import errors
 from loopwright.te.schedule.replay import replay
 from loopwright.te.schedule.to_module import named_function
@@ -461,3 +462,64 @@ def test_a_processor_has_no_threads():
     s[B].bind(k, te.thread_axis("threadIdx.x"))
     with pytest.raises(ThreadLoopOnCpu, match=r"loop k of extent 8 is bound to threadIdx\.x, which a CPU"):
         lw.build(s, [A, B], target="llvm")
+
+
+# --- stages that stand among threads before their own loops are shared out -------------------------------------------
+
+
+@pytest.mark.parametrize("scope", ["warp", "shared"])
+@pytest.mark.parametrize("attach_first", [False, True])
+def test_a_stage_that_threads_share_is_computed_at_a_loop_of_theirs(scope, attach_first):
+    A = te.placeholder((64, 8), name="A")
+    B = te.compute((64, 8), lambda i, j: A[i, j] * 2.0, name="B")
+    C = te.compute((64, 8), lambda i, j: B[i, j] + 3.0, name="C")
+    s = te.create_schedule(C.op)
+    s[B].set_scope(scope)
+    _, inner = s[C].split(C.op.axis[0], 32)
+    ty, tx = s[C].split(inner, 16)
+    x, y = te.thread_axis("threadIdx.x"), te.thread_axis("threadIdx.y")
+    if attach_first:
+        s[B].compute_at(s[C], C.op.axis[1])
+    s[C].bind(tx, x)
+    s[C].bind(ty, y)
+    if not attach_first:
+        s[B].compute_at(s[C], C.op.axis[1])
+    _, xi = s[B].split(B.op.axis[0], 16)
+    s[B].bind(xi, x)
+    a = whole_numbers(64, 8)
+    run(s, [A, C], [a], a * 2 + 3)
+
+
+@pytest.mark.parametrize("size", [64, 61])
+def test_memory_of_one_thread_under_memory_of_all(size):
+    A = te.placeholder((size,), name="A")
+    B = te.compute((size,), lambda i: A[i] * 2.0, name="B")
+    C = te.compute((size,), lambda i: B[i] + 2.0, name="C")
+    D = te.compute((size,), lambda i: C[i] + 3.0, name="D")
+    s = te.create_schedule(D.op)
+    s[C].set_scope("shared")
+    s[B].set_scope("local")
+    threads = te.thread_axis("threadIdx.x")
+    bx, tx = s[D].split(D.op.axis[0], 32)
+    s[D].bind(bx, te.thread_axis("blockIdx.x"))
+    s[D].bind(tx, threads)
+    s[C].compute_at(s[D], tx)
+    _, xi = s[C].split(C.op.axis[0], nparts=1)
+    s[C].bind(xi, threads)
+    s[B].compute_at(s[D], tx)
+    a = whole_numbers(size)
+    run(s, [A, D], [a], a * 2 + 5)
+
+
+def test_a_race_that_is_left_at_the_end_is_refused_at_its_line():
+    A = te.placeholder((65,), name="A")
+    B = te.compute((65,), lambda i: A[i] * 2.0, name="B")
+    C = te.compute((64,), lambda i: B[i] + B[i + 1], name="C")
+    s = te.create_schedule([B.op, C.op])
+    bx, tx = s[C].split(C.op.axis[0], 32)
+    s[C].bind(bx, te.thread_axis("blockIdx.x"))
+    s[C].bind(tx, te.thread_axis("threadIdx.x"))
+    s[B].compute_at(s[C], bx)  # both blocks write B[32], which the caller sees
+    with pytest.raises(WouldRace, match=r"compute_at: loop .*: iterations that run at the same time") as caught:
+        replay(s, [A, B, C])
+    assert "s[B].compute_at(s[C], bx)" in str(caught.value)
