@@ -620,3 +620,101 @@ def test_a_mark_written_by_hand_is_held_to_promises():
 
     with pytest.raises(NotWhatItNames, match="offset_factor 16, but the tile of A has an offset of"):
         use_tensor_intrinsics(by_hand)
+
+
+# --- windows --------------------------------------------------------------------------------------------------------
+
+
+def pool_text(access: str, length: int, rows: int = 4, name: str = "P", taps: int = 3) -> str:
+    """The text of a pool of `taps` over a row of `length`."""
+    return f"""
+@T.prim_func
+def main(A: T.Buffer({length}), P: T.Buffer({rows})):
+    with T.block("root"):
+        for y, k in T.grid({rows}, {taps}):
+            with T.block("{name}"):
+                vy, vk = T.axis.remap("SR", [y, k])
+                with T.init():
+                    P[vy] = T.float32("-inf")
+                P[vy] = T.max(P[vy], A[{access}])
+"""
+
+
+@T.prim_func
+def pool_impl(A: T.Buffer(9, offset_factor=1), P: T.Buffer(4, offset_factor=1)):
+    with T.block("root"):
+        for y in T.vectorized(4):
+            P[y] = T.max(T.max(A[y * 2], A[y * 2 + 1]), A[y * 2 + 2])
+
+
+def pooled(access: str, length: int, rows: int = 12, taps: int = 3):
+    """A longer row, in tiles of four."""
+    before = from_source(pool_text(access, length, rows, taps=taps))
+    sch = Schedule(before)
+    y, _ = sch.get_loops("P")
+    _, y_1 = sch.split(y, [None, 4])
+    return before, sch, y_1
+
+
+def test_a_window_tells_the_loop_of_its_taps():
+    TensorIntrin.register("test_pool", from_source(pool_text("vy * 2 + vk", 9)), pool_impl)
+    before, sch, tile = pooled("vy * 2 + vk", 25)
+    sch.tensorize(tile, "test_pool")
+    check(sch, before)
+    natively(sch, before)
+
+
+def test_taps_that_were_split():
+    TensorIntrin.register("test_pool", from_source(pool_text("vy * 2 + vk", 10, taps=4)), pool_impl_of_4)
+    before, sch, tile = pooled("vy * 2 + vk", 26, taps=4)
+    *_, k = sch.get_loops("P")
+    sch.split(k, [2, 2])
+    sch.tensorize(tile, "test_pool")
+    natively(sch, before)
+
+
+@T.prim_func
+def pool_impl_of_4(A: T.Buffer(10, offset_factor=1), P: T.Buffer(4, offset_factor=1)):
+    with T.block("root"):
+        for y in range(4):
+            P[y] = T.max(T.max(A[y * 2], A[y * 2 + 1]), T.max(A[y * 2 + 2], A[y * 2 + 3]))
+
+
+@pytest.mark.parametrize(
+    ("access", "length", "message"),
+    [
+        ("vy + vk", 25, "loop k of the description has extent 3, here k - y_1 has 6"),
+        ("vy * 2 + vk * 2", 30, r"loop k of the description has extent 3, here k \* 2 has 5"),
+        ("vy * 2 + 2 - vk", 25, r"y_1, k \* -1 do not count each iteration once"),
+        ("vy * 3 + vk", 40, r"loop k of the description has extent 3, here y_1 \+ k has 6"),
+    ],
+)
+def test_other_windows_differ(access, length, message):
+    TensorIntrin.register("test_pool", from_source(pool_text("vy * 2 + vk", 9)), pool_impl)
+    _, sch, tile = pooled(access, length)
+    refused(sch, IntrinsicMismatch, message, "tensorize", tile, "test_pool")
+
+
+def test_taps_that_nothing_tells():
+    """Two loops of the description in one index, and neither anywhere else."""
+    text = """
+@T.prim_func
+def main(A: T.Buffer(6), P: T.Buffer(1)):
+    with T.block("root"):
+        for j, k in T.grid(3, 4):
+            with T.block("P"):
+                vj, vk = T.axis.remap("RR", [j, k])
+                with T.init():
+                    P[0] = T.float32(0)
+                P[0] = P[0] + A[vj + vk]
+"""
+
+    @T.prim_func
+    def impl(A: T.Buffer(6), P: T.Buffer(1)):
+        with T.block("root"):
+            P[0] = A[0]
+
+    TensorIntrin.register("test_sum", from_source(text), impl)
+    sch = Schedule(from_source(text))
+    message = "loop j of the description is an index of no access by itself"
+    refused(sch, IntrinsicMismatch, message, "tensorize", sch.get_loops("P")[0], "test_sum")

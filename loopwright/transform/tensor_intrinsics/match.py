@@ -17,7 +17,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Final, NamedTuple
 
-from loopwright.arith import Analyzer, detect_iter_map
+from loopwright.arith import Analyzer, detect_iter_map, linear_coefficients
 from loopwright.ir import (
     EQ,
     NE,
@@ -264,16 +264,27 @@ class _Matching:
         return self.facts.simplify(index - substitute(index, self.start))
 
     def _solve(self) -> dict[Var, Expr]:
-        """Each loop of the description in loops of the block: where it alone is an index, the index says so."""
+        """Each loop of the description in loops of the block: where it alone is an index, the index says so.
+
+        In a window such as A[y + k], where another access tells y, the rest of the index tells k.
+        """
         found: dict[Var, Expr] = {}
+        windows: list[tuple[Expr, Expr]] = []
         for pair in self.pairs:
             skipped = len(pair.here.indices) - len(pair.desc.indices)
             for desc, here in zip(pair.desc.indices, pair.here.indices[skipped:], strict=True):
                 if isinstance(desc, Var) and desc in self.loops:
                     found.setdefault(desc, self._moving_part(here))
+                else:
+                    windows.append((desc, here))
         for desc, here in self.equal:
             if isinstance(desc, Var) and desc in self.loops:
                 found.setdefault(desc, here)
+        grown = True
+        while grown:
+            told_by = [self._told_by(desc, here, found) for desc, here in windows]
+            grown = any([one is not None for one in told_by])
+            found.update([one for one in told_by if one is not None])
         for loop in self.pattern.loops:
             if loop.loop_var not in found:
                 if self.pattern.extent(loop.loop_var) == 1:
@@ -282,6 +293,18 @@ class _Matching:
                     told = f"loop {loop.loop_var.name} of the description is an index of no access by itself"
                     raise Differs("structure", told)
         return found
+
+    def _told_by(self, desc: Expr, here: Expr, known: Mapping[Var, Expr]) -> tuple[Var, Expr] | None:
+        """The one loop of the description that an index has beside known ones, and what it is here."""
+        unknown = [var for var in self.loops if var not in known and _uses(desc, var)]
+        linear = linear_coefficients(desc, unknown) if len(unknown) == 1 else None
+        if linear is None or not isinstance(linear[0][0], IntImm):
+            return None
+        factor, rest = linear[0][0], linear[1]
+        before = substitute(rest, {var: value for var, value in known.items() if var in self.loops})
+        gone = self._moving_part(here) - (before - substitute(rest, self.desc_start))
+        value = self.facts.simplify(self.facts.simplify(gone) // factor)
+        return (unknown[0], value) if self.facts.can_prove_equal(value * factor, gone) else None
 
     def _check_renaming(self, solution: Mapping[Var, Expr]) -> None:
         """The iterations of the block are those of the description, each once."""

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import loopwright as lw
-from loopwright import te, tir
+from loopwright import te, tir, topi
 from loopwright.driver.build_module import schedule_to_module
 from loopwright.ir import IterType
 from tests.te.schedule.replaying import check, text
@@ -416,3 +416,35 @@ def test_tensors_made_by_an_instruction(with_init):
     s[AA].compute_at(s[C], s[C].op.axis[0])
     s[C].parallel(s[C].op.axis[0])
     check(s, [A, B, D])
+
+
+@pytest.mark.parametrize("kind", ["max", "sum"])
+def test_an_instruction_that_pools(kind):
+    reducer = {"max": te.max, "sum": te.sum}[kind]
+    x = te.placeholder((8, 6, 6), name="x")
+    kh, kw = te.reduce_axis((0, 3), name="kh"), te.reduce_axis((0, 3), name="kw")
+    p = te.compute((8, 4, 4), lambda c, i, j: reducer(x[c, i + kh, j + kw], axis=[kh, kw]), name="p")
+
+    def body(ins, outs):
+        ib = tir.ir_builder.create()
+        a, b = [ib.buffer_ptr(buffer) for buffer in (*ins, *outs)]
+        loops = [ib.for_range(0, extent, name=name) for extent, name in zip((8, 4, 4), ("lane", "i", "j"), strict=True)]
+        with loops[0] as c, loops[1] as i, loops[2] as j:
+            taps = [a[c, i + h, j + w] for h in range(3) for w in range(3)]
+            total = taps[0]
+            for tap in taps[1:]:
+                total = tir.max(total, tap) if kind == "max" else total + tap
+            b[c, i, j] = total
+        return ib.get()
+
+    pool = te.decl_tensor_intrin(p.op, body, name="pool", default_buffer_params={"offset_factor": 1})
+    A = te.placeholder((2, 8, 6, 6), name="A")
+    if kind == "max":
+        P = topi.nn.pool2d(A, (3, 3), (1, 1), (1, 1), (0, 0, 0, 0), "max")
+    else:
+        rh, rw = te.reduce_axis((0, 3), name="rh"), te.reduce_axis((0, 3), name="rw")
+        P = te.compute((2, 8, 4, 4), lambda n, c, i, j: te.sum(A[n, c, i + rh, j + rw], axis=[rh, rw]), name="P")
+    s = te.create_schedule(P.op)
+    s[P].tensorize(P.op.axis[1], pool)
+    check(s, [A, P])
+    assert "lane * T.int64(36)" in text(lw.lower(s, [A, P])["main"])
