@@ -3,16 +3,20 @@
 An index that is affine is known exactly. One that depends on data has no form: a *may* access widens it to its whole
 dimension, a *must* access does not count it at all. An access is guarded by the conditions around its statement and by
 the lazy forms around it (`if_then_else`, `and`, `or`); `Select` computes both sides, so it guards nothing.
+
+What a call does through a pointer (`A.data`, `A.access_ptr("w")`, `address_of(A[i])`) is what its block declares to
+read and write of that buffer; where it declares nothing, the whole buffer. What may be written counts as read before.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, TypeGuard
+from typing import Any, Final, NamedTuple, TypeGuard
 
 from loopwright.analysis.affine import Affine, Condition, Form, Ge, constant, inequalities
 from loopwright.analysis.effects import CHANGES, OUTSIDE, SEES, reaches_outside
 from loopwright.analysis.instances import Assumption, Barrier, Instance, InstanceWalk, Loop, Realized
+from loopwright.analysis.memory_reach import bytes_of, flat_index, reach, reach_of_rows
 from loopwright.analysis.polyhedral import Polyhedra
 from loopwright.analysis.products import Symbols, symbols_in
 from loopwright.analysis.ranges import Ranges
@@ -20,26 +24,53 @@ from loopwright.analysis.reduction_init import write_named_inits
 from loopwright.analysis.thread_axes import is_per, is_virtual_tag, scope_of
 from loopwright.analysis.thread_regions import write_regions
 from loopwright.ir import (
+    Allocate,
+    AllocateConst,
     And,
     BlockRealize,
     Buffer,
     BufferLoad,
     BufferStore,
     Call,
+    DeclBuffer,
+    Evaluate,
     Expr,
+    IntImm,
     Let,
+    LetStmt,
+    Node,
     Or,
     PrimFunc,
     Ramp,
     Var,
     While,
+    cast,
+    const,
     deep,
+    pre_order_visit,
 )
 from loopwright.ir.annotations import ASSUMED_SIZES
-from loopwright.runtime.dtype import HANDLE
+from loopwright.ir.products import product
+from loopwright.runtime.dtype import HANDLE, INT64
+
+_ANY: Final = 4  # of a pointer: what it is for is not said; else 1 to read, 2 to write, 3 for both
 
 # Calls that are neither pure nor do anything: promises, hints, and returns, which the walk itself looks at.
 _HARMLESS: Final = frozenset({"tir.assume", "tir.likely", "tir.prefetch", "tir.ret", "tir.tvm_storage_sync"})
+
+
+class Memory(NamedTuple):
+    """What a pointer points to: whose memory, and at which of its bytes the pointer is.
+
+    The memory has `size` bytes. A pointer may be for `rows` of them: with strides, those of all rows, though the last
+    one ends earlier. They count from `base` on: a matched buffer begins where its region does.
+    """
+
+    owner: Var
+    size: Expr
+    rows: Expr
+    start: Expr
+    base: Expr
 
 
 class Access:
@@ -61,6 +92,7 @@ class Access:
         "loops",
         "loose",
         "node",
+        "pointer",
         "writes",
     )
 
@@ -74,6 +106,7 @@ class Access:
         guards: tuple[Condition, ...],
         exact: bool,
         assumptions: tuple[Assumption, ...] = (),
+        pointer: Buffer | None = None,
     ) -> None:
         self.instance = instance
         self.node = node
@@ -85,6 +118,7 @@ class Access:
         self.assumptions = assumptions
         self.exact = exact  # the loops and guards say exactly when it happens
         self.loose: tuple[Form | None, ...] = cell[1]
+        self.pointer = pointer  # the buffer that a call has a pointer to, where this is done through it
         self.writes = isinstance(node, BufferStore)
 
     @property
@@ -115,11 +149,20 @@ class Access:
         return [names[item] if isinstance(item, Var) else item for item in self.time]
 
 
+class Window(NamedTuple):
+    """A buffer that sees memory of another, or a pointer with a range: where it begins there, and where it ends."""
+
+    of: Buffer | Call
+    owner: str
+    size: Expr
+    ends: Sequence[Access]
+
+
 class Program:
     """What the checks need to know of one function."""
 
     def __init__(self, function: PrimFunc) -> None:
-        walk = _AccessWalk()
+        walk = _AccessWalk(function.argument_buffers())
         walk.sizes = tuple(extent for buffer in function.argument_buffers() for extent in buffer.shape)
         body, self.inits = write_named_inits(function.body)
         self.regions = write_regions(body)
@@ -127,6 +170,11 @@ class Program:
         self.function = function
         self.affine: Affine = walk.affine
         self.accesses: Sequence[Access] = walk.accesses
+        # Through pointers, where every pointer to that memory is followed.
+        self.pointers: Sequence[Access] = [] if walk.has_threads else walk.pointers
+        self.addresses: Sequence[Access] = walk.addresses  # elements whose address is taken
+        self.windows: Sequence[Window] = walk.windows
+        self.matched: Sequence[Access] = walk.matched  # regions of sub-buffers that a call has a pointer to
         self.calls: Sequence[Access] = walk.calls  # of what is outside: two for each call that reaches there
         self.realized: Sequence[Realized] = walk.realized
         self.barriers: Sequence[Barrier] = walk.barriers
@@ -135,7 +183,10 @@ class Program:
         self.homes = walk.homes
         self.definitions = walk.definitions
         self.constants = walk.constants
-        self.unknown: set[Var] = walk.unknown
+        self.unknown: set[Var] = walk.unknown | walk.pointed
+        self.opaque: set[Var] = (
+            self.unknown if walk.has_threads else walk.unknown
+        )  # of which `pointers` do not tell all
         self.effects: Sequence[Call] = walk.effects  # calls that do something besides returning a value
         self.unordered: Sequence[Call] = walk.unordered  # those of which it is not known when and how often they come
         self.outside: Sequence[tuple[Call, Instance]] = walk.outside  # those that may do anything, and where
@@ -143,7 +194,7 @@ class Program:
         self.crossings: dict[bool, Any] = {}  # filled by thread_races.py
         self._owners: dict[Buffer, tuple[str | Var, ...]] = {}
         if walk.may_leave:
-            for access in [*walk.accesses, *walk.calls]:
+            for access in [*walk.accesses, *walk.addresses, *walk.matched, *walk.pointers, *walk.calls]:
                 access.exact = False
             self.realized = [realized._replace(exact=False) for realized in self.realized]
         # Sizes of arguments are not negative, whatever the caller gives.
@@ -173,7 +224,7 @@ class Program:
                 known[loops] = symbols_in(loops, self.affine)
             return known[loops]
 
-        for access in [*self.accesses, *self.calls]:
+        for access in [*self.accesses, *self.addresses, *self.matched, *self.pointers, *self.calls]:
             found = symbols(access.instance.loops)
             access.loops, access.guards = (*access.loops, *found.loops), (*access.guards, *found.guards)
         self.realized = [
@@ -234,10 +285,22 @@ def _is_address(expr: Expr) -> TypeGuard[Call]:
 
 
 class _AccessWalk(InstanceWalk):
-    def __init__(self) -> None:
+    def __init__(self, arguments: Sequence[Buffer]) -> None:
         super().__init__()
         self.accesses: list[Access] = []
-        self.unknown: set[Var] = set()  # memory that calls may touch, or that goes by several names
+        self.pointers: list[Access] = []
+        self.addresses: list[Access] = []
+        self.windows: list[Window] = []
+        self.matched: list[Access] = []
+        self._memory: dict[Var, Memory] = {}
+        self._seen: set[Buffer] = set()
+        self.pointed: set[Var] = set()  # memory that calls touch through pointers that are followed
+        self.unknown: set[Var] = set()  # memory that calls may touch in other ways, or that goes by several names
+        self._buffers: dict[Var, Buffer] = {}
+        for buffer in arguments:
+            self._own(buffer)
+            self._buffers[buffer.data] = buffer
+        self._handed: dict[Var, int] | None = None  # pointers in the statement → what they are for
         self.effects: list[Call] = []
         self.calls: list[Access] = []
         self.unordered: list[Call] = []
@@ -247,9 +310,55 @@ class _AccessWalk(InstanceWalk):
 
     def visit_BufferStore(self, store: BufferStore) -> None:
         self.begin(store)
+        self._handed = {}
         self.visit(store.value)
         self._visit_indices(store)
         self._record(store)
+        self.unknown.update({store.buffer.data} & self._handed.keys())  # is it written by the call, or after it?
+        self._follow_pointers()
+
+    def visit_Evaluate(self, evaluate: Evaluate) -> None:
+        self._handed = {}
+        super().visit_Evaluate(evaluate)
+        self._follow_pointers()
+
+    def visit_BlockRealize(self, realize: BlockRealize) -> None:
+        matched = [match.buffer for match in realize.block.match_buffers]
+        for buffer in realize.block.alloc_buffers:
+            self._own(buffer)
+        for buffer in matched:
+            self._own(buffer, buffer.elem_offset)
+        for buffer in [*realize.block.alloc_buffers, *matched]:
+            self._call_by_name(buffer)
+        super().visit_BlockRealize(realize)
+
+    def visit_DeclBuffer(self, declared: DeclBuffer) -> None:
+        self._call_by_name(declared.buffer)
+        self.begin(declared)
+        self._look_through(declared.buffer)
+        self.visit(declared.body)
+
+    def visit_Allocate(self, allocation: Allocate) -> None:
+        self._allocated(allocation)
+        super().visit_Allocate(allocation)
+
+    def visit_AllocateConst(self, allocation: AllocateConst) -> None:
+        self._allocated(allocation)
+        super().visit_AllocateConst(allocation)
+
+    def _allocated(self, allocation: Allocate | AllocateConst) -> None:
+        size, data = bytes_of(product(allocation.extents), allocation.dtype), allocation.buffer_var
+        self._memory[data] = Memory(data, size, size, const(0), const(0))
+
+    def visit_LetStmt(self, let: LetStmt) -> None:
+        memory = self._pointed_to(let.value) if let.var.dtype is HANDLE else None
+        if memory is not None:
+            self._memory[let.var] = memory
+        super().visit_LetStmt(let)
+
+    def _call_by_name(self, buffer: Buffer) -> None:
+        if self._buffers.setdefault(buffer.data, buffer) is not buffer:
+            self.unknown.add(buffer.data)
 
     def visit_BufferLoad(self, load: BufferLoad) -> None:
         self._visit_indices(load)
@@ -262,6 +371,10 @@ class _AccessWalk(InstanceWalk):
         self._indexing -= 1
 
     def _record(self, node: BufferLoad | BufferStore) -> None:
+        self.accesses.append(self._access(node))
+
+    def _access(self, node: BufferLoad | BufferStore) -> Access:
+        self._look_through(node.buffer)
         loops = self.loops
         indices: list[Form | None] = []
         for index in node.indices:
@@ -284,7 +397,7 @@ class _AccessWalk(InstanceWalk):
         if None in cell[1] and cell[0] is node.buffer:
             loose = [form or self.affine.loose_form(index) for form, index in zip(given, node.indices, strict=True)]
             access.loose = tuple(loose)
-        self.accesses.append(access)
+        return access
 
     def _resolve(self, buffer: Buffer, indices: tuple[Form | None, ...]) -> tuple[Buffer, tuple[Form | None, ...]]:
         """The element of the allocated buffer that an element of a sub-buffer is."""
@@ -312,7 +425,14 @@ class _AccessWalk(InstanceWalk):
             load = call.args[0]
             assert isinstance(load, BufferLoad)
             self._visit_indices(load)
-            self.unknown.add(self._resolve(load.buffer, (None,) * len(load.indices))[0].data)
+            self.addresses.append(self._access(load))
+            self._call_by_name(load.buffer)
+            self._hand(load.buffer.data, _ANY)
+        elif name == "tir.tvm_access_ptr" and isinstance(call.args[1], Var) and isinstance(call.args[4], IntImm):
+            self.visit(call.args[2])
+            self.visit(call.args[3])
+            self._look_at_range(call)
+            self._hand(call.args[1], call.args[4].value & 3)
         else:
             for argument in call.args:
                 self.visit(argument)
@@ -354,6 +474,148 @@ class _AccessWalk(InstanceWalk):
 
     def visit_Var(self, var: Var) -> None:
         if var.dtype is HANDLE:
-            self.unknown.add(var)
+            self._hand(var, _ANY)
         elif self.binders.get(var, self.place) is not self.place:
             (self.place.indexed if self._indexing else self.place.outer)[var] = None
+
+    # --- pointers -------------------------------------------------------------------------------------------------
+
+    def _hand(self, data: Var, mask: int) -> None:
+        """A pointer to the memory goes somewhere: to a call in this statement, or who knows where."""
+        if self._handed is None or data not in self._buffers:
+            self.unknown.add(data)
+            buffer = self._buffers.get(data)
+            if buffer is not None:
+                self.unknown.add(self._resolve(buffer, (None,) * len(buffer.shape))[0].data)
+        else:
+            self._handed[data] = self._handed.get(data, 0) | mask
+
+    def _follow_pointers(self) -> None:
+        """Record what the calls of the current statement may do through the pointers they get."""
+        handed, self._handed = self._handed, None
+        block = self.place.block
+        for data, mask in (handed or {}).items():
+            buffer = self._buffers[data]
+            memory = self._resolve(buffer, (None,) * len(buffer.shape))[0]
+            self.pointed.update((data, memory.data))
+            whole = [(const(0, extent.dtype), extent) for extent in buffer.shape]
+            if buffer in self.views:
+                self.matched.append(self._through(buffer, buffer, whole)[0])
+            regions = [] if block is None else [(r, 1) for r in block.reads] + [(w, 2) for w in block.writes]
+            declared = [(region, does) for region, does in regions if region.buffer.data in (data, memory.data)]
+            for region, does in declared:  # 1: reads, 2: writes, and so reads as well
+                ranges = [(axis.min, axis.extent) for axis in region.region]
+                self.pointers += self._through(buffer, region.buffer, ranges)[:does]
+            # A pointer is for what it says, also where the block does not declare it.
+            rest = mask & 3 & ~sum({does for _, does in declared}) if declared or mask < _ANY else 3
+            if rest:
+                self.pointers += self._through(buffer, buffer, whole)[:rest]
+
+    def _through(self, pointer: Buffer, buffer: Buffer, ranges: Sequence[tuple[Expr, Expr]]) -> list[Access]:
+        """Reading and writing a region of a buffer through a pointer.
+
+        What may be written is always read as well: the call may leave some of it as it was.
+        """
+        loops = self.loops
+        indices: list[Form | None] = []
+        points: tuple[Expr, ...] = ()
+        for low, extent in ranges:
+            start, size = self.affine.form(low), self.affine.form(extent)
+            if isinstance(extent, IntImm) and extent.value == 1:
+                indices.append(start)
+                points += (low,)
+                continue
+            var = Var("element", low.dtype)
+            last = None if size is None else size.shifted(-1)
+            self.affine.own(var, constant(0), last)
+            loops = (*loops, Loop(var, constant(0), last, extent))
+            indices.append(None if start is None or size is None else start.plus(Form({var: 1}, 0)))
+            points += (low + var,)
+        cell = self._resolve(buffer, tuple(indices))
+        if self._names.setdefault(cell[0].data, cell[0]) is not cell[0]:
+            self.unknown.add(cell[0].data)
+        load = BufferLoad(buffer, points)
+        given = cell, loops, self.guards, self.exact, self.assumptions, pointer
+        nodes: list[BufferLoad | BufferStore] = [load, BufferStore(buffer, load, points)]
+        return [Access(self.instance, node, tuple(indices), *given) for node in nodes]
+
+    # --- other names of memory ------------------------------------------------------------------------------------
+
+    def _own(self, buffer: Buffer, base: Expr | None = None) -> None:
+        """The memory of a buffer that has its own, or of a region from `base` on."""
+        ahead = buffer.elem_offset if base is None else const(0)
+        size, rows = ahead + reach(buffer), ahead + reach_of_rows(buffer)
+        at = bytes_of(const(0) if base is None else base, buffer.dtype)
+        dtype = buffer.dtype
+        self._memory[buffer.data] = Memory(buffer.data, bytes_of(size, dtype), bytes_of(rows, dtype), const(0), at)
+        self._seen.add(buffer)
+
+    def _look_through(self, buffer: Buffer) -> None:
+        """A buffer is met: where it sees memory that is not its own, that must be large enough."""
+        if buffer in self._seen:
+            return
+        self._seen.add(buffer)
+        memory = self._memory.get(buffer.data)
+        if memory is not None:
+            first = memory.start + bytes_of(self._wide(buffer.elem_offset), buffer.dtype)
+            end = first + bytes_of(self._wide(reach(buffer)), buffer.dtype)
+            self._add_window(buffer, memory, memory.size, first, end)
+
+    def _look_at_range(self, call: Call) -> None:
+        """A pointer into memory says how much of it a call may touch."""
+        kind, data, offset, extent = call.args[:4]
+        memory = self._memory.get(data) if isinstance(data, Var) else None
+        if memory is not None:
+            first = memory.start + bytes_of(self._wide(offset), kind.dtype)
+            end = first + bytes_of(self._wide(extent), kind.dtype)
+            self._add_window(call, memory, memory.rows, first, end)
+
+    def _pointed_to(self, pointer: Expr) -> Memory | None:
+        """The memory behind a pointer, and where in it that points."""
+        if isinstance(pointer, Var):
+            return self._memory.get(pointer)
+        if _is_address(pointer) and isinstance(load := pointer.args[0], BufferLoad):
+            memory = self._memory.get(load.buffer.data)
+            if memory is None or any([index.dtype.lanes > 1 for index in load.indices]):
+                return None
+            at = load.buffer.elem_offset + flat_index(load.buffer, load.indices)
+            return memory._replace(start=memory.start + bytes_of(self._wide(at), load.buffer.dtype))
+        if isinstance(pointer, Call) and pointer.op.name == "tir.tvm_access_ptr" and isinstance(pointer.args[1], Var):
+            memory = self._memory.get(pointer.args[1])
+            if memory is not None:
+                return memory._replace(
+                    start=memory.start + bytes_of(self._wide(pointer.args[2]), pointer.args[0].dtype)
+                )
+        return None
+
+    def _wide(self, count: Expr) -> Expr:
+        """A number of elements that data decides, in the 64 bits that addresses have."""
+        is_data = False
+
+        def look(node: Node) -> None:
+            nonlocal is_data
+            unknown = (
+                isinstance(node, Var) and node not in self.affine.digits and self.affine.values.get(node, 0) is None
+            )
+            is_data = is_data or unknown or isinstance(node, (BufferLoad, Call))
+
+        pre_order_visit(count, look)
+        return cast(count, INT64) if is_data else count
+
+    def _add_window(self, of: Buffer | Call, memory: Memory, size: Expr, first: Expr, end: Expr) -> None:
+        if not (isinstance(memory.base, IntImm) and memory.base.value == 0):
+            first, end = first - memory.base, end - memory.base
+        numbers = [expr.value for expr in (first, end, size) if isinstance(expr, IntImm)]
+        if len(numbers) == 3 and min(numbers) >= 0 and max(numbers) == numbers[2]:
+            return
+        seen = Buffer(memory.owner, "int8", (size + 1,), name=memory.owner.name)  # the places between bytes
+        saved = self.conditions
+        ends = []
+        for at in (first, end):
+            index = (self.affine.form(at),)
+            given = self.loops, self.guards, self.exact, self.assumptions
+            ends.append(Access(self.instance, BufferLoad(seen, (at,)), index, (seen, index), *given))
+            for extent in of.shape if isinstance(of, Buffer) else of.args[3:4]:
+                self.guard(extent > const(0, extent.dtype))  # of nothing, the end does not count
+        self.conditions = saved
+        self.windows.append(Window(of, memory.owner.name, size, ends))

@@ -53,6 +53,9 @@ class OutOfBounds(LoopwrightError, IndexError):
         axis: int,
         values: Mapping[Var, int],
     ) -> None:
+        self.indices, self.shape = tuple(indices), tuple(shape)
+        self.iteration: Mapping[str, int] = named_values(values, access.loops)
+
         def why() -> str:
             index, extent = indices[axis], shape[axis]
             if not extent:
@@ -75,12 +78,12 @@ class OutOfBounds(LoopwrightError, IndexError):
             "only where the condition holds (Select reads always)",
             fields={
                 "buffer": buffer.name,
-                "indices": tuple(indices),
-                "shape": tuple(shape),
+                "indices": self.indices,
+                "shape": self.shape,
                 "axis": axis,
                 "writes": access.writes,
                 "block": access.instance.block.name_hint if access.instance.block is not None else None,
-                "iteration": named_values(values, access.loops),
+                "iteration": self.iteration,
             },
         )
 
@@ -109,6 +112,11 @@ def unproved_in(program: Program) -> list[Unproved]:
     return _Check(program, refuses=False).unproved()
 
 
+def is_inside(program: Program, access: Access) -> bool:
+    """Whether an access is proved to stay inside; raises OutOfBounds where it certainly does not."""
+    return not _Check(program, refuses=True).axes(access)
+
+
 class _Check:
     """The check of one program."""
 
@@ -121,7 +129,7 @@ class _Check:
 
     def unproved(self) -> list[Unproved]:
         found = []
-        for access in self.program.accesses:
+        for access in [*self.program.accesses, *self.program.addresses]:
             axes = self._axes(access, access.buffer, access.indices)
             cell, indices = access.cell
             if cell is not access.buffer and self._axes(access, cell, indices):
@@ -130,6 +138,10 @@ class _Check:
             if axes:
                 found.append(Unproved(access, axes))
         return found
+
+    def axes(self, access: Access) -> tuple[int, ...]:
+        """The axes along which an access is not proved."""
+        return self._axes(access, *access.cell)
 
     def _is_checked(self, index: Expr) -> bool:
         """Whether data that every caller has checked is the only data that decides the index."""

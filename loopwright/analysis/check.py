@@ -13,6 +13,7 @@ from loopwright.analysis.thread_extents import check_thread_extents
 from loopwright.analysis.thread_memory import check_thread_memory_in
 from loopwright.analysis.thread_races import check_thread_races_in
 from loopwright.analysis.uninitialised import check_initialised_in
+from loopwright.analysis.windows import check_windows_in
 from loopwright.ir import IRModule, PrimFunc
 from loopwright.ir.annotations import UNPROVED_ACCESSES
 from loopwright.runtime import progress
@@ -25,8 +26,9 @@ def check_program(program: P) -> P:
 
     Raises an error for the first thing that certainly goes wrong in any function: StridesMeet, AxisLeavesDomain,
     OutOfBounds, UninitialisedRead or ParallelRace; of threads ThreadExtentMismatch, BarrierNotReached, ThreadRace or
-    PrivateMemoryShared. Works on programs at every stage. What depends on data, and what isl cannot decide within its
-    budget, passes.
+    PrivateMemoryShared; and for what is not proved of memory that goes by another name: WindowTooLarge,
+    PointerOutOfRange, RegionNotInside. Works on programs at every stage. What else depends on data, and what isl cannot
+    decide within its budget, passes.
     """
     count = 1 if isinstance(program, PrimFunc) else len(program.functions)
     with progress.task("check", count) as task:
@@ -38,6 +40,7 @@ def check_program(program: P) -> P:
             walked = accesses_of(function)
             check_domains_in(walked)
             unproved = check_bounds_in(walked)
+            check_windows_in(walked)
             check_initialised_in(walked)
             check_races_in(walked)
             check_thread_memory_in(walked)

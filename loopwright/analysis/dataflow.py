@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     import islpy
 
 FLOW_BUDGET: Final = 20_000_000  # isl operations for the flow through one buffer
-_CALLS: Final = 1_000_000  # what is outside is counted apart: so many loads and stores no block has
+_APART: Final = 1_000_000  # pointers and what is outside are counted apart: so many loads and stores no block has
 _flow_budget = ContextVar("_flow_budget", default=FLOW_BUDGET)
 
 
@@ -150,12 +150,12 @@ class Dataflow:
         self.ordinals: dict[Access, int] = {}
         self.by_buffer: dict[Buffer, list[Access]] = {}
         self.by_place: dict[Place, list[Access]] = {}
-        counts: dict[tuple[Place, bool, bool], int] = {}
-        for access in [*program.accesses, *program.calls]:
-            place, is_call = access.instance.place, access.buffer is OUTSIDE
-            count = counts.get((place, access.writes, is_call), 0)
-            self.ordinals[access] = count + _CALLS * is_call
-            counts[place, access.writes, is_call] = count + 1
+        counts: dict[tuple[Place, bool, int], int] = {}
+        for access in [*program.accesses, *program.pointers, *program.calls]:
+            place, sort = access.instance.place, 2 if access.buffer is OUTSIDE else int(access.pointer is not None)
+            count = counts.get((place, access.writes, sort), 0)
+            self.ordinals[access] = count + _APART * sort
+            counts[place, access.writes, sort] = count + 1
             self.by_buffer.setdefault(access.cell[0], []).append(access)
             self.by_place.setdefault(place, []).append(access)
         # Constants are like arguments: they hold their own values when the program starts.
@@ -260,7 +260,7 @@ class Dataflow:
         """Every write must be known exactly."""
         if self.program.regions.reason is not None:
             raise NotProvable(self.program.regions.reason)
-        if buffer.data in self.program.unknown:
+        if buffer.data in self.program.opaque:
             raise NotProvable(f"{buffer.name} is touched by calls, or goes by several names")
         home = self.program.homes.get(buffer.data, ())
         for access in self.by_buffer.get(buffer, ()):
@@ -462,7 +462,7 @@ def _updated(place: Place, accesses: Sequence[Access]) -> tuple[tuple[Buffer, ..
     if block is None or place.has_blocks or not _reduces(block):
         return (), None
     stores = {access.cell[0]: access for access in accesses if access.writes}
-    if OUTSIDE in stores:
+    if OUTSIDE in stores or any([access.pointer is not None for access in accesses]):
         return (), None
     if len(stores) < len([access for access in accesses if access.writes]):
         return (), None

@@ -89,6 +89,8 @@ def _is_used_inside(function: PrimFunc, loop_var: Var, buffer: Buffer) -> bool:
 def _flows_inside(function: PrimFunc, loop_var: Var, buffer: Buffer) -> bool:
     """Whether each read sees nothing, or a write of its own iteration of the loop and of those around it."""
     flows = dataflow_of(accesses_of(around_loop(function, loop_var)))
+    if buffer.data in flows.program.unknown:
+        return False  # calls know it by its address
     try:
         flow = flows.flow(buffer)
         readers, sources = [*flow.readers, *flow.updaters], [*flow.writers, *flow.updaters]

@@ -25,7 +25,7 @@ from typing import Final, NamedTuple
 from loopwright.analysis.accesses import Access, Program, accesses_of
 from loopwright.analysis.affine import Form, Part, inequalities
 from loopwright.analysis.around_loop import around_loop
-from loopwright.analysis.effects import called_name
+from loopwright.analysis.effects import called_name, reaches_outside
 from loopwright.analysis.instances import Instance, Loop
 from loopwright.analysis.polyhedral import Undecided
 from loopwright.analysis.private_memory import with_private_memory
@@ -43,6 +43,7 @@ from loopwright.ir import (
     Expr,
     For,
     ForKind,
+    IntImm,
     Node,
     PrimFunc,
     Var,
@@ -259,14 +260,15 @@ def check_lanes(program: Program) -> None:
 
     Code for a vectorized loop runs some statements as vectors and others lane by lane, which is the same only then.
     """
-    loops = {loop for access in program.accesses for loop in access.instance.loops}
+    touching = [*program.accesses, *program.pointers]
+    loops = {loop for access in touching for loop in access.instance.loops}
     loops |= {loop for _, instance in program.outside for loop in instance.loops}
     lanes = {loop for loop in loops if _has_lanes(loop)}
     if not lanes:
         return
     within: dict[Loop, dict[Buffer, list[Access]]] = {}
     calls: dict[Loop, list[tuple[Call, Instance]]] = {}
-    for access in program.accesses:
+    for access in touching:
         for loop in access.instance.loops:
             if loop in lanes and not program.is_own(access.cell[0], loop):
                 within.setdefault(loop, {}).setdefault(access.cell[0], []).append(access)
@@ -279,7 +281,7 @@ def check_lanes(program: Program) -> None:
         found: ParallelRace | str | None = _calls_in_lanes(loop, calls.get(loop, ()))
         for buffer, accesses in within.get(loop, {}).items():
             if found is None and any([access.writes for access in accesses]):
-                if buffer.data in program.unknown:
+                if buffer.data in program.opaque:
                     found = f"{buffer.name} is touched by calls, or goes by several names"
                 elif not _disjoint(program, loop, accesses):
                     found = _first_race(program, loop, accesses)
@@ -297,6 +299,32 @@ def _calls_in_lanes(loop: Loop, calls: Sequence[tuple[Call, Instance]]) -> str |
     return None
 
 
+def _called_by_init(program: Program, var: Var) -> Call | None:
+    """A call in the init of a reduction inside the loop: wherever that runs, its loops are of the same kind."""
+    if not program.calls or not program.inits:
+        return None
+    found: list[Call] = []
+    inside = False
+
+    def look(node: Node) -> bool:
+        nonlocal inside
+        if isinstance(node, For) and node.loop_var is var:
+            inside = not (isinstance(node.extent, IntImm) and node.extent.value <= 1)
+            pre_order_visit(node.body, look)
+            inside = False
+            return False
+        if inside and isinstance(node, Block) and node.init is not None:
+            pre_order_visit(node.init, call)
+        return not isinstance(node, Expr)
+
+    def call(node: Node) -> None:
+        if isinstance(node, Call) and reaches_outside(node):
+            found.append(node)
+
+    pre_order_visit(program.function.body, look)
+    return found[0] if found else None
+
+
 def prove_no_race(program: Program, var: Var) -> ParallelRace | str | None:
     """None when the iterations of the loop that counts with `var` are proved not to disturb each other.
 
@@ -304,22 +332,25 @@ def prove_no_race(program: Program, var: Var) -> ParallelRace | str | None:
     """
     if program.regions.reason is not None:
         return program.regions.reason
-    if any([data not in program.homes for data in program.unknown]):
+    if any([data not in program.homes for data in program.opaque]):
         return "a call may touch any memory"
+    started = _called_by_init(program, var)
+    if started is not None:
+        return f"the init of a reduction calls {called_name(started)}, which may have effects, once for each iteration"
     var = program.regions.aliases.get(var, var)
     for call, instance in program.outside:
         if any([loop.of is var and not _runs_once(loop) for loop in instance.loops]):
             return f"its iterations call {called_name(call)}, which may have effects: their order would not be kept"
     # The loop of a thread is there once for each stretch between barriers.
     shared: dict[tuple[Loop, Buffer], list[Access]] = {}
-    for access in program.accesses:
+    for access in [*program.accesses, *program.pointers]:
         for loop in access.instance.loops:
             if loop.of is var and not takes_turns(loop.node) and not program.is_own(access.cell[0], loop):
                 shared.setdefault((loop, access.cell[0]), []).append(access)
     for (found, buffer), accesses in shared.items():
         if not any([access.writes for access in accesses]):
             continue
-        if buffer.data in program.unknown:
+        if buffer.data in program.opaque:
             return f"{buffer.name} is touched by calls, or goes by several names"
         if _disjoint(program, found, accesses):
             continue

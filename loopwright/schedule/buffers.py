@@ -15,6 +15,8 @@ from loopwright.ir import (
     BufferStore,
     Call,
     Expr,
+    Let,
+    LetStmt,
     MatchBufferRegion,
     Node,
     PrimFunc,
@@ -137,9 +139,13 @@ def exchange(function: PrimFunc, old: Buffer, new: Buffer) -> PrimFunc:
     return function.with_(body=_Exchange(old, new).visit(function.body))
 
 
-def uses_of(root: Node, buffer: Buffer) -> list[BufferLoad | BufferStore | BufferRegion | MatchBufferRegion | Call]:
-    """Every node below `root` that touches the buffer's memory."""
-    found: list[BufferLoad | BufferStore | BufferRegion | MatchBufferRegion | Call] = []
+Use = BufferLoad | BufferStore | BufferRegion | MatchBufferRegion | Call | Let | LetStmt
+
+
+def uses_of(root: Node, buffer: Buffer) -> list[Use]:
+    """Every node below `root` that touches the buffer's memory, or says where it is."""
+    found: list[Use] = []
+    hints: list[Expr] = []
 
     def look(node: Node) -> None:
         touched = False
@@ -147,8 +153,15 @@ def uses_of(root: Node, buffer: Buffer) -> list[BufferLoad | BufferStore | Buffe
             touched = node.buffer.data is buffer.data
         elif isinstance(node, MatchBufferRegion):
             touched = node.source.buffer.data is buffer.data
+        elif isinstance(node, (Let, LetStmt)):
+            touched = node.value is buffer.data
         elif isinstance(node, Call):
+            if node.op.name == "tir.prefetch":
+                hints.append(node.args[0])  # an address that nobody goes to
             touched = any(arg is buffer.data for arg in node.args)
+            if node.op.name == "tir.address_of" and not any(node is hint for hint in hints):
+                element = node.args[0]
+                touched = isinstance(element, BufferLoad) and element.buffer.data is buffer.data
         if touched:
             found.append(node)  # type: ignore[arg-type]
 
@@ -156,10 +169,18 @@ def uses_of(root: Node, buffer: Buffer) -> list[BufferLoad | BufferStore | Buffe
     return found
 
 
+def check_no_pointer(step: str, root: Stmt, buffer: Buffer) -> None:
+    """No call has a pointer to the buffer, which says nothing of the layout that it expects."""
+    for use in uses_of(root, buffer):
+        if isinstance(use, (Call, Let, LetStmt)):
+            hint = "what goes by the pointer expects the layout that the buffer has"
+            raise NotSupported(step, f"{buffer.name} is passed by its address", use, hint)
+
+
 def check_plain_use(step: str, root: Stmt, buffer: Buffer) -> None:
     """The buffer is only loaded from and stored to, under this one name."""
     for use in uses_of(root, buffer):
-        if isinstance(use, (MatchBufferRegion, Call)):
+        if isinstance(use, (MatchBufferRegion, Call, Let, LetStmt)):
             what = "matched by a sub-buffer" if isinstance(use, MatchBufferRegion) else "passed by its address"
             raise NotSupported(step, f"{buffer.name} is {what}", use, "the step rewrites plain loads and stores only")
         if use.buffer is not buffer:

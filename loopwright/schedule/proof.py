@@ -158,9 +158,11 @@ class _Comparison:
         unchanged = unchanged_memory(old.program.function, new.program.function)
         self._check_calls(unchanged)
         calls = [OUTSIDE] if OUTSIDE in old.by_buffer else []
+        pointed = old.program.unknown | new.program.unknown
         every = list(dict.fromkeys([*new.by_buffer, *new.program.function.argument_buffers(), *calls]))
         for buffer in every:
-            if buffers is not None and buffer not in (*buffers, OUTSIDE) and buffer in old.by_buffer:
+            is_named = buffers is None or buffer in (*buffers, OUTSIDE) or buffer.data in pointed
+            if not is_named and buffer in old.by_buffer:
                 continue
             if buffer.data in unchanged or self._is_plain_input(buffer) or self._is_settled(buffer):
                 continue
@@ -179,8 +181,17 @@ class _Comparison:
                     call, _ = program.outside[0]
                     raise NotProvable(f"the order in which threads call {called_name(call)} is not followed")
             if program.effects:
-                for data in program.unknown - unchanged:
+                for data in program.opaque - unchanged:
                     raise NotProvable(f"{data.name} is touched by calls, or goes by several names")
+        for access in self.new.dataflow.program.pointers:
+            # A call knows the memory by its layout, which is no part of what is compared.
+            theirs = self.old.loads.get(self._origin_of(access)) if not access.writes else None
+            pointer, place = access.pointer, access.instance.place
+            assert pointer is not None
+            if access.writes or access.cell[0].data in unchanged or (theirs is not None and theirs.pointer is pointer):
+                continue
+            name = place.block.name_hint if place.block is not None else "root"
+            raise NotProvable(f"block {name} has a pointer to {pointer.name}, which it had not before")
 
     def _check_inlined(self) -> None:
         """A load that stands for one of another block was inlined: the block must have seen just what is inlined."""

@@ -141,8 +141,9 @@ class _Collect(Visitor):
     # --- what is computed only sometimes --------------------------------------------------------------------------
 
     def visit_Call(self, call: Call) -> None:
-        if call.op is ADDRESS_OF and isinstance(call.args[0], BufferLoad):
-            for index in call.args[0].indices:  # nothing is touched yet
+        if call.op.name == "tir.prefetch" and isinstance(call.args[0], Call) and call.args[0].op is ADDRESS_OF:
+            load = call.args[0].args[0]
+            for index in load.indices if isinstance(load, BufferLoad) else ():  # a hint, wherever that is
                 self.visit(index)
         elif call.op is IF_THEN_ELSE:
             condition, chosen, other = call.args

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from loopwright.ir import BlockRealize, MatchBufferRegion
-from loopwright.schedule.buffers import BufferName, exchange, uses_of
+from loopwright.schedule.buffers import BufferName, check_no_pointer, exchange, uses_of
 from loopwright.schedule.errors import BadStepArgument, NotSupported
 from loopwright.schedule.primitives.reindex import side_of
 from loopwright.schedule.step import Proof, Step
@@ -31,6 +31,7 @@ def set_axis_separator(
     for use in uses_of(view.function.body, old):
         if isinstance(use, MatchBufferRegion):
             raise NotSupported("set_axis_separator", f"{old.name} is matched by a sub-buffer", use)
+    check_no_pointer("set_axis_separator", view.function.body, old)
     new = old.with_(axis_separators=tuple(cuts))
     after = exchange(view.function, old, new)
     kept = {param: new if given is old else given for param, given in after.buffer_map.items()}

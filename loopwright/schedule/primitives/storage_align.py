@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from loopwright.ir import BlockRealize, Buffer, Expr, IntImm, const
 from loopwright.schedule.allocations import home_of
-from loopwright.schedule.buffers import exchange, find_buffer
+from loopwright.schedule.buffers import check_no_pointer, exchange, find_buffer
 from loopwright.schedule.errors import BadStepArgument, NotSupported
 from loopwright.schedule.handles import block_key
 from loopwright.schedule.step import Proof, Step
@@ -32,6 +32,7 @@ def storage_align(view: View, block: BlockRealize, buffer_index: int, axis: int,
     if factor < 1:
         raise BadStepArgument("storage_align", f"factor is {factor}", block, "use a factor of at least 1")
     home_of("storage_align", view, buffer, block)
+    check_no_pointer("storage_align", view.function.body, buffer)
     position = [region.buffer for region in block.block.writes].index(buffer)
     wishes = [wish for wish in _wishes(block) if wish[:2] != [position, axis]]
     wishes.append([position, axis, factor, offset])

@@ -1101,6 +1101,76 @@ for i in range({n}):
 """
 )
 
+# Calls that get pointers: such programs run on numbers, not on terms, and have a test of their own (test_pointers.py).
+POINTERS = _read(
+    """
+== copied_rows | n m | A: n, m; C: n, m; D: n, m
+B = T.alloc_buffer(({n}, {m}), "int32")
+for i, j in T.grid({n}, {m}):
+    with T.block("B"):
+        vi, vj = T.axis.remap("SS", [i, j])
+        B[vi, vj] = A[vi, vj] + 1
+for i in range({n}):
+    with T.block("call"):
+        vi = T.axis.spatial({n}, i)
+        T.reads(B[vi, 0:{m}])
+        T.writes(C[vi, 0:{m}])
+        T.evaluate(T.call_extern("handle", "memcpy", T.address_of(C[vi, 0]), T.address_of(B[vi, 0]), T.int64({4*m})))
+for i, j in T.grid({n}, {m}):
+    with T.block("D"):
+        vi, vj = T.axis.remap("SS", [i, j])
+        D[vi, vj] = C[vi, {m-1} - vj] * 2
+
+== copied_on | n m | A: n+1, m; C: n, m
+for i in range({n}):
+    with T.block("call"):
+        vi = T.axis.opaque({n}, i)
+        T.reads(A[vi, 0:{m}])
+        T.writes(A[vi + 1, 0:{m}])
+        T.evaluate(
+            T.call_extern(
+                "handle",
+                "memcpy",
+                A.access_ptr("w", offset=(vi + 1) * {m}, extent={m}),
+                A.access_ptr("r", offset=vi * {m}, extent={m}),
+                T.int64({4*m}),
+            )
+        )
+    for j in range({m}):
+        with T.block("C"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = A[vi, vj] + A[vi + 1, vj]
+
+== copied_whole | n | A: n; C: n; D: n
+B = T.alloc_buffer(({n},), "int32")
+for i in range({n}):
+    with T.block("B"):
+        vi = T.axis.spatial({n}, i)
+        B[vi] = A[vi] * 3
+with T.block("call"):
+    T.reads(B[0:{n}])
+    T.writes(C[0:{n}])
+    T.evaluate(T.call_extern("handle", "memcpy", C.data, B.data, T.int64({4*n})))
+for i in range({n}):
+    with T.block("D"):
+        vi = T.axis.spatial({n}, i)
+        D[vi] = C[vi] + B[{n-1} - vi]
+
+== copied_by_a_view | n m | A: n, m; C: n, m; D: n
+for i in range({n}):
+    with T.block("call"):
+        vi = T.axis.spatial({n}, i)
+        T.reads(A[vi, 0:{m}])
+        T.writes(C[vi, 0:{m}])
+        X = T.match_buffer(A[vi, 0:{m}], ({m},), "int32", offset_factor=1)
+        Y = T.match_buffer(C[vi, 0:{m}], ({m},), "int32", offset_factor=1)
+        T.evaluate(T.call_extern("handle", "memcpy", Y.access_ptr("w"), X.access_ptr("r"), T.int64({4*m})))
+    with T.block("D"):
+        vi = T.axis.spatial({n}, i)
+        D[vi] = C[vi, {m-1}] + A[{n-1} - vi, 0]
+"""
+)
+
 # Data decides whether something runs, and where.
 BY_DATA = _read(
     """
