@@ -455,7 +455,7 @@ def _title(access: Access) -> str:
 def _updated(place: Place, accesses: Sequence[Access]) -> tuple[tuple[Buffer, ...], Hashable]:
     """The buffers that a block updates as a reduction, and the law of its updates; none when it is no reduction.
 
-    It has a reduction axis, each buffer it stores it stores once, at the one cell where it loads it, and its updates
+    It has a reduction axis, each buffer it stores it stores once, at the one cell where it may load it, and its updates
     may be made in any order (`commuting_updates.py`).
     """
     block = place.block
@@ -473,7 +473,9 @@ def _updated(place: Place, accesses: Sequence[Access]) -> tuple[tuple[Buffer, ..
         buffer = access.cell[0]
         if buffer not in stores:
             continue
-        if not access.is_must or len(access.running) > place.depth:
+        # The stores happen for sure. Loads may be left out, as in `a > b or (a == b and I[v] < k)`: what the body
+        # computes is what the law is about. But all are of the one cell.
+        if (access.writes and not access.is_must) or None in access.cell[1] or len(access.running) > place.depth:
             return (), None
         cells.add(tuple([index.key for index in access.cell[1] if index is not None]))
         names[access.buffer] = buffer

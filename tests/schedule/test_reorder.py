@@ -230,3 +230,31 @@ def test_an_argmax_that_breaks_ties_by_the_index_goes_in_any_order():
     sch.reorder(k, j)
     assert sch.history()[-1].proof == "lemma"
     check(sch, func)
+
+
+@pytest.mark.parametrize(
+    ("update", "start"),
+    [
+        (
+            "I[vi] = T.Select(c > a or (c == a and I[vi] < vj * 4 + vk), I[vi], vj * 4 + vk);c = T.max(c, a)",
+            "I[vi] = -1; C[vi] = -9",
+        ),
+        ("c = T.if_then_else(a > 0 and c < a, a, c)", "C[vi] = 0"),
+        ("c = T.Select(a > 0 and c < a, a, c)", "C[vi] = 0"),
+        ("c = T.if_then_else(a < 0, c, T.max(c, a))", "C[vi] = 0"),
+    ],
+)
+def test_loads_of_the_cell_that_data_decides_about(update, start):
+    """The exact test, which looks again at what the lemma accepts, knows such an update for a reduction as well."""
+    func = updated(update, start)
+    sch = tir.Schedule(func, debug_mask="all")
+    i, j, k = sch.get_loops("C")
+    sch.reorder(k, j)
+    check(sch, func)
+
+
+@pytest.mark.parametrize("update", ["c = T.if_then_else(a > 0, a, c)", "c = T.if_then_else(vj * 4 + vk < 1, a, c + a)"])
+def test_loads_that_are_left_out_where_the_order_counts(update):
+    sch = tir.Schedule(updated(update))
+    _, j, k = sch.get_loops("C")
+    refused(sch, WouldChangeValues, r"iteration .* of C", "reorder", k, j)
