@@ -38,6 +38,7 @@ def lower(
     from loopwright.transform import lower as run_pipeline
 
     module = as_module(inp, args, name, binds)
+    verify(module)
     return run_pipeline(module, target, without=["partition_loops"] if simple_mode else [])
 
 

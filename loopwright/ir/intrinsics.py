@@ -68,6 +68,15 @@ for _name in _OPAQUE:
 register_op("tir.address_of", CallEffect.READ_STATE)
 register_op("tir.ret", CallEffect.CONTROL_JUMP)
 
+# How many arguments a call has, where that is always the same.
+ARGUMENTS: Final[dict[str, int]] = {
+    **{f"tir.{name}": 1 for name in (*UNARY_FLOAT, *ROUNDING, *PREDICATES)},
+    **{f"tir.{name}": 2 for name in BINARY_FLOAT},
+    **{f"tir.{name}": 1 for name in "abs clz popcount likely reinterpret bitwise_not".split()},
+    **{f"tir.{name}": 2 for name in "bitwise_and bitwise_or bitwise_xor shift_left shift_right ldexp".split()},
+    **{f"tir.{name}": 3 for name in "if_then_else fma".split()},
+}
+
 
 def _named(build: Callable[..., Expr], name: str, doc: str) -> Callable[..., Expr]:
     """`build` under its public name, which is also what Python calls it in its own errors."""

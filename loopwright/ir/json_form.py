@@ -20,8 +20,9 @@ import numpy as np
 
 from loopwright.ir.buffer import Buffer
 from loopwright.ir.deep import deep
-from loopwright.ir.expr import IterType, SizeVar, Var
+from loopwright.ir.expr import GlobalVar, IterType, SizeVar, Var
 from loopwright.ir.function import IRModule, PrimFunc
+from loopwright.ir.json_fields import wrong_field
 from loopwright.ir.node import NODE_TYPES, Node, when_used
 from loopwright.ir.op import Op, user_op
 from loopwright.ir.stmt import ForKind
@@ -230,21 +231,43 @@ class _Reader:
         if name == "IRModule":
             functions = {self.value(var): self.value(func) for var, func in fields["functions"]}
             types = {self.value(header): self.value(data) for header, data in fields.get("types", [])}
-            return IRModule(functions, types, self.value(fields["attrs"]))
+            attrs = self.value(fields["attrs"])
+            _check_module(functions, attrs)
+            return IRModule(functions, types, attrs)
         if name == "PrimFunc":
             buffers = {self.value(var): self.value(buffer) for var, buffer in fields["buffer_map"]}
             params, body, ret_type, attrs = [self.value(fields[key]) for key in ("params", "body", "ret_type", "attrs")]
+            given = {"params": params, "body": body, "ret_type": ret_type, "attrs": attrs, "buffer_map": buffers}
+            _check(PrimFunc, given)
             return PrimFunc(params, body, ret_type, buffers, attrs)
         values = {key: self.value(item) for key, item in fields.items()}
         layer, _, later = name.partition(".")
         if later:
             return _LATER[layer].load(later, values)
         if name in ("Var", "SizeVar"):
+            _check(Var, values)
             return {"Var": Var, "SizeVar": SizeVar}[name](values["name"], values["type_annotation"])
         if name == "Buffer":
+            _check(Buffer, values)
             return Buffer(**values)
         cls = NODE_TYPES[name]
+        _check(cls, values)
         return cls._make(*[values[field.name] for field in cls.node_fields])
+
+
+def _check(cls: type, values: dict[str, Any]) -> None:
+    problem = wrong_field(cls, values)
+    if problem is not None:
+        raise BadJson(f"the program is damaged ({problem})")
+
+
+def _check_module(functions: dict[Any, Any], attrs: Any) -> None:
+    for var, function in functions.items():
+        if not isinstance(var, GlobalVar) or not hasattr(function, "attrs") or not isinstance(function, Node):
+            kinds = f"{type(var).__name__} and {type(function).__name__}"
+            raise BadJson(f"the program is damaged (a module has functions by GlobalVar; this one has {kinds})")
+    if not isinstance(attrs, Mapping):
+        raise BadJson(f"the program is damaged (the attributes of a module are a dict, not {type(attrs).__name__})")
 
 
 @deep

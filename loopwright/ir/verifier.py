@@ -15,7 +15,9 @@ from loopwright.ir.buffer import Buffer, BufferLoad
 from loopwright.ir.deep import deep
 from loopwright.ir.expr import Call, Expr, GlobalVar, IterVar, Let, Producer, ProducerLoad, Reduce, Var
 from loopwright.ir.function import IRModule, PrimFunc
+from loopwright.ir.intrinsics import ARGUMENTS
 from loopwright.ir.node import Node
+from loopwright.ir.op import Op
 from loopwright.ir.stmt import (
     Allocate,
     AllocateConst,
@@ -176,7 +178,16 @@ class _Verifier(Visitor):
         self._check_indices(load.buffer, load.indices)
         self.visit_children(load)
 
+    def _check_rank(self, buffer: Buffer, count: int, what: str) -> None:
+        rank = len(buffer.shape)
+        if count != rank:
+            self.fail(f"{buffer.name} has {rank} dimensions, and {count} {what}", "give one for each dimension")
+        if buffer.strides and len(buffer.strides) != rank:
+            problem = f"{buffer.name} has {rank} dimensions, and {len(buffer.strides)} strides"
+            self.fail(problem, "give one for each, or none")
+
     def _check_indices(self, buffer: Buffer, indices: Sequence[Expr]) -> None:
+        self._check_rank(buffer, len(indices), "indices")
         for index in indices[:-1]:
             if index.dtype.lanes > 1:
                 self.fail(
@@ -198,6 +209,10 @@ class _Verifier(Visitor):
     def visit_Call(self, call: Call) -> None:
         if self.functions and isinstance(call.op, GlobalVar):
             self._check_call(call, call.op.name)
+        count = ARGUMENTS.get(call.op.name) if isinstance(call.op, Op) else None
+        if count is not None and len(call.args) != count:
+            wrong = f"a call of {call.op.name} has {len(call.args)} argument{'s' * (len(call.args) != 1)}"
+            self.fail(wrong, f"it takes {count}")
         self.visit_children(call)
 
     def _check_call(self, call: Call, name: str) -> None:
@@ -381,6 +396,7 @@ class _Verifier(Visitor):
                 self.part.memory.update(symbols)
             with self._with_buffers([*block.alloc_buffers, *matched]):
                 for region in (*block.reads, *block.writes):
+                    self._check_rank(region.buffer, len(region.region), "ranges")
                     self.visit(region)
                 if block.init is not None:
                     self.visit(block.init)

@@ -6,9 +6,13 @@ Inferred types are not saved; they are inferred again. An unknown size is the te
 from __future__ import annotations
 
 from collections.abc import Callable
+from inspect import getattr_static
 from typing import Any as Anything
 from typing import Final
 
+from loopwright.ir.expr import GlobalVar
+from loopwright.ir.function import PrimFunc
+from loopwright.ir.json_fields import ACCEPTED, wrong_field
 from loopwright.relay.adt import (
     Clause,
     Constructor,
@@ -22,6 +26,7 @@ from loopwright.relay.adt import (
 from loopwright.relay.expr import (
     Call,
     Constant,
+    Expr,
     Function,
     If,
     Let,
@@ -92,14 +97,32 @@ def save_fields(node: Anything) -> dict[str, object] | None:
     return None if names is None else {name: getattr(node, name) for name in names}
 
 
+ACCEPTED[Expr] = (Expr, GlobalVar)  # a function of the module is a value too
+
+
+def _check(cls: type, fields: dict[str, Anything]) -> None:
+    problem = wrong_field(cls, fields, getattr_static(cls, "__init__")) or wrong_field(cls, fields)
+    if cls is Let and not isinstance(fields["var"], Var):
+        problem = f"var of Let is {type(fields['var']).__name__}"
+    if problem is not None:
+        raise TypeError(problem)
+
+
 def load_fields(name: str, fields: dict[str, Anything]) -> Anything:
     """The node of that class; KeyError or TypeError where the fields are not its own."""
     if name == "TensorType":
+        if not isinstance(fields["dtype"], str):
+            raise TypeError(f"the type of a tensor's elements is {fields['dtype']!r}")
         return TensorType([Any() if size == "?" else size for size in fields["shape"]], fields["dtype"])
     if name == "Call":
         if fields["operator"] is None:
+            if not isinstance(fields["callee"], (Expr, GlobalVar, PrimFunc)):
+                raise TypeError(f"a call of {type(fields['callee']).__name__}")
+            _check(Call, fields)
             return Call(fields["callee"], fields["args"], None, fields["type_args"])
         op = get(fields["operator"])
+        _check(Call, {name: value for name, value in fields.items() if name != "attrs"})
         return Call(op, fields["args"], op.attributes(**fields["attrs"]), fields["type_args"])
     make: Callable[..., Anything] = _CLASSES[name]
+    _check(_CLASSES[name], fields)
     return make(*[fields[key] for key in _FIELDS[_CLASSES[name]]])

@@ -92,7 +92,7 @@ def read_map(text: str, known: Mapping[str, Any] | None = None) -> IndexMap:
             raise UnreadableMap(f"the graph holds a {graph.key(root) or 'nothing'}, not a tir.IndexMap")
         inputs = [graph.var(row) for row in graph.rows(graph.field(root, "initial_indices"))]
         results = [graph.expr(row) for row in graph.rows(graph.field(root, "final_indices"))]
-    except (AttributeError, IndexError, KeyError, TypeError, ValueError, RecursionError) as error:
+    except (AttributeError, LookupError, TypeError, ValueError, ArithmeticError, RecursionError) as error:
         if isinstance(error, UnreadableMap):
             raise
         raise UnreadableMap(f"the graph of nodes is broken ({type(error).__name__}: {error})") from None

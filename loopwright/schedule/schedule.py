@@ -20,7 +20,7 @@ from loopwright.runtime import progress
 from loopwright.runtime.description import UNPROVED
 from loopwright.runtime.errors import asked_text, caller
 from loopwright.runtime.guesses import no_attribute
-from loopwright.schedule.arguments import check_handles, nodes_of, plain
+from loopwright.schedule.arguments import check_handles, check_levels, checked_types, nodes_of, plain
 from loopwright.schedule.composites import USERS, check_bodies
 from loopwright.schedule.deferred import Deferred, Doubt
 from loopwright.schedule.errors import BadStepArgument, HandleGone, ScheduleError, WrongType
@@ -167,6 +167,8 @@ class Schedule(
 
     def _own_name(self, step: str, func_name: str) -> str:
         """The name of a function in the module; what callers from outside know it by will do."""
+        if not isinstance(func_name, str):
+            raise WrongType(step, "the name of a function", "a text", func_name)
         if func_name in self._views:
             return func_name
         named = [name for name, view in self._views.items() if view.function.attrs.get("global_symbol") == func_name]
@@ -263,6 +265,7 @@ class Schedule(
         proof = ""
         asked: list[Instruction] = []  # blocks given by name: looked up first, recorded only if the step is done
         try:
+            check_levels(primitive.method, [*inputs.values(), *attrs.values()])
             check_handles(primitive.method, inputs)
             inputs = {
                 key: value if key == "factors" else self._with_handles(value, asked) for key, value in inputs.items()
@@ -270,15 +273,18 @@ class Schedule(
             view, name = self._locate(inputs, attrs)
             arguments = {key: nodes_of(view, value, primitive.takes_marks) for key, value in inputs.items()}
             arguments.update({key: plain(value) for key, value in attrs.items()})
+            if primitive.is_sample:
+                arguments["decision"] = decision
             several = primitive.gives_list
-            if primitive.is_query:
-                results = primitive.function(view, **arguments)
-            elif primitive.is_sample:
-                results, decision = primitive.function(view, self._random, decision=decision, **arguments)
-            else:
-                step = primitive.function(view, **arguments)
-                proof = self._apply(primitive, name, view, step)
-                results, several = step.results, step.several
+            with checked_types(primitive.method, primitive.hints, arguments):
+                if primitive.is_query:
+                    results = primitive.function(view, **arguments)
+                elif primitive.is_sample:
+                    results, decision = primitive.function(view, self._random, **arguments)
+                else:
+                    step = primitive.function(view, **arguments)
+                    proof = self._apply(primitive, name, view, step)
+                    results, several = step.results, step.several
         except ScheduleError as error:
             seconds = thread_time() - start
             error.steps = _without_questions(self._trace.insts)

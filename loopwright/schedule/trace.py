@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import reprlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from inspect import Parameter, signature
@@ -265,12 +266,14 @@ class Trace:
             sch.replay(replay)
 
     @staticmethod
-    def apply_json_to_schedule(data: str | Sequence[Any], sch: Schedule) -> None:
+    def apply_json_to_schedule(data: str | bytes | Sequence[Any], sch: Schedule) -> None:
         """Do the steps of `as_json` on a schedule, which proves them again: once, at the end."""
         try:
-            loaded: Any = read_json(data) if isinstance(data, str) else data
+            loaded: Any = read_json(data) if isinstance(data, (str, bytes)) else data
             steps, decisions, *_ = loaded
             chosen = dict(decisions)
+            if not isinstance(steps, (list, tuple)):
+                raise TypeError
         except NestedTooDeep as error:
             raise BadStepArgument("apply_json_to_schedule", error.problem) from None
         except (TypeError, ValueError):
@@ -301,22 +304,37 @@ def _replay_data(steps: Sequence[Any], decisions: Mapping[Any, Any], sch: Schedu
 
     known: dict[str, Any] = {}
     for position, step in enumerate(steps):
-        if not (isinstance(step, (list, tuple)) and len(step) == 4 and step[0] in PRIMITIVES):
-            raise BadStepArgument("apply_json_to_schedule", f"entry {position} is no step: {step!r}")
+        if not _is_step(step):
+            raise BadStepArgument("apply_json_to_schedule", f"entry {position} is no step: {reprlib.repr(step)}")
         kind, inputs, attrs, outputs = step
         row = PRIMITIVES[kind]
         try:
             given, settings = read_step(kind, inputs, attrs, (row.inputs, row.attrs), known)
         except UnreadableMap:
             raise
-        except (KeyError, TypeError, ValueError):
-            problem = f"entry {position} does not fit {row.method}: {step!r}"
+        except (KeyError, IndexError, AttributeError, TypeError, ValueError, RecursionError):
+            problem = f"entry {position} does not fit {row.method}: {reprlib.repr(step)}"
             raise BadStepArgument("apply_json_to_schedule", problem) from None
         made = sch.run_instruction(kind, given, settings, decisions.get(position))
         if len(made) != len(outputs):
             problem = f"names {len(outputs)} results, but {row.method} gave {len(made)}"
             raise TraceDoesNotFit("apply_json_to_schedule", position, problem)
         known.update(zip(outputs, made, strict=True))
+
+
+def _is_step(step: Any) -> bool:
+    """Whether it is [kind, inputs, attributes, outputs], the outputs being names."""
+    from loopwright.schedule.primitives import PRIMITIVES
+
+    if not isinstance(step, (list, tuple)) or len(step) != 4:
+        return False
+    kind, *parts = step
+    is_known = isinstance(kind, str) and kind in PRIMITIVES
+    return is_known and all([isinstance(part, (list, tuple)) for part in parts]) and all(map(_is_name, parts[2]))
+
+
+def _is_name(name: object) -> bool:
+    return isinstance(name, str)
 
 
 _ONE_BY_ONE = ("loops", "ordered_loops")  # fuse, reorder and merge take their loops as arguments of their own

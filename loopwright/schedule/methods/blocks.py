@@ -17,7 +17,8 @@ class BlockMethods(Doing):
 
     def reorder_block_iter_var(self, block: BlockRV | str, new_order: Sequence[int]) -> None:
         """The axes of a block in the order in which `new_order` names their positions."""
-        return self._do("ReorderBlockIterVar", {"block": self._block(block)}, new_order=list(new_order))
+        order = self._list("reorder_block_iter_var", "new_order", new_order)
+        return self._do("ReorderBlockIterVar", {"block": self._block(block)}, new_order=order)
 
     def transform_block_layout(self, block: BlockRV | str, index_map: Callable[..., Any] | str) -> None:
         """A block runs over the axes that `index_map` makes of its own."""
@@ -38,11 +39,13 @@ class BlockMethods(Doing):
 
     def pad_einsum(self, block: BlockRV | str, padding: Sequence[int]) -> None:
         """A sum of products runs over axes that are multiples of `padding`, on padded copies of its operands."""
-        return self._do("PadEinsum", {"block": self._block(block)}, padding=list(padding))
+        given = self._list("pad_einsum", "padding", padding)
+        return self._do("PadEinsum", {"block": self._block(block)}, padding=given)
 
     def expand_product(self, block: BlockRV | str, types: Sequence[str] = ("", "")) -> None:
         """A sum of products of integers less their zero points becomes a plain one, of operands of these types."""
-        return self._do("ExpandProduct", {"block": self._block(block)}, types=list(types))
+        given = self._list("expand_product", "types", types)
+        return self._do("ExpandProduct", {"block": self._block(block)}, types=given)
 
     def add_guard(self, block: BlockRV | str, condition: Callable[..., Any] | str) -> None:
         """A block runs only where a condition on its axes holds; proved that nobody misses the rest."""
@@ -59,5 +62,5 @@ class BlockMethods(Doing):
             "UnsafeHideBufferAccess",
             {"block": self._block(block)},
             buf_type=buf_type,
-            buf_index_array=list(buf_index_array),
+            buf_index_array=self._list("unsafe_hide_buffer_access", "buf_index_array", buf_index_array),
         )

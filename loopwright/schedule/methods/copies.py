@@ -14,6 +14,10 @@ from loopwright.schedule.methods.doing import Doing
 class CopyMethods(Doing):
     """Copies in front of a block or after it, at a loop, in other layouts, of indices."""
 
+    def _consumers(self, step: str, given: Sequence[BlockRV | str] | None) -> list[BlockRV | str] | None:
+        """The blocks that are to use a copy; None for all of them."""
+        return None if given is None else [self._block(block) for block in self._list(step, "consumer_blocks", given)]
+
     def cache_read(
         self,
         block: BlockRV | str,
@@ -22,7 +26,7 @@ class CopyMethods(Doing):
         consumer_blocks: Sequence[BlockRV | str] | None = None,
     ) -> BlockRV:
         """A copy of what a block reads, made before it; the block (or the listed ones) reads the copy."""
-        consumers = None if consumer_blocks is None else [self._block(consumer) for consumer in consumer_blocks]
+        consumers = self._consumers("cache_read", consumer_blocks)
         inputs = {"block": self._block(block), "consumer_blocks": consumers}
         return self._do("CacheRead", inputs, read_buffer_index=named(read_buffer_index), storage_scope=storage_scope)
 
@@ -34,7 +38,7 @@ class CopyMethods(Doing):
         consumer_blocks: Sequence[BlockRV | str] | None = None,
     ) -> BlockRV:
         """A block writes a new buffer, which is copied out after it."""
-        consumers = None if consumer_blocks is None else [self._block(consumer) for consumer in consumer_blocks]
+        consumers = self._consumers("cache_write", consumer_blocks)
         inputs = {"block": self._block(block), "consumer_blocks": consumers}
         return self._do("CacheWrite", inputs, write_buffer_index=named(write_buffer_index), storage_scope=storage_scope)
 

@@ -6,7 +6,7 @@ The engine behind `_do` and `run_instruction` is in `schedule.py`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import wraps
 from inspect import isfunction, unwrap
 from typing import Any, ParamSpec, TypeVar
@@ -60,6 +60,13 @@ class Doing(ABC):
     @abstractmethod
     def copy(self) -> Any:
         """One that goes its own way from here."""
+
+    @staticmethod
+    def _list(step: str, name: str, given: object) -> list[Any]:
+        """Several values, given as a list or a tuple."""
+        if isinstance(given, str) or not isinstance(given, Iterable):
+            raise WrongType(step, name, "a list", given)
+        return list(given)
 
     @staticmethod
     def _block(block: BlockRV | str) -> BlockRV | str:

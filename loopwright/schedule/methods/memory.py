@@ -45,7 +45,7 @@ class MemoryMethods(Doing):
             "SetAxisSeparator",
             {"block": self._block(block)},
             buffer=sided(buffer),
-            axis_separators=list(axis_separators),
+            axis_separators=self._list("set_axis_separator", "axis_separators", axis_separators),
         )
 
     def set_scope(self, block: BlockRV | str, buffer_index: int | str | Buffer, storage_scope: str) -> None:

@@ -43,7 +43,11 @@ class SampleMethods(Doing):
         self, candidates: Sequence[int], probs: Sequence[float], decision: int | None = None
     ) -> ExprRV:
         """One of the candidates by its probability; `decision` is its position."""
-        attrs = {"candidates": list(candidates), "probs": list(probs)}
+        step = "sample_categorical"
+        attrs = {
+            "candidates": self._list(step, "candidates", candidates),
+            "probs": self._list(step, "probs", probs),
+        }
         made: ExprRV = self.run_instruction("SampleCategorical", {}, attrs, decision)[0]
         return made
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, get_type_hints
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,11 @@ class Primitive:
         """The arguments that have no default."""
         parameters = inspect.signature(self.function).parameters.values()
         return frozenset([item.name for item in parameters if item.default is item.empty])
+
+    @cached_property
+    def hints(self) -> Mapping[str, Any]:
+        """The types of the arguments, as the function declares them; a user's step checks its own."""
+        return {} if self.given is not None else get_type_hints(self.function)
 
     @cached_property
     def method(self) -> str:

@@ -7,20 +7,25 @@ a decision that no longer fits (the program it was drawn for had another extent)
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
+from functools import lru_cache
+from math import inf, prod
 from random import Random
+from typing import Final
 
 from loopwright.ir import For, IntImm
 from loopwright.schedule.errors import BadStepArgument
 from loopwright.schedule.view import View
 
+_MOST_FACTORS: Final = 100
+_LARGEST_PRIME: Final = 1 << 20  # that is looked for: no tile has a prime side beyond it
 
 def sample_perfect_tile(
     view: View, random: Random, loop: For, n: int, max_innermost_factor: int = 16, decision: Sequence[int] | None = None
 ) -> tuple[list[int], list[int]]:
     """`n` factors whose product is the extent of the loop, the last at most `max_innermost_factor` (-1: any)."""
-    if n < 1:
-        raise BadStepArgument("sample_perfect_tile", f"n is {n}: there is at least one factor", loop)
+    if not 1 <= n <= _MOST_FACTORS:
+        problem = "there is at least one factor" if n < 1 else f"there are at most {_MOST_FACTORS} factors"
+        raise BadStepArgument("sample_perfect_tile", f"n is {n}: {problem}", loop)
     if max_innermost_factor != -1 and max_innermost_factor < 1:
         problem = f"max_innermost_factor is {max_innermost_factor}"
         raise BadStepArgument("sample_perfect_tile", problem, loop, "give a factor of at least 1, or -1 for any")
@@ -51,7 +56,7 @@ def sample_partitioned_tile(
 ) -> tuple[list[int], list[int]]:
     """`n` factors whose product is the extent; those from `partition_pos` on make a multiple of `innerpart_factor`."""
     step = "sample_partitioned_tile"
-    if n < 1 or not 0 <= partition_pos <= n or innerpart_factor < 1:
+    if not 1 <= n <= _MOST_FACTORS or not 0 <= partition_pos <= n or innerpart_factor < 1:
         problem = f"n is {n}, partition_pos {partition_pos} and innerpart_factor {innerpart_factor}"
         raise BadStepArgument(step, problem, loop, "give at least one factor, a position among them, and a number >= 1")
     if decision is not None and len(decision) != n:
@@ -111,23 +116,33 @@ def _repaired(decision: Sequence[int], extent: int, limit: int) -> list[int]:
 def _divisors(number: int) -> list[int]:
     if number == 0:
         return [1]
-    small = [factor for factor in range(1, int(number**0.5) + 1) if number % factor == 0]
-    return small + [number // factor for factor in reversed(small) if factor * factor != number]
+    found = [1]
+    for factor, power in _powers(number):
+        found = [one * factor**exponent for one in found for exponent in range(power + 1)]
+    return sorted(found)
+
+
+@lru_cache(1000)
+def _powers(number: int) -> list[tuple[int, int]]:
+    """The number as a product of powers of primes; what only large primes divide counts as one of them."""
+    found: list[tuple[int, int]] = []
+    factor = 2
+    while factor * factor <= number and factor <= _LARGEST_PRIME:
+        power = 0
+        while number % factor == 0:
+            number //= factor
+            power += 1
+        if power:
+            found.append((factor, power))
+        factor += 1
+    return [*found, (number, 1)] if number > 1 else found
 
 
 def _ways(number: int, parts: int) -> int:
     """How many ways there are to write a number as a product of `parts` ordered factors."""
     if parts == 0:
         return int(number == 1)
-    ways, factor = 1, 2
-    while factor * factor <= number:
-        power = 0
-        while number % factor == 0:
-            number //= factor
-            power += 1
-        ways *= _choose(power + parts - 1, parts - 1)
-        factor += 1
-    return ways * (parts if number > 1 else 1)
+    return prod([_choose(power + parts - 1, parts - 1) for _, power in _powers(number)])
 
 
 def _choose(n: int, k: int) -> int:
@@ -141,7 +156,7 @@ def sample_categorical(
     if not candidates or len(candidates) != len(probs):
         problem = f"there are {len(candidates)} candidates and {len(probs)} probabilities"
         raise BadStepArgument("sample_categorical", problem, hint="give one probability for each candidate")
-    if any(probability < 0 for probability in probs) or sum(probs) <= 0:
+    if not all(0 <= probability < inf for probability in probs) or not 0 < sum(probs) < inf:
         raise BadStepArgument("sample_categorical", f"the probabilities {list(probs)} are not those of a choice")
     if decision is None:
         decision = random.choices(range(len(candidates)), [float(probability) for probability in probs])[0]

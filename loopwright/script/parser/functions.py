@@ -110,7 +110,10 @@ class FunctionParser(StatementParser):
             frame.buffer_map[handle] = buffer
             self.scopes.define(name, buffer, lambda: self.place(argument))
             return
-        made = value() if callable(value) and not isinstance(value, (Type, Expr)) else value
+        try:
+            made = value() if callable(value) and not isinstance(value, (Type, Expr)) else value
+        except Exception as error:
+            raise self.failed(error, annotation) from error
         kind = type(made) if isinstance(made, Var) else Var
         var = kind(name, self.as_type(made, annotation), span=self.place(argument))
         frame.params.append(var)
