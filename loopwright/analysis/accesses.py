@@ -293,6 +293,7 @@ class _AccessWalk(InstanceWalk):
         self.windows: list[Window] = []
         self.matched: list[Access] = []
         self._memory: dict[Var, Memory] = {}
+        self._owners: dict[Var, tuple[Buffer, Expr | None] | Allocate | AllocateConst] = {}
         self._seen: set[Buffer] = set()
         self.pointed: set[Var] = set()  # memory that calls touch through pointers that are followed
         self.unknown: set[Var] = set()  # memory that calls may touch in other ways, or that goes by several names
@@ -314,41 +315,41 @@ class _AccessWalk(InstanceWalk):
         self.visit(store.value)
         self._visit_indices(store)
         self._record(store)
-        self.unknown.update({store.buffer.data} & self._handed.keys())  # is it written by the call, or after it?
-        self._follow_pointers()
+        if self._handed:
+            self.unknown.update({store.buffer.data} & self._handed.keys())  # is it written by the call, or after it?
+            self._follow_pointers()
+        self._handed = None
 
     def visit_Evaluate(self, evaluate: Evaluate) -> None:
         self._handed = {}
         super().visit_Evaluate(evaluate)
-        self._follow_pointers()
+        if self._handed:
+            self._follow_pointers()
+        self._handed = None
 
     def visit_BlockRealize(self, realize: BlockRealize) -> None:
-        matched = [match.buffer for match in realize.block.match_buffers]
         for buffer in realize.block.alloc_buffers:
             self._own(buffer)
-        for buffer in matched:
-            self._own(buffer, buffer.elem_offset)
-        for buffer in [*realize.block.alloc_buffers, *matched]:
             self._call_by_name(buffer)
+        for match in realize.block.match_buffers:
+            self._own(match.buffer, match.buffer.elem_offset)
+            self._call_by_name(match.buffer)
         super().visit_BlockRealize(realize)
 
     def visit_DeclBuffer(self, declared: DeclBuffer) -> None:
         self._call_by_name(declared.buffer)
         self.begin(declared)
-        self._look_through(declared.buffer)
+        if declared.buffer not in self._seen:
+            self._look_through(declared.buffer)
         self.visit(declared.body)
 
     def visit_Allocate(self, allocation: Allocate) -> None:
-        self._allocated(allocation)
+        self._owners[allocation.buffer_var] = allocation
         super().visit_Allocate(allocation)
 
     def visit_AllocateConst(self, allocation: AllocateConst) -> None:
-        self._allocated(allocation)
+        self._owners[allocation.buffer_var] = allocation
         super().visit_AllocateConst(allocation)
-
-    def _allocated(self, allocation: Allocate | AllocateConst) -> None:
-        size, data = bytes_of(product(allocation.extents), allocation.dtype), allocation.buffer_var
-        self._memory[data] = Memory(data, size, size, const(0), const(0))
 
     def visit_LetStmt(self, let: LetStmt) -> None:
         memory = self._pointed_to(let.value) if let.var.dtype is HANDLE else None
@@ -374,7 +375,8 @@ class _AccessWalk(InstanceWalk):
         self.accesses.append(self._access(node))
 
     def _access(self, node: BufferLoad | BufferStore) -> Access:
-        self._look_through(node.buffer)
+        if node.buffer not in self._seen:
+            self._look_through(node.buffer)
         loops = self.loops
         indices: list[Form | None] = []
         for index in node.indices:
@@ -492,9 +494,8 @@ class _AccessWalk(InstanceWalk):
 
     def _follow_pointers(self) -> None:
         """Record what the calls of the current statement may do through the pointers they get."""
-        handed, self._handed = self._handed, None
         block = self.place.block
-        for data, mask in (handed or {}).items():
+        for data, mask in (self._handed or {}).items():
             buffer = self._buffers[data]
             memory = self._resolve(buffer, (None,) * len(buffer.shape))[0]
             self.pointed.update((data, memory.data))
@@ -542,20 +543,31 @@ class _AccessWalk(InstanceWalk):
     # --- other names of memory ------------------------------------------------------------------------------------
 
     def _own(self, buffer: Buffer, base: Expr | None = None) -> None:
-        """The memory of a buffer that has its own, or of a region from `base` on."""
-        ahead = buffer.elem_offset if base is None else const(0)
-        size, rows = ahead + reach(buffer), ahead + reach_of_rows(buffer)
-        at = bytes_of(const(0) if base is None else base, buffer.dtype)
-        dtype = buffer.dtype
-        self._memory[buffer.data] = Memory(buffer.data, bytes_of(size, dtype), bytes_of(rows, dtype), const(0), at)
+        """The buffer has memory of its own, or a region from `base` on."""
+        self._owners[buffer.data] = buffer, base
         self._seen.add(buffer)
+
+    def _memory_of(self, data: Expr) -> Memory | None:
+        """The memory behind a pointer variable; worked out when it is first asked for."""
+        if not isinstance(data, Var):
+            return None
+        found, owner = self._memory.get(data), self._owners.get(data)
+        if found is None and owner is not None:
+            if isinstance(owner, tuple):
+                buffer, base = owner
+                ahead, dtype = buffer.elem_offset if base is None else const(0), buffer.dtype
+                size, rows = bytes_of(ahead + reach(buffer), dtype), bytes_of(ahead + reach_of_rows(buffer), dtype)
+                found = Memory(data, size, rows, const(0), bytes_of(const(0) if base is None else base, dtype))
+            else:
+                size = bytes_of(product(owner.extents), owner.dtype)
+                found = Memory(data, size, size, const(0), const(0))
+            self._memory[data] = found
+        return found
 
     def _look_through(self, buffer: Buffer) -> None:
         """A buffer is met: where it sees memory that is not its own, that must be large enough."""
-        if buffer in self._seen:
-            return
         self._seen.add(buffer)
-        memory = self._memory.get(buffer.data)
+        memory = self._memory_of(buffer.data)
         if memory is not None:
             first = memory.start + bytes_of(self._wide(buffer.elem_offset), buffer.dtype)
             end = first + bytes_of(self._wide(reach(buffer)), buffer.dtype)
@@ -564,7 +576,7 @@ class _AccessWalk(InstanceWalk):
     def _look_at_range(self, call: Call) -> None:
         """A pointer into memory says how much of it a call may touch."""
         kind, data, offset, extent = call.args[:4]
-        memory = self._memory.get(data) if isinstance(data, Var) else None
+        memory = self._memory_of(data)
         if memory is not None:
             first = memory.start + bytes_of(self._wide(offset), kind.dtype)
             end = first + bytes_of(self._wide(extent), kind.dtype)
@@ -573,15 +585,15 @@ class _AccessWalk(InstanceWalk):
     def _pointed_to(self, pointer: Expr) -> Memory | None:
         """The memory behind a pointer, and where in it that points."""
         if isinstance(pointer, Var):
-            return self._memory.get(pointer)
+            return self._memory_of(pointer)
         if _is_address(pointer) and isinstance(load := pointer.args[0], BufferLoad):
-            memory = self._memory.get(load.buffer.data)
+            memory = self._memory_of(load.buffer.data)
             if memory is None or any([index.dtype.lanes > 1 for index in load.indices]):
                 return None
             at = load.buffer.elem_offset + flat_index(load.buffer, load.indices)
             return memory._replace(start=memory.start + bytes_of(self._wide(at), load.buffer.dtype))
-        if isinstance(pointer, Call) and pointer.op.name == "tir.tvm_access_ptr" and isinstance(pointer.args[1], Var):
-            memory = self._memory.get(pointer.args[1])
+        if isinstance(pointer, Call) and pointer.op.name == "tir.tvm_access_ptr":
+            memory = self._memory_of(pointer.args[1])
             if memory is not None:
                 return memory._replace(
                     start=memory.start + bytes_of(self._wide(pointer.args[2]), pointer.args[0].dtype)
