@@ -269,11 +269,12 @@ class AssertionFailed(CallError, AssertionError):
 
 
 class SizesDoNotFit(CallError, ValueError):
-    """The sizes of the inputs of a model are open, and those of this call do not fit together.
+    """The sizes of the inputs of a model or a function are open, and those of this call do not fit together.
 
-    A model with open sizes is compiled once for all of them. What its operators need of sizes (two of them equal, one a
-    multiple of another) is checked when it is called, before anything runs; of sizes that values decide, as soon as
-    they are known. The message names the inputs, or the node whose result it is, and the node that needs it.
+    A model with open sizes is compiled once for all of them, and so is a function of tensors. What operators need of
+    sizes (two of them equal, one a multiple of another) is checked in the call, before anything runs; of sizes that
+    values decide, as soon as they are known. The message names the inputs, or the node whose result it is, and the
+    node that needs it.
 
     For example:
 

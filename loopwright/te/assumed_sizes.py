@@ -7,7 +7,8 @@
 An operator that compares two sizes refuses what is known to be wrong, and goes on where nobody knows yet: it *assumes*
 that they fit. Each such place says so by one of `assume_equal`, `assume_broadcast`, `assume_repeated` and `assume`.
 Whoever compiles the operators collects the assumptions, and makes each of them a check of the call
-(`relay/size_checks.py`).
+(`relay/size_checks.py`). Where nobody collects them, tensors that are repeated to one shape keep theirs (`ASSUMED` in
+the attributes of the operation), and `create_prim_func` makes them checks of the function.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from loopwright.ir import EQ, Expr, IntImm, Select, as_expr, is_one, logical_or,
 
 EQUAL: Final = "them equal"
 BROADCAST: Final = "them equal, or one of them 1"
+ASSUMED: Final = "assumed_sizes"  # an attribute of an operation, for the function
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +54,16 @@ def collected() -> Iterator[list[Assumption]]:
         _collecting.reset(token)
 
 
+@contextmanager
+def kept() -> Iterator[list[Assumption]]:
+    """The same for an operation that keeps them itself: none where somebody else collects them."""
+    if _collecting.get() is not None:
+        yield []
+        return
+    with collected() as found:
+        yield found
+
+
 def assume(condition: Any, sizes: Sequence[Any], needs: str) -> None:
     """Say that the result is right only where `condition` holds; `needs` is about `sizes`: "it at least 3"."""
     _add(condition, sizes, needs)
@@ -68,8 +80,13 @@ def assume_broadcast(one: Any, other: Any) -> None:
     one, other = as_expr(one), as_expr(other)
     if one is other or not _is_wanted(one, other) or is_one(one) or is_one(other) or _is_repeated(one, other):
         return
+    _add(fit_together(one, other), (one, other), BROADCAST)
+
+
+def fit_together(one: Expr, other: Expr) -> Expr:
+    """The condition under which two sizes are repeated to one."""
     choices = [one.equal(other), *[size.equal(1) for size in (one, other) if not isinstance(size, IntImm)]]
-    _add(logical_or(*choices), (one, other), BROADCAST)
+    return logical_or(*choices)
 
 
 def assume_repeated(own: Any, wanted: Any) -> None:

@@ -14,9 +14,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from loopwright.ir import Block, BlockRealize, Buffer, PrimFunc, Stmt, Var, const, deep, seq
+from loopwright.ir import (
+    AssertStmt,
+    Block,
+    BlockRealize,
+    Buffer,
+    Expr,
+    IntImm,
+    PrimFunc,
+    Stmt,
+    Var,
+    const,
+    deep,
+    no_op,
+    seq,
+)
+from loopwright.ir.machine_intrinsics import call_error
 from loopwright.runtime.dtype import DataType
 from loopwright.runtime.errors import LoopwrightError, NotBuilt
+from loopwright.te.assumed_sizes import ASSUMED, fit_together
 from loopwright.te.extern import ExternOp
 from loopwright.te.function_in_making import FunctionInMaking
 from loopwright.te.hybrid.operation import HybridOp
@@ -223,13 +239,34 @@ class _Function:
             if var not in defined:
                 raise UndefinedVariable(var, user)
 
-        root = Block((), (), (), "root", seq(nests), alloc_buffers=tuple(making.allocated))
+        checks = self.size_checks(list(buffer_map.values()))
+        root = Block((), (), (), "root", seq([*checks, *nests]), alloc_buffers=tuple(making.allocated))
         attrs: dict[str, object] = {"global_symbol": "main", "tir.noalias": True}
         free = [tensor for op in self.order for tensor in _layout_free(op)]
         if free:
             positions = [k for k, argument in enumerate(self.arguments) if isinstance(argument, Tensor)]
             attrs["layout_free_buffers"] = [k for k in positions if any(self.arguments[k] is tensor for tensor in free)]
         return PrimFunc(params, BlockRealize((), const(True), root), None, buffer_map, attrs)
+
+    def size_checks(self, buffers: Sequence[Buffer]) -> list[Stmt]:
+        """What operations assumed of sizes that calls decide, asserted before anything runs."""
+        named: dict[Expr, str] = {}
+        for buffer in buffers:
+            for k, size in enumerate(buffer.shape):
+                named.setdefault(size, f"axis {k} of {buffer.name} is %lld")
+        checks: list[Stmt] = []
+        for op in self.order:
+            assumed = op.attrs.get(ASSUMED, ())
+            for one in assumed if isinstance(assumed, tuple) else ():
+                sizes = [self.making.index.convert(size) for size in one.sizes]
+                told = [
+                    f"the other size is {size}" if isinstance(size, IntImm) else named.get(size, f"{size} is %lld")
+                    for size in sizes
+                ]
+                shown = [size for size in sizes if not isinstance(size, IntImm)]
+                message = call_error("SizesDoNotFit", f"{', '.join(told)}: {op.name} needs {one.needs}", *shown)
+                checks.append(AssertStmt(fit_together(*sizes), message, no_op()))
+        return checks
 
     def check_placeholders(self) -> None:
         listed = {argument.op for argument in self.arguments if isinstance(argument, Tensor)}

@@ -29,12 +29,14 @@ from loopwright.ir import (
     seq,
 )
 from loopwright.runtime.dtype import DataType
+from loopwright.te.assumed_sizes import ASSUMED
 from loopwright.te.block_accesses import BlockAccesses
 from loopwright.te.function_in_making import FunctionInMaking, Names, identifier
 from loopwright.te.lower_body import BodyLowering
 from loopwright.te.operation import ComputeOp
 
-LAYOUT_FREE = "layout_free_placeholders"  # an attribute for the function, not for the block
+LAYOUT_FREE = "layout_free_placeholders"
+FOR_FUNCTION = (LAYOUT_FREE, ASSUMED)  # attributes for the function, not for the block
 
 
 class Steps(NamedTuple):
@@ -127,7 +129,7 @@ class _Nest(NamedTuple):
         own_results = targets if init is not None else ()
         reads = tuple(found.reads(own_results, indices, lowering.analyzer, reduced_ranges(iter_vars)))
         writes = tuple([cell_region(buffer, indices) for buffer in targets])
-        annotations = {key: making.annotation(value) for key, value in op.attrs.items() if key != LAYOUT_FREE}
+        annotations = {key: making.annotation(value) for key, value in op.attrs.items() if key not in FOR_FUNCTION}
         given = steps.axis if steps is not None and steps.loop is not None else None
         label = making.block_name(op, name, given)
         block = Block(tuple(iter_vars), reads, writes, label, body, init, annotations=annotations)

@@ -3,20 +3,20 @@
     te.placeholder((4, 1)) + te.placeholder((3,))     a tensor of shape (4, 3)
 
 Shapes are matched from the right, as numpy does; a dimension of 1 is repeated. Where a size is known only when the
-program runs, so is whether it is 1: it is read at 0 then. The tag of the compute says what it is: `elemwise` for one
-tensor alone, `broadcast` for two operands.
+program runs, so is whether it is 1: it is read at 0 then, and that sizes fit is checked in the call. The tag of the
+compute says what it is: `elemwise` for one tensor alone, `broadcast` for two operands.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from loopwright.arith import Analyzer
 from loopwright.ir import Expr, IntImm, Var, as_expr, is_one
 from loopwright.ir.intrinsics import if_then_else
 from loopwright.runtime.errors import LoopwrightError
-from loopwright.te.assumed_sizes import assume_broadcast, broadcast_size
+from loopwright.te.assumed_sizes import ASSUMED, assume_broadcast, broadcast_size, kept
 from loopwright.te.compute import compute
 from loopwright.te.tags import default_tag
 from loopwright.te.tensor import Tensor, shape_text, use_for_whole_tensors
@@ -51,7 +51,7 @@ _NAMES: Final = {
 class ShapesDoNotMatch(LoopwrightError, ValueError):
     """Whole tensors cannot be combined: from the right, each pair of dimensions must be equal, or one of them 1.
 
-    Sizes that are known only when the program runs are taken to fit.
+    Sizes that are known only when the program runs are checked in the call.
 
     For example:
 
@@ -92,12 +92,13 @@ def each_element(name: str, function: Callable[[Expr], Any], tensor: Tensor) -> 
 
 def broadcast(name: str, function: Callable[..., Any], *operands: Any) -> Tensor:
     """The tensor of `function` at every element of the operands, repeated to one shape; some may be expressions."""
-    shape = broadcast_shape(name, *[operand for operand in operands if isinstance(operand, Tensor)])
+    with kept() as assumed:
+        shape = broadcast_shape(name, *[operand for operand in operands if isinstance(operand, Tensor)])
 
     def body(*indices: Var) -> Any:
         return function(*[_element(operand, indices, shape) for operand in operands])
 
-    return _made(shape, body, name, "broadcast")
+    return _made(shape, body, name, "broadcast", {ASSUMED: tuple(assumed)} if assumed else None)
 
 
 def broadcast_shape(name: str, *tensors: Tensor) -> list[Expr]:
@@ -135,8 +136,10 @@ def repeated(index: Expr, size: Expr, wanted: Expr) -> Expr:
     return if_then_else(size.equal(1), as_expr(0).astype(index.dtype), index)
 
 
-def _made(shape: Sequence[Expr], body: Callable[..., Any], name: str, tag: str) -> Tensor:
-    made: Tensor = compute(tuple(shape), body, name=name, tag=default_tag(tag))
+def _made(
+    shape: Sequence[Expr], body: Callable[..., Any], name: str, tag: str, attrs: Mapping[str, object] | None = None
+) -> Tensor:
+    made: Tensor = compute(tuple(shape), body, name=name, tag=default_tag(tag), attrs=attrs)
     return made
 
 

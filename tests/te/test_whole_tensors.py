@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 import loopwright
-from loopwright import te
+from loopwright import te, tir, topi
+from loopwright.runtime.call_errors import SizesDoNotFit
+from loopwright.te.assumed_sizes import collected
 
 
 def run(tensor, *inputs):
@@ -124,3 +126,69 @@ def test_equality_still_means_the_tensor():
     a, b = te.placeholder((4,), name="A"), te.placeholder((4,), name="B")
     assert a == a
     assert a != b
+
+
+@pytest.mark.parametrize("by_te_schedule", [False, True])
+def test_sizes_of_a_call_that_do_not_fit(by_te_schedule):
+    n, m = te.size_var("n"), te.size_var("m")
+    A, B = te.placeholder((n, 2), name="A"), te.placeholder((m, 2), name="B")
+    C = A + B
+    if by_te_schedule:
+        s = te.create_schedule(C.op)
+        s.cache_write(C, "local")
+        add = loopwright.build(s, [A, B, C])
+    else:
+        add = loopwright.build(te.create_prim_func([A, B, C]))
+    for first, second in ((2, 2), (1, 3), (3, 1), (0, 1), (1, 0), (0, 0)):
+        a, b = np.ones((first, 2), "float32"), np.ones((second, 2), "float32")
+        out = np.zeros(np.broadcast_shapes(a.shape, b.shape), "float32")
+        add(a, b, out)
+        np.testing.assert_array_equal(out, a + b)
+    for first, second in ((2, 3), (3, 2), (0, 2), (2, 0)):
+        a, b, out = [np.ones((rows, 2), "float32") for rows in (first, second, second)]
+        told = rf"axis 0 of A is {first}, axis 0 of B is {second}: T_add(\.local)? needs them equal, or one of them 1"
+        with pytest.raises(SizesDoNotFit, match=told):
+            add(a, b, out)
+
+
+def test_an_open_size_beside_a_number():
+    A, B = te.placeholder((te.size_var("n"),), name="A"), te.placeholder((4,), name="B")
+    C = topi.multiply(A, B)
+    scale = loopwright.build(te.create_prim_func([A, B, C]))
+    b = np.arange(4, dtype="float32")
+    for rows in (1, 4):
+        a, out = np.full(rows, 3, "float32"), np.zeros(4, "float32")
+        scale(a, b, out)
+        np.testing.assert_array_equal(out, a * b)
+    for rows in (0, 3, 5, 7):
+        with pytest.raises(SizesDoNotFit, match=f"axis 0 of A is {rows}, the other size is 4: T_multiply needs them"):
+            scale(np.ones(rows, "float32"), b, np.zeros(4, "float32"))
+
+
+def test_who_compiles_the_operators_may_check_instead():
+    A, B = te.placeholder((te.size_var("n"),), name="A"), te.placeholder((te.size_var("m"),), name="B")
+    with collected() as found:
+        C = A + B
+    assert [one.needs for one in found] == ["them equal, or one of them 1"]
+    assert "Assert" not in te.create_prim_func([A, B, C]).script()
+    assert "Assert" in te.create_prim_func([A, B, A + B]).script()
+    n = te.size_var("n")
+    A, B = te.placeholder((n, 1), name="A"), te.placeholder((n, 4), name="B")
+    assert "Assert" not in te.create_prim_func([A, B, A + B]).script()
+
+
+def test_a_schedule_of_a_function_that_checks_its_sizes():
+    A, B = te.placeholder((te.size_var("n"), 8), name="A"), te.placeholder((4, 8), name="B")
+    C = topi.nn.relu(A + B)
+    sch = tir.Schedule(te.create_prim_func([A, B, C]))
+    sch.compute_inline("T_add")
+    i, j = sch.get_loops("T_relu")
+    sch.vectorize(j)
+    sch.parallel(i)
+    assert sch.is_proved
+    built = loopwright.build(sch.mod)
+    a, b, out = np.full((1, 8), -2, "float32"), np.ones((4, 8), "float32"), np.ones((4, 8), "float32")
+    built(a, b, out)
+    np.testing.assert_array_equal(out, np.zeros((4, 8)))
+    with pytest.raises(SizesDoNotFit, match="axis 0 of A is 2, the other size is 4"):
+        built(np.ones((2, 8), "float32"), b, out)

@@ -16,7 +16,7 @@ from loopwright.arith import Analyzer
 from loopwright.ir import Expr, IterType, IterVar, Reduce, Var, const, logical_and
 from loopwright.ir.intrinsics import if_then_else
 from loopwright.te.axes import data_axis
-from loopwright.te.lower_compute import LAYOUT_FREE
+from loopwright.te.lower_compute import FOR_FUNCTION
 from loopwright.te.operation import ComputeOp, Operation
 from loopwright.te.schedule.axis_algebra import leaves_from_roots, roots_from_leaves
 from loopwright.te.schedule.errors import BadScope, CannotCacheWrite, NotAReader, UnknownStage
@@ -85,7 +85,7 @@ def cache_write(sch: Schedule, tensor: Any, scope: str) -> Any:
         copied = tuple([axis.var for axis in op.axis])
 
     values = [cache.output(k)(*copied) for k in range(op.num_outputs)]
-    attrs = {key: value for key, value in op.attrs.items() if key != LAYOUT_FREE}
+    attrs = {key: value for key, value in op.attrs.items() if key not in FOR_FUNCTION}
     copy = ComputeOp(op.name, op.tag, attrs, op.axis, values, tensors_in(values))
     made = sch.insert_before(stage, cache, stage.group)
     made.scope = scope

@@ -19,7 +19,7 @@ from loopwright.analysis.combiner_laws import Combiner, Undecided, absorbs, is_a
 from loopwright.arith import Analyzer
 from loopwright.ir import Expr, FloatImm, IntImm, IterType, IterVar, Range, Reduce, Var, const, logical_and
 from loopwright.te.axes import ReduceVar, data_axis
-from loopwright.te.lower_compute import LAYOUT_FREE
+from loopwright.te.lower_compute import FOR_FUNCTION
 from loopwright.te.operation import ComputeOp
 from loopwright.te.schedule.axis_algebra import roots_from_leaves
 from loopwright.te.schedule.errors import CannotFactor
@@ -85,7 +85,7 @@ def rfactor(sch: Schedule, tensor: Tensor, axis: IterVar, factor_axis: int = 0) 
     partial = tuple([by_field[k] for k in range(len(reduce.source))])
     always = const(True)
     final: list[Expr] = [Reduce(reduce.combiner, partial, (last,), always, k, reduce.init) for k in fields]
-    attrs = {key: value for key, value in op.attrs.items() if key != LAYOUT_FREE}
+    attrs = {key: value for key, value in op.attrs.items() if key not in FOR_FUNCTION}
     second = ComputeOp(f"{op.name}.repl", op.tag, attrs, op.axis, final, tensors_in(final))
 
     made = sch.insert_before(stage, first, stage.group)
