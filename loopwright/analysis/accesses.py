@@ -48,6 +48,7 @@ from loopwright.ir import (
     const,
     deep,
     pre_order_visit,
+    structural_equal,
 )
 from loopwright.ir.annotations import ASSUMED_SIZES
 from loopwright.ir.products import product
@@ -345,11 +346,23 @@ class _AccessWalk(InstanceWalk):
 
     def visit_Allocate(self, allocation: Allocate) -> None:
         self._owners[allocation.buffer_var] = allocation
+        self._is_own(allocation)
         super().visit_Allocate(allocation)
 
     def visit_AllocateConst(self, allocation: AllocateConst) -> None:
         self._owners[allocation.buffer_var] = allocation
+        self._is_own(allocation)
         super().visit_AllocateConst(allocation)
+
+    def _is_own(self, allocation: Allocate | AllocateConst) -> None:
+        """A buffer that is declared right where memory is allocated for it has the same sizes, whatever they read."""
+        declared = allocation.body
+        if isinstance(declared, DeclBuffer) and declared.buffer.data is allocation.buffer_var:
+            buffer = declared.buffer
+            at_start = isinstance(buffer.elem_offset, IntImm) and buffer.elem_offset.value == 0
+            if at_start and not buffer.strides and buffer.dtype is allocation.dtype:
+                if structural_equal(buffer.shape, allocation.extents):
+                    self._seen.add(buffer)
 
     def visit_LetStmt(self, let: LetStmt) -> None:
         memory = self._pointed_to(let.value) if let.var.dtype is HANDLE else None
