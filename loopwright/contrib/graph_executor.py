@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from loopwright.relay.errors import BadModelInput
+from loopwright.relay.given_arrays import array_of
 from loopwright.runtime.params import load_param_dict
 from loopwright.runtime.tensor import array as tensor
 from loopwright.runtime.timing import BenchmarkResult, time_evaluator
@@ -31,7 +33,7 @@ class GraphModule:
     def __init__(self, module: Any) -> None:
         built = getattr(module, "built", module)
         if not hasattr(built, "program"):
-            raise TypeError(
+            raise BadModelInput(
                 f'GraphModule takes lib["default"](device) of a model that relay.build made, not {module!r:.60}'
             )
         self.module = built
@@ -73,7 +75,7 @@ class GraphModule:
     def _require_inputs(self) -> None:
         missing = [name for name, value in self._inputs.items() if value is None]
         if missing:
-            raise RuntimeError(f"input {missing[0]!r} is not set; set_input({missing[0]!r}, array) sets it")
+            raise BadModelInput(f"input {missing[0]!r} is not set; set_input({missing[0]!r}, array) sets it")
 
     def get_num_outputs(self) -> int:
         return len(self.module.program.outputs)
@@ -102,7 +104,10 @@ class GraphModule:
     def get_output(self, index: int, out: Any = None) -> Any:
         """Output `index` of the last run; copied into `out` if that is given."""
         if not self._outputs:
-            raise RuntimeError("there are no outputs yet: run() makes them")
+            raise BadModelInput("there are no outputs yet: run() makes them")
+        count = len(self._outputs)
+        if not isinstance(index, (int, np.integer)) or not -count <= index < count:
+            raise BadModelInput(f"there is no output {index!r}; the model has {count}, from 0 on")
         value = self._outputs[index]
         if out is not None:
             np.copyto(_array(out), value)
@@ -171,9 +176,9 @@ class GraphModule:
         names = list(self._inputs)
         if isinstance(key, int) and -len(names) <= key < len(names):
             return names[key]
-        if key not in self._inputs:
+        if not isinstance(key, str) or key not in self._inputs:
             has = ", ".join(names) or "none"
-            raise RuntimeError(f"could not find {key!r} in the inputs of the model; it has {has}")
+            raise BadModelInput(f"could not find {key!r} in the inputs of the model; it has {has}")
         return str(key)
 
 
@@ -183,7 +188,7 @@ class AotModule(GraphModule):
 
 def _array(value: Any) -> np.ndarray:
     """An array that shares its memory: what is written into it is written into the tensor."""
-    return value if isinstance(value, np.ndarray) else np.asarray(value)
+    return array_of(value, "an input", shared=True)
 
 
 __all__ = ["AotModule", "GraphModule", "create"]

@@ -15,8 +15,6 @@ import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from loopwright.ir import Var as SizeVariable
 from loopwright.ir.expr import GlobalVar
 from loopwright.ir.function import IRModule
@@ -25,8 +23,9 @@ from loopwright.relay.adt import Constructor, Match
 from loopwright.relay.backend import as_executor, as_runtime
 from loopwright.relay.built import BuiltModule
 from loopwright.relay.equal_sizes import with_equal_sizes
-from loopwright.relay.errors import CannotCompile, NotAGraph
+from loopwright.relay.errors import BadModelInput, CannotCompile, NotAGraph
 from loopwright.relay.expr import Constant, Function, Var
+from loopwright.relay.given_arrays import array_of
 from loopwright.relay.native import compile_program
 from loopwright.relay.program_of import name_outputs, program_of
 from loopwright.relay.size_checks import graph_checks
@@ -93,6 +92,7 @@ def _typed(mod: IRModule, params: Mapping[str, Any] | None) -> tuple[IRModule, d
     if mod.type_definitions:
         require_tensors(mod)
     used = {param.name_hint for param in mod["main"].params}
+    require_params(params or {})
     left = {name: value for name, value in (params or {}).items() if name not in used}
     bound = mod.copy()
     main = bind_params_by_name(bound["main"], params or {})
@@ -119,8 +119,15 @@ def require_tensors(mod: IRModule) -> None:
                 waiting.append(mod[part])
 
 
+def require_params(params: object) -> None:
+    """Refuse parameters that are no dict by name."""
+    if not isinstance(params, Mapping):
+        raise BadModelInput(f"the parameters are a dict of arrays by name, not {type(params).__name__}")
+
+
 def bind_params_by_name(function: Any, params: Mapping[str, Any]) -> Function:
     """The function with the parameters of these names replaced by constants."""
+    require_params(params)
     values = {param: as_constant(params[param.name_hint]) for param in function.params if param.name_hint in params}
     return bind(function, values) if values else function
 
@@ -129,9 +136,7 @@ def as_constant(value: Any) -> Constant:
     """A tensor or an array as a constant; its memory is not copied where numpy can share it."""
     if isinstance(value, Constant):
         return value
-    return Constant(
-        value if isinstance(value, np.ndarray) else np.asarray(value.numpy() if hasattr(value, "numpy") else value)
-    )
+    return Constant(array_of(value, "a parameter"))
 
 
 def name_sizes(function: Function) -> Function:

@@ -18,6 +18,7 @@ import numpy as np
 
 from loopwright.ir.function import IRModule
 from loopwright.relay.errors import BadModelInput
+from loopwright.relay.given_arrays import array_of
 from loopwright.relay.native.program import Launch, Program, Value, View, walk
 from loopwright.relay.native.sizes import bound_sizes, number
 
@@ -63,7 +64,11 @@ class BuiltModule:
             raise BadModelInput(
                 f"the model has no input {unknown[0]!r}", f"its inputs are {', '.join(names) or 'none'}"
             )
-        given = {**dict(zip(names, args, strict=False)), **named}
+        given = dict(zip(names, args, strict=False))
+        twice = [name for name in named if name in given]
+        if twice:
+            raise BadModelInput(f"input {twice[0]!r} is given twice, by position and by name")
+        given.update(named)
         missing = [name for name in names if name not in given]
         if missing:
             raise BadModelInput(f"input {missing[0]!r} is not given", f"its inputs are {', '.join(names)}")
@@ -167,7 +172,7 @@ class BuiltModule:
 
 def as_array(value: Any, wanted: Value) -> np.ndarray:
     """An input as the array the model takes: its type must be right; a layout that is not row-major is copied."""
-    array = value if isinstance(value, np.ndarray) else np.asarray(value.numpy() if hasattr(value, "numpy") else value)
+    array = array_of(value, f"input {wanted.name!r}")
     kind = wanted.dtype.numpy()
     if array.dtype != kind:
         python_number = not isinstance(value, np.ndarray) and not hasattr(value, "numpy")

@@ -20,6 +20,7 @@ from loopwright.ir.types import TupleType, Type
 from loopwright.relay.build_module import as_constant, bind_params_by_name, build, require_graph
 from loopwright.relay.errors import CannotCompile
 from loopwright.relay.expr import Expr, Function, Var
+from loopwright.relay.given_arrays import array_of
 from loopwright.relay.infer_type import infer_module
 from loopwright.relay.interpreter import evaluate
 from loopwright.relay.types import FuncType, TensorType, is_dynamic
@@ -176,7 +177,7 @@ def _type_of(value: Any) -> Type:
 def _argument(value: Any, annotated: Any) -> Any:
     if isinstance(value, (list, tuple)) and isinstance(annotated, TupleType):
         return [_argument(one, field) for one, field in zip(value, annotated.fields, strict=True)]
-    array = value if isinstance(value, np.ndarray) else np.asarray(value.numpy() if hasattr(value, "numpy") else value)
+    array = array_of(value, "an argument")
     if isinstance(annotated, TensorType) and not isinstance(value, np.ndarray) and not hasattr(value, "numpy"):
         return array.astype(annotated.dtype.numpy())  # a Python number or list has the type that is wanted
     return array

@@ -34,6 +34,7 @@ from loopwright.relay.expr import (
     TupleGetItem,
     Var,
 )
+from loopwright.relay.given_arrays import array_of
 from loopwright.relay.index_checks import require_in_range
 from loopwright.relay.op.registry import Op, Operator
 from loopwright.relay.types import TensorType, as_dim
@@ -265,4 +266,4 @@ def _argument(value: Any) -> Any:
         return value
     if isinstance(value, (list, tuple)):
         return [_argument(item) for item in value]
-    return value if isinstance(value, np.ndarray) else np.asarray(value.numpy() if hasattr(value, "numpy") else value)
+    return array_of(value, "an argument")

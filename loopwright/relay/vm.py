@@ -83,6 +83,8 @@ class Executable:
         """What `save` wrote; kernels come from the cache, or are compiled again."""
         from loopwright.ir import load_json
 
+        if not isinstance(bytecode, (bytes, bytearray, memoryview)):
+            raise NotAnExecutable(f"a model is bytes, not {type(bytecode).__name__}")
         data = bytes(bytecode)
         start = len(_MAGIC) + 12
         if not data.startswith(_MAGIC) or len(data) < start:

@@ -19,6 +19,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Iterator, Mapping
+from math import inf
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -83,7 +84,10 @@ def read_size(text: str, where: str = "size") -> int:
     if match is None:
         raise BadCacheSize(where, text)
     base = 1000 if match[2] and (match[3] or "").lower() == "b" else 1024
-    return int(float(match[1]) * base ** _UNITS[match[2].lower()])
+    size = float(match[1]) * base ** _UNITS[match[2].lower()]
+    if size == inf:
+        raise BadCacheSize(where, text)
+    return int(size)
 
 
 def size_limit() -> int:
@@ -96,7 +100,8 @@ def store_folder() -> Path | None:
     """Where entries are: under `LOOPWRIGHT_CACHE_DIR`, else under the user's cache folder; None where there is none."""
     given = os.environ.get("LOOPWRIGHT_CACHE_DIR")
     if given:
-        return Path(given).expanduser().absolute() / "compiled"
+        folder = os.path.expanduser(given)
+        return None if folder.startswith("~") else Path(folder).absolute() / "compiled"  # the home of nobody
     found = cache_directory()
     return None if found is None else found / "compiled"
 

@@ -202,7 +202,7 @@ def _numpy_name(value: object) -> str:
         return "bool"
     try:
         return np.dtype(value).name  # type: ignore[call-overload]
-    except TypeError:
+    except (TypeError, ValueError):
         raise UnknownDataType(value) from None
 
 

@@ -30,6 +30,7 @@ from loopwright.runtime.errors import LoopwrightError
 from loopwright.runtime.export import RUNTIME_SOURCES
 from loopwright.runtime.library_file import (
     DamagedLibrary,
+    LibraryNotFound,
     NotALibrary,
     NotALoopwrightLibrary,
     checked_elf,
@@ -89,6 +90,8 @@ def load_module(path: str | os.PathLike[str], fmt: str = "") -> Module:
 
     A shared library is loaded as it is; objects and archives are linked first, which needs a C compiler.
     """
+    if not isinstance(path, (str, os.PathLike)):
+        raise LibraryNotFound(str(path), f"a path is a text, not {type(path).__name__}")
     name = os.fspath(path)
     data = read_file(name)
     form = fmt.removeprefix(".") or _form_of(name, data)

@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from loopwright.runtime.call_errors import SEPARATOR, DtypeMismatch, ReadOnlyArgument
+from loopwright.runtime.call_errors import SEPARATOR, ArgumentCountMismatch, DtypeMismatch, ReadOnlyArgument
 from loopwright.runtime.description import ModuleDescription
 from loopwright.runtime.errors import LoopwrightError
 from loopwright.runtime.guesses import no_attribute
@@ -142,7 +142,10 @@ class Module:
         """Release `owner` (of the code, say) with the module, not before."""
         self._keep_alive = owner
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        if named:
+            problem = f"argument {next(iter(named))!r} is given by name, and a compiled function takes them by position"
+            raise ArgumentCountMismatch(problem)
         try:
             return self._entry(*args)
         except BufferError:

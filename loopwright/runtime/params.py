@@ -39,8 +39,26 @@ class BadParameters(LoopwrightError, ValueError):
     code = "LW0143"
 
 
+class ParametersFile(LoopwrightError, OSError):
+    """A file of parameters cannot be read or written: it does not exist, or may not be opened.
+
+    For example:
+
+        from loopwright.runtime import load_param_dict_from_file
+        load_param_dict_from_file("no_such_file.params")
+    """
+
+    code = "LW0154"
+
+    def __init__(self, deed: str, path: object, error: Exception) -> None:
+        why = str(getattr(error, "strerror", None) or error)
+        super().__init__(f"the parameters cannot be {deed}: {path!r}", why=why, fields={"path": str(path)})
+
+
 def save_param_dict(params: Mapping[str, Any]) -> bytearray:
     """The tensors (or arrays) in `params` as bytes, each under its name."""
+    if not isinstance(params, Mapping):
+        raise BadParameters(f"save_param_dict: parameters are a dict by name, not {type(params).__name__}")
     tensors: dict[str, NDArray] = {}
     for name, value in params.items():
         if not isinstance(name, str):
@@ -62,7 +80,15 @@ def save_param_dict(params: Mapping[str, Any]) -> bytearray:
 
 def load_param_dict(param_bytes: bytes | bytearray | str) -> dict[str, NDArray]:
     """The tensors that `save_param_dict` wrote, by name."""
-    data = param_bytes.encode("latin-1") if isinstance(param_bytes, str) else bytes(param_bytes)
+    if isinstance(param_bytes, str):
+        try:
+            data = param_bytes.encode("latin-1")
+        except UnicodeEncodeError:
+            raise BadParameters("load_param_dict: a text is no saved parameters") from None
+    elif isinstance(param_bytes, (bytes, bytearray, memoryview)):
+        data = bytes(param_bytes)
+    else:
+        raise BadParameters(f"load_param_dict: parameters are bytes, not {type(param_bytes).__name__}")
     reader = _Reader(data)
     magic, _, count = reader.take("QQQ")
     if magic != _LIST_MAGIC:
@@ -75,12 +101,20 @@ def load_param_dict(param_bytes: bytes | bytearray | str) -> dict[str, NDArray]:
 
 def save_param_dict_to_file(params: Mapping[str, Any], path: str | os.PathLike[str]) -> None:
     """Write what `save_param_dict` gives to a file."""
-    Path(path).write_bytes(save_param_dict(params))
+    data = save_param_dict(params)
+    try:
+        Path(path).write_bytes(data)
+    except (OSError, TypeError, ValueError) as error:
+        raise ParametersFile("written", path, error) from None
 
 
 def load_param_dict_from_file(path: str | os.PathLike[str]) -> dict[str, NDArray]:
     """The tensors in a file of `save_param_dict_to_file`."""
-    return load_param_dict(Path(path).read_bytes())
+    try:
+        data = Path(path).read_bytes()
+    except (OSError, TypeError, ValueError) as error:
+        raise ParametersFile("read", path, error) from None
+    return load_param_dict(data)
 
 
 def _read_tensor(reader: _Reader) -> NDArray:

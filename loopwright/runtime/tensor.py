@@ -7,6 +7,7 @@ expect; `numpy.asarray(x)` and `numpy.from_dlpack(x)` share.
 
 from __future__ import annotations
 
+import operator
 import threading
 from collections.abc import Sequence
 from math import prod
@@ -88,7 +89,10 @@ class NDArray(core.Tensor):
                 hint="reshape the data; copyfrom does not broadcast",
                 fields={"expected": mine.shape, "given": other.shape},
             )
-        np.copyto(mine, other, casting="unsafe")
+        try:
+            np.copyto(mine, other, casting="unsafe")
+        except (TypeError, ValueError) as error:
+            raise BadTensorData(f"copyfrom: {other.dtype} cannot become {self.dtype}", why=str(error)) from error
         return self
 
     def copyto(self, target: NDArray | Device, mem_scope: str | None = None) -> NDArray:
@@ -180,12 +184,19 @@ def empty(
     if mem_scope not in (None, "", "global"):
         raise BadTensorData(f"cpu(0) has no memory scope {mem_scope!r}", hint="leave mem_scope out, or use 'global'")
     kind = DataType(dtype)
-    axes = tuple(int(axis) for axis in ((shape,) if isinstance(shape, (int, np.integer)) else shape))
+    axes = _as_shape(shape)
     if any(axis < 0 for axis in axes):
         raise BadTensorData(f"empty: the shape {axes} has a negative length")
     if prod(axes) * kind.nbytes * kind.lanes >= 1 << 63:
         raise BadTensorData(f"empty: a {kind} tensor of shape {axes} is larger than the address space")
     return from_numpy(_aligned(axes if kind.lanes == 1 else (*axes, kind.lanes), kind.numpy()), kind)
+
+
+def _as_shape(shape: Any) -> tuple[int, ...]:
+    try:
+        return tuple([operator.index(axis) for axis in ((shape,) if isinstance(shape, (int, np.integer)) else shape)])
+    except TypeError:
+        raise BadTensorData(f"empty: {shape!r:.60} is no shape", hint="give an integer, or a tuple of them") from None
 
 
 def empty_like(source: Any, device: Device | None = None) -> NDArray:

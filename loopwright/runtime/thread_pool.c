@@ -546,7 +546,8 @@ static void set_up(void) {
   int32_t count = available_cpus();
   atomic_store(&cpus_here, count);
   const char* text = getenv("LOOPWRIGHT_NUM_THREADS");
-  if (text != NULL && atoi(text) > 0) count = atoi(text);
+  long wanted = text == NULL ? 0 : strtol(text, NULL, 10);
+  if (wanted > 0) count = wanted > MAX_THREADS ? MAX_THREADS : (int32_t)wanted;
   atomic_store(&process_threads, count > MAX_THREADS ? MAX_THREADS : count);
   pthread_atfork(NULL, NULL, forget_workers);
 }

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import os
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +21,7 @@ from loopwright.runtime.native_library import NativeLibrary
 
 MAX_THREADS: Final = 1024  # as in thread_pool.c
 _ENVIRONMENT: Final = "LOOPWRIGHT_NUM_THREADS"
+_COUNT: Final = re.compile(r"[0-9]{1,9}")  # what C reads too
 
 BODY: Final = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p)
 PARALLEL_FOR: Final = ctypes.CFUNCTYPE(ctypes.c_int32, BODY, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p)
@@ -57,8 +59,8 @@ class BadThreadCount(LoopwrightError, ValueError):
 @functools.cache
 def library() -> ctypes.CDLL | None:
     """The native runtime, built on first use; None where that is impossible (see `why_serial`)."""
-    given = os.environ.get(_ENVIRONMENT)
-    if given is not None and not (given.strip().isdecimal() and 1 <= int(given) <= MAX_THREADS):
+    given = os.environ.get(_ENVIRONMENT, "").strip()  # empty is as good as unset
+    if given and not (_COUNT.fullmatch(given) and 1 <= int(given) <= MAX_THREADS):
         raise BadThreadCount(f"the environment variable {_ENVIRONMENT}", given)
     loaded = _native.load()
     if loaded is not None:

@@ -233,6 +233,12 @@ def test_without_a_wish_the_folder_is_the_users(store, monkeypatch, tmp_path):
     assert artifact_store.open_store().folder == tmp_path / "xdg" / "loopwright" / "compiled"
 
 
+def test_the_home_of_nobody_is_no_folder(store, monkeypatch):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CacheWarning)
+        assert open_in(monkeypatch, "~no_such_user_here/cache") is None
+
+
 def test_a_folder_that_others_can_write_is_refused(store, monkeypatch, tmp_path):
     (tmp_path / "open" / "compiled").mkdir(parents=True)
     (tmp_path / "open" / "compiled").chmod(0o777)
@@ -268,7 +274,7 @@ def test_sizes_are_read(text, size):
     assert read_size(text) == size
 
 
-@pytest.mark.parametrize("text", ["", "a lot", "-1", "1 GiBB", "1e9", "GiB"])
+@pytest.mark.parametrize("text", ["", "a lot", "-1", "1 GiBB", "1e9", "GiB", "9" * 400])
 def test_what_is_no_size_is_said(text):
     with pytest.raises(BadCacheSize, match="is no size"):
         read_size(text)

@@ -184,6 +184,8 @@ class CompiledModel:
 
     def _named(self, args: Sequence[Any] | Mapping[str, Any], named: Mapping[str, Any]) -> dict[str, Any]:
         """Inputs by name, each once, in the element types of the model."""
+        if not isinstance(args, (Mapping, Sequence, np.ndarray)) or isinstance(args, str):
+            raise InputMismatch(f"the inputs are a list, or a dict by name, not {type(args).__name__}")
         given = dict(args) if isinstance(args, Mapping) else dict(zip(self.input_names, args))
         if not isinstance(args, Mapping) and len(args) > len(self.input_names):
             raise InputMismatch(f"{len(args)} inputs are given, and the model has {len(self.input_names)}")
@@ -195,7 +197,8 @@ class CompiledModel:
             if name not in self.input_names:
                 raise InputMismatch(f"the model has no input {name!r}", hint=f"it has {', '.join(self.input_names)}")
         missing = [name for name in self.input_names if name not in given]
-        required = [name for name in missing if not self._inputs[name].HasField("optional_type")]
+        nothing = [name for name in self.input_names if given.get(name) is None]
+        required = [name for name in nothing if not self._inputs[name].HasField("optional_type")]
         if required:
             raise InputMismatch(
                 f"the input{'s' if len(required) > 1 else ''} {', '.join(map(repr, required))} "

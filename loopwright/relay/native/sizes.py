@@ -12,6 +12,8 @@ from loopwright.arith.index_arithmetic import in_64_bits
 from loopwright.ir import BufferStore, Cast, Expr, IntImm, PrimFunc, Rewriter, Var, const, decl_buffer, substitute
 from loopwright.ir.assertion_errors import shown
 from loopwright.ir.visitor import variables_in
+from loopwright.relay.errors import BadModelInput
+from loopwright.relay.given_arrays import array_of
 from loopwright.relay.native.errors import SizeNotKnown
 from loopwright.relay.native.program import Program, Require, Value
 from loopwright.runtime.call_errors import SizesDoNotFit
@@ -37,13 +39,24 @@ def widened(size: Expr) -> Expr:
 
 def as_arrays(program: Program, given: Sequence[Any]) -> list[Any]:
     """The inputs as the function takes them: numbers and lists become arrays of the declared type."""
+    names = [value.name for value in program.inputs]
     dtypes = [value.dtype.numpy() for value in program.inputs]
-    return [
-        np.asarray(value, dtype=dtypes[k] if k < len(dtypes) and not isinstance(value, np.generic) else None)
-        if isinstance(value, (bool, int, float, list, tuple, np.generic))
-        else value
-        for k, value in enumerate(given)
-    ]
+    if len(given) != len(names):
+        has = f"{len(names)}: {', '.join(names)}" if names else "none"
+        raise BadModelInput(f"{len(given)} inputs are given, and the model has {has}")
+    arrays: list[Any] = []
+    for value, name, dtype in zip(given, names, dtypes, strict=True):
+        if isinstance(value, np.generic):
+            value = np.asarray(value)
+        elif isinstance(value, (bool, int, float, list, tuple)):
+            try:
+                value = np.asarray(value, dtype=dtype)
+            except (TypeError, ValueError, OverflowError) as error:
+                raise BadModelInput(f"input {name!r} is no array of {dtype}: {error}") from error
+        elif not hasattr(value, "shape"):
+            value = array_of(value, f"input {name!r}")
+        arrays.append(value)
+    return arrays
 
 
 def bound_sizes(program: Program, arrays: Sequence[Any]) -> dict[Var, int]:

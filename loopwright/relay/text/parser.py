@@ -60,7 +60,7 @@ from loopwright.relay.text.printer import VERSION
 from loopwright.relay.text.type_parser import TypeParser
 from loopwright.relay.text.values import DTYPES
 from loopwright.relay.types import GlobalTypeVar
-from loopwright.runtime.errors import LoopwrightError
+from loopwright.runtime.errors import LoopwrightError, SourceLine
 
 _INFIX: Final = [  # weakest first
     {"==": "equal", "!=": "not_equal", "<": "less", ">": "greater", "<=": "less_equal", ">=": "greater_equal"},
@@ -485,6 +485,9 @@ def _digits(text: str) -> str:
 
 
 def _parser(text: str, source_name: str, module: IRModule, tables: Mapping[str, list[Any]] | None) -> _Parser:
+    if not isinstance(text, str):
+        place = SourceLine(str(source_name), 1, 0, 1, "")
+        raise BadText(f"the text of a graph is a str, not {type(text).__name__}", place)
     source = Source(text, source_name)
     loaded: dict[str, list[Any]] = dict(tables or {})
     if source.metadata is not None:
