@@ -98,7 +98,8 @@ class UninitialisedRead(LoopwrightError, ValueError):
 class IntegerDivisionByZero(LoopwrightError, ZeroDivisionError):
     """An integer was divided by zero, or the least integer of a signed type by -1.
 
-    Neither has a result that fits. Native code does not check it: guard the division with `if_then_else`.
+    Neither has a result that fits. Native code goes on with a value that means nothing: guard the division with
+    `if_then_else`.
 
     For example:
 

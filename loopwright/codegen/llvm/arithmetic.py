@@ -6,7 +6,8 @@ from math import copysign
 from typing import TYPE_CHECKING, Final
 
 from loopwright import ir
-from loopwright.codegen.llvm.types import mangled, register_type, splat, zero
+from loopwright.codegen.expression_facts import division_can_fail
+from loopwright.codegen.llvm.types import int_literal, mangled, register_type, splat, zero
 from loopwright.runtime.dtype import INT64, DataType
 from loopwright.runtime.errors import InternalError
 
@@ -47,11 +48,7 @@ def emit_binary(emitter: ExpressionEmitter, node: ir.BinaryExpr, a: str, b: str)
         return _extremum(emitter, cls is ir.Min, dtype, a, b)
     if dtype.is_float:
         return _float_division(emitter, node, text, a, b)
-    if dtype.is_unsigned:
-        return emitter.b.value(f"{'udiv' if cls in (ir.Div, ir.FloorDiv) else 'urem'} {text} {a}, {b}")
-    if cls in (ir.Div, ir.Mod):
-        return emitter.b.value(f"{'sdiv' if cls is ir.Div else 'srem'} {text} {a}, {b}")
-    return _floor_division(emitter, node, text, a, b)
+    return _integer_division(emitter, node, text, a, b)
 
 
 def emit_compare(emitter: ExpressionEmitter, node: ir.CompareExpr, a: str, b: str) -> str:
@@ -140,6 +137,38 @@ def _float_division(emitter: ExpressionEmitter, node: ir.BinaryExpr, text: str, 
     fix = emitter.b.value(f"and {flags} {nonzero}, {differ}")
     shifted = emitter.b.value(f"fadd {text} {remainder}, {b}")
     return emitter.b.value(f"select {flags} {fix}, {text} {shifted}, {text} {remainder}")
+
+
+def _integer_division(emitter: ExpressionEmitter, node: ir.BinaryExpr, text: str, a: str, b: str) -> str:
+    """A quotient or remainder that no operands stop: processors trap where there is none, and the process dies.
+
+    By 0 is divided as by 1, and the quotient by -1 is the negated dividend, which wraps around.
+    """
+    if not division_can_fail(node):
+        return _division(emitter, node, text, a, b)
+    dtype = node.dtype
+    flags, one = register_type(DataType("bool").with_lanes(dtype.lanes)), splat(dtype, int_literal(dtype.element, 1))
+    if dtype.is_unsigned:
+        traps = emitter.b.value(f"icmp eq {text} {b}, {zero(dtype)}")
+    else:  # 0 and -1 at once
+        above = emitter.b.value(f"add {text} {b}, {one}")
+        traps = emitter.b.value(f"icmp ult {text} {above}, {splat(dtype, '2')}")
+    safe = emitter.b.value(f"select {flags} {traps}, {text} {one}, {text} {b}")
+    result = _division(emitter, node, text, a, safe)
+    if dtype.is_unsigned or isinstance(node, (ir.Mod, ir.FloorMod)):
+        return result  # no remainder is left by 1, nor by -1
+    negative = emitter.b.value(f"icmp eq {text} {b}, {splat(dtype, '-1')}")
+    negated = emitter.b.value(f"sub {text} {zero(dtype)}, {a}")
+    return emitter.b.value(f"select {flags} {negative}, {text} {negated}, {text} {result}")
+
+
+def _division(emitter: ExpressionEmitter, node: ir.BinaryExpr, text: str, a: str, b: str) -> str:
+    cls = type(node)
+    if node.dtype.is_unsigned:
+        return emitter.b.value(f"{'udiv' if cls in (ir.Div, ir.FloorDiv) else 'urem'} {text} {a}, {b}")
+    if cls in (ir.Div, ir.Mod):
+        return emitter.b.value(f"{'sdiv' if cls is ir.Div else 'srem'} {text} {a}, {b}")
+    return _floor_division(emitter, node, text, a, b)
 
 
 def _floor_division(emitter: ExpressionEmitter, node: ir.BinaryExpr, text: str, a: str, b: str) -> str:

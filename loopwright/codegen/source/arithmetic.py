@@ -159,8 +159,12 @@ def _division(emitter: SourceExpressions, node: ir.BinaryExpr, a: Code, b: Code)
     if dtype.bits >= 32 and not (a.typed or b.typed):
         a = converted(value_type(dtype), a)
     rounds_down = isinstance(node, (ir.FloorDiv, ir.FloorMod)) and not dtype.is_unsigned
-    if rounds_down and (emitter.intervals.of(node.a)[0] < 0 or emitter.intervals.of(node.b)[0] <= 0):
-        return call(emitter.helpers.floor_division(not divides, dtype), a, b)
+    (least, _), (low, high) = emitter.intervals.of(node.a), emitter.intervals.of(node.b)
+    can_fail = low <= 0 <= high or (low <= -1 <= high and least == dtype.lowest)
+    if rounds_down and (least < 0 or low <= 0):
+        return call(emitter.helpers.floor_division(not divides, dtype, can_fail), a, b)
+    if can_fail:
+        return call(emitter.helpers.division(not divides, dtype), a, b)
     exact = infix("/" if divides else "%", a, b, PRODUCT)
     return exact if dtype.bits >= 32 or emitter.intervals.fits(node) else wrapped(emitter, dtype, exact)
 

@@ -60,15 +60,34 @@ class Helpers:
         value = f"({text})({low})" if dtype.is_unsigned else f"({text})((int32_t)(({low}) ^ {half}u) - {half})"
         return self.define(f"wrap_{suffix(dtype)}", text, "int64_t x", f"return {value};")
 
-    def floor_division(self, remainder: bool, dtype: DataType) -> str:
-        """Signed division that rounds down, or its remainder."""
+    def division(self, remainder: bool, dtype: DataType) -> str:
+        """Division towards zero, or its remainder; where it has no result, one all the same: the process lives on."""
+        text, sign = value_type(dtype), "%" if remainder else "/"
+        lines = [*self._ways_out(remainder, dtype), f"return ({text})(a {sign} b);"]
+        name = "mod" if remainder else "div"
+        return self.define(f"{name}_{suffix(dtype)}", text, f"{text} a, {text} b", *lines)
+
+    def floor_division(self, remainder: bool, dtype: DataType, can_fail: bool) -> str:
+        """Signed division that rounds down, or its remainder; of any operands if it `can_fail`."""
         text, name = value_type(dtype), "floormod" if remainder else "floordiv"
         fix = "r != 0 && (r < 0) != (b < 0)"
-        if remainder:
-            lines = [f"const {text} r = ({text})(a % b);", f"return ({text})({fix} ? r + b : r);"]
-        else:
-            lines = [f"const {text} r = ({text})(a % b);", f"return ({text})(a / b - ({fix}));"]
+        lines = [
+            *(self._ways_out(remainder, dtype) if can_fail else ()),
+            f"const {text} r = ({text})(a % b);",
+            f"return ({text})({fix} ? r + b : r);" if remainder else f"return ({text})(a / b - ({fix}));",
+        ]
+        name += "_any" if can_fail else ""
         return self.define(f"{name}_{suffix(dtype)}", text, f"{text} a, {text} b", *lines)
+
+    def _ways_out(self, remainder: bool, dtype: DataType) -> list[str]:
+        """Lines before `a / b` or `a % b` that return where the processor would trap: by 0 is divided as by 1."""
+        lines = [f"if (b == 0) {{ return {'0' if remainder else 'a'}; }}"]
+        if not dtype.is_unsigned:
+            low_bits = self.wrap(dtype) if dtype.bits < 8 else f"({value_type(dtype)})"
+            lines.append(
+                f"if (b == -1) {{ return {'0' if remainder else f'{low_bits}(0 - ({unsigned_type(dtype)})a)'}; }}"
+            )
+        return lines
 
     def extremum(self, least: bool, dtype: DataType) -> str:
         """The lesser or the greater; of floats NaN if either is, and -0 is less than +0."""
