@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple, TypeGuard
 from loopwright.analysis.affine import Affine, Condition, Form, Ge, constant, inequalities
 from loopwright.analysis.effects import CHANGES, OUTSIDE, SEES, reaches_outside
 from loopwright.analysis.instances import Assumption, Barrier, Instance, InstanceWalk, Loop, Realized
-from loopwright.analysis.memory_reach import bytes_of, flat_index, reach, reach_of_rows
+from loopwright.analysis.memory_reach import bytes_of, flat_index, reach, reach_back, reach_of_rows
 from loopwright.analysis.polyhedral import Polyhedra
 from loopwright.analysis.products import Symbols, symbols_in
 from loopwright.analysis.ranges import Ranges
@@ -52,7 +52,7 @@ from loopwright.ir import (
 )
 from loopwright.ir.annotations import ASSUMED_SIZES
 from loopwright.ir.products import product
-from loopwright.runtime.dtype import HANDLE, INT64
+from loopwright.runtime.dtype import HANDLE, INT64, DataType
 
 _ANY: Final = 4  # of a pointer: what it is for is not said; else 1 to read, 2 to write, 3 for both
 
@@ -285,6 +285,19 @@ def _is_address(expr: Expr) -> TypeGuard[Call]:
     return isinstance(expr, Call) and expr.op.name == "tir.address_of" and isinstance(expr.args[0], BufferLoad)
 
 
+class _Owner(NamedTuple):
+    """Who has memory: an allocation, or a buffer that the caller gives, a block allocates or matches."""
+
+    dtype: DataType
+    extents: Sequence[Expr] | None = None  # what is allocated
+    buffer: Buffer | None = None
+    base: Expr | None = None  # where a matched region begins
+
+
+def _is_zero(expr: Expr) -> bool:
+    return isinstance(expr, IntImm) and expr.value == 0
+
+
 class _AccessWalk(InstanceWalk):
     def __init__(self, arguments: Sequence[Buffer]) -> None:
         super().__init__()
@@ -294,7 +307,7 @@ class _AccessWalk(InstanceWalk):
         self.windows: list[Window] = []
         self.matched: list[Access] = []
         self._memory: dict[Var, Memory] = {}
-        self._owners: dict[Var, tuple[Buffer, Expr | None] | Allocate | AllocateConst] = {}
+        self._owners: dict[Var, _Owner] = {}
         self._seen: set[Buffer] = set()
         self.pointed: set[Var] = set()  # memory that calls touch through pointers that are followed
         self.unknown: set[Var] = set()  # memory that calls may touch in other ways, or that goes by several names
@@ -330,10 +343,10 @@ class _AccessWalk(InstanceWalk):
 
     def visit_BlockRealize(self, realize: BlockRealize) -> None:
         for buffer in realize.block.alloc_buffers:
-            self._own(buffer)
+            self._own(buffer, extents=buffer.allocated_extents())
             self._call_by_name(buffer)
         for match in realize.block.match_buffers:
-            self._own(match.buffer, match.buffer.elem_offset)
+            self._own(match.buffer, base=match.buffer.elem_offset)
             self._call_by_name(match.buffer)
         super().visit_BlockRealize(realize)
 
@@ -345,12 +358,12 @@ class _AccessWalk(InstanceWalk):
         self.visit(declared.body)
 
     def visit_Allocate(self, allocation: Allocate) -> None:
-        self._owners[allocation.buffer_var] = allocation
+        self._owners[allocation.buffer_var] = _Owner(allocation.dtype, allocation.extents)
         self._is_own(allocation)
         super().visit_Allocate(allocation)
 
     def visit_AllocateConst(self, allocation: AllocateConst) -> None:
-        self._owners[allocation.buffer_var] = allocation
+        self._owners[allocation.buffer_var] = _Owner(allocation.dtype, allocation.extents)
         self._is_own(allocation)
         super().visit_AllocateConst(allocation)
 
@@ -359,8 +372,7 @@ class _AccessWalk(InstanceWalk):
         declared = allocation.body
         if isinstance(declared, DeclBuffer) and declared.buffer.data is allocation.buffer_var:
             buffer = declared.buffer
-            at_start = isinstance(buffer.elem_offset, IntImm) and buffer.elem_offset.value == 0
-            if at_start and not buffer.strides and buffer.dtype is allocation.dtype:
+            if _is_zero(buffer.elem_offset) and not buffer.strides and buffer.dtype is allocation.dtype:
                 if structural_equal(buffer.shape, allocation.extents):
                     self._seen.add(buffer)
 
@@ -555,10 +567,11 @@ class _AccessWalk(InstanceWalk):
 
     # --- other names of memory ------------------------------------------------------------------------------------
 
-    def _own(self, buffer: Buffer, base: Expr | None = None) -> None:
-        """The buffer has memory of its own, or a region from `base` on."""
-        self._owners[buffer.data] = buffer, base
-        self._seen.add(buffer)
+    def _own(self, buffer: Buffer, extents: Sequence[Expr] | None = None, base: Expr | None = None) -> None:
+        """The buffer has memory of its own: the caller's, as much as is allocated, or a region from `base` on."""
+        self._owners[buffer.data] = _Owner(buffer.dtype, extents, buffer, base)
+        if extents is None or not (buffer.strides or not _is_zero(buffer.elem_offset)):
+            self._seen.add(buffer)
 
     def _memory_of(self, data: Expr) -> Memory | None:
         """The memory behind a pointer variable; worked out when it is first asked for."""
@@ -566,15 +579,14 @@ class _AccessWalk(InstanceWalk):
             return None
         found, owner = self._memory.get(data), self._owners.get(data)
         if found is None and owner is not None:
-            if isinstance(owner, tuple):
-                buffer, base = owner
-                ahead, dtype = buffer.elem_offset if base is None else const(0), buffer.dtype
-                size, rows = bytes_of(ahead + reach(buffer), dtype), bytes_of(ahead + reach_of_rows(buffer), dtype)
-                found = Memory(data, size, rows, const(0), bytes_of(const(0) if base is None else base, dtype))
-            else:
-                size = bytes_of(product(owner.extents), owner.dtype)
-                found = Memory(data, size, size, const(0), const(0))
-            self._memory[data] = found
+            buffer, base, dtype = owner.buffer, owner.base, owner.dtype
+            size = rows = const(0) if owner.extents is None else product(owner.extents)
+            if buffer is not None:
+                ahead = buffer.elem_offset if base is None else const(0)
+                rows = ahead + reach_of_rows(buffer)
+                size = ahead + reach(buffer) if owner.extents is None else size
+            at = const(0) if base is None else bytes_of(base, dtype)
+            found = self._memory[data] = Memory(data, bytes_of(size, dtype), bytes_of(rows, dtype), const(0), at)
         return found
 
     def _look_through(self, buffer: Buffer) -> None:
@@ -584,6 +596,8 @@ class _AccessWalk(InstanceWalk):
         if memory is not None:
             first = memory.start + bytes_of(self._wide(buffer.elem_offset), buffer.dtype)
             end = first + bytes_of(self._wide(reach(buffer)), buffer.dtype)
+            if buffer.strides:
+                first = first - bytes_of(self._wide(reach_back(buffer)), buffer.dtype)
             self._add_window(buffer, memory, memory.size, first, end)
 
     def _look_at_range(self, call: Call) -> None:
@@ -628,7 +642,7 @@ class _AccessWalk(InstanceWalk):
         return cast(count, INT64) if is_data else count
 
     def _add_window(self, of: Buffer | Call, memory: Memory, size: Expr, first: Expr, end: Expr) -> None:
-        if not (isinstance(memory.base, IntImm) and memory.base.value == 0):
+        if not _is_zero(memory.base):
             first, end = first - memory.base, end - memory.base
         numbers = [expr.value for expr in (first, end, size) if isinstance(expr, IntImm)]
         if len(numbers) == 3 and min(numbers) >= 0 and max(numbers) == numbers[2]:

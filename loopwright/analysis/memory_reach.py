@@ -4,18 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from loopwright.ir import Buffer, Expr, const
+from loopwright.ir import Buffer, Expr, IntImm, Max, const
 from loopwright.ir.products import product
 from loopwright.runtime.dtype import DataType
 
 
 def reach(buffer: Buffer) -> Expr:
-    """How many elements lie between the first of a buffer and its last, both among them."""
+    """How many elements there are from the first of a buffer on to the one that lies last, both among them."""
     if not buffer.strides:
         return product(buffer.shape)
     total: Expr = const(1)
     for extent, stride in zip(buffer.shape, buffer.strides, strict=True):
-        total = total + (extent - 1) * stride
+        if not isinstance(stride, IntImm) or stride.value > 0:
+            total = total + (extent - 1) * stride
+    return total
+
+
+def reach_back(buffer: Buffer) -> Expr:
+    """How far before the first of its elements a buffer reaches: where strides are negative, or may be."""
+    total: Expr = const(0)
+    for extent, stride in zip(buffer.shape, buffer.strides, strict=bool(buffer.strides)):
+        if isinstance(stride, IntImm) and stride.value < 0:
+            total = total + (extent - 1) * -stride.value
+        elif not isinstance(stride, IntImm):
+            total = total + Max(const(0, stride.dtype), (extent - 1) * stride * -1)
     return total
 
 

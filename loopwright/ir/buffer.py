@@ -169,8 +169,10 @@ class Buffer(Node):
         return tuple(reversed(strides))
 
     def allocated_extents(self) -> tuple[Expr, ...]:
-        """What an allocation reserves for the buffer: its shape, or as many elements as its strides reach."""
+        """What an allocation reserves for the buffer: its shape, or as many elements as offset and strides reach."""
         if not self.strides:
+            if isinstance(self.elem_offset, IntImm) and self.elem_offset.value > 0:
+                return (self.elem_offset + product(self.shape),)
             return self.shape
         last = self.elem_offset
         for extent, stride in zip(self.shape, self.strides, strict=True):

@@ -102,6 +102,8 @@ class LowerBlocks(FoldingRewriter):
         else:
             source = self.visit(source)
         buffer = match.buffer
+        if buffer.dtype != source.dtype:
+            raise RegionDoesNotMatch(match, "dtype", buffer.dtype, source.dtype)
         self.values[buffer.data] = source.data
         offset = flat_index(source, mins)
         broken = broken_promise(buffer, block.body, source, offset, source.data in self.arguments)

@@ -11,6 +11,7 @@ from loopwright.analysis.bounds import OutOfBounds
 from loopwright.analysis.windows import PointerOutOfRange, RegionNotInside, WindowTooLarge
 from loopwright.runtime.call_errors import IndexOutOfRange
 from loopwright.script import from_source
+from loopwright.transform.errors import RegionDoesNotMatch
 from tests.guarded_arrays import guarded, in_child
 
 HEAD = """
@@ -31,6 +32,16 @@ TOO_LARGE = {
     "offset": ("B = T.decl_buffer((8,), data=A.data, elem_offset=1)\nC[0] = B[0]", "buffer B reaches byte 35"),
     "offset before": ("B = T.decl_buffer((8,), data=A.data, elem_offset=-1)\nC[0] = B[0]", "begins 4 bytes before"),
     "strides": ("B = T.decl_buffer((4,), data=A.data, strides=[3])\nC[0] = B[0]", "buffer B reaches byte 39"),
+    "strides backwards": ("B = T.decl_buffer((4,), data=A.data, strides=[-1])\nC[0] = B[0]", "begins 12 bytes before"),
+    "strides both ways": (
+        "B = T.decl_buffer((2, 2), data=A.data, strides=[-9, 10])\nC[0] = B[0, 0]",
+        "begins 36 bytes before the memory of A",
+    ),
+    "allocated with strides backwards": (
+        "with T.block('b'):\n    T.reads()\n    T.writes(C[0])\n    L = T.alloc_buffer((4,), strides=[-1])\n"
+        "    L[0] = 1.0\n    C[0] = L[0]",
+        "buffer L begins 12 bytes before the memory of L",
+    ),
     "wider elements": ("B = T.decl_buffer((5,), 'float64', data=A.data)\nC[0] = T.float32(B[0])", "reaches byte 39"),
     "vectors": ("B = T.decl_buffer((3,), 'float32x4', data=A.data)\nT.evaluate(B[0])", "reaches byte 47"),
     "not declared": ("B = T.Buffer((9,), data=A.data)\nC[0] = B[0]", "buffer B reaches byte 35"),
@@ -69,6 +80,7 @@ def test_a_buffer_beyond_its_memory_is_refused(name: str) -> None:
 FITS = {
     "another shape": "B = T.decl_buffer((2, 4), data=A.data)\nC[0] = B[1, 3]",
     "a part": "B = T.decl_buffer((4,), data=A.data, elem_offset=4)\nC[0] = B[3]",
+    "strides backwards": "B = T.decl_buffer((4,), data=A.data, strides=[-1], elem_offset=3)\nC[0] = B[3]",
     "narrower elements": "B = T.decl_buffer((32,), 'int8', data=A.data)\nC[0] = T.float32(B[31])",
     "strides": "B = T.decl_buffer((2, 3), data=A.data, strides=[4, 1])\nC[0] = B[1, 2]",
     "rows": "for i in range(2):\n    B = T.decl_buffer((4,), data=A.data, elem_offset=i * 4)\n    C[i] = B[3]",
@@ -197,3 +209,35 @@ def f(A: T.Buffer((6,)), C: T.Buffer((6,))):
             return [float(x) for x in C]
 
         assert in_child(run) == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]
+
+
+def test_what_is_allocated_has_room_for_its_offset() -> None:
+    turned = loopwright.build(
+        from_source("""
+@T.prim_func
+def f(A: T.Buffer((64,)), C: T.Buffer((64,))):
+    B = T.alloc_buffer((64,), elem_offset=90000)
+    for i in range(64):
+        B[i] = A[63 - i]
+    for i in range(64):
+        C[i] = B[i] * B[63 - i]
+""")
+    )
+
+    def run() -> bool:
+        A, C = guarded(np.arange(64, dtype="float32")), guarded(np.zeros(64, "float32"))
+        turned(A, C)
+        return bool(np.array_equal(C, A * A[::-1]))
+
+    assert in_child(run)
+
+
+def test_a_region_is_matched_with_its_own_type() -> None:
+    bytes_as_longs = program(
+        "with T.block('b'):\n    T.reads(I[0:2])\n    T.writes(C[0])\n"
+        "    B = T.match_buffer(I[0:2], (2,), 'int64')\n    C[0] = T.float32(B[1])"
+    )
+    with pytest.raises(
+        RegionDoesNotMatch, match=r"match_buffer B: declared dtype int64, but the region of I.* has int32"
+    ):
+        loopwright.lower(bytes_as_longs)
