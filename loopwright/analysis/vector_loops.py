@@ -1,8 +1,8 @@
 """runs_in_lockstep: of vectorized loops in each other, the innermost one is the vector; those around it run serially.
 
-    for i in T.vectorized(4):            one i after the other
-        for j in T.vectorized(8):        all j together
-            …
+for i in T.vectorized(4):            one i after the other
+    for j in T.vectorized(8):        all j together
+        …
 """
 
 from __future__ import annotations

@@ -216,4 +216,3 @@ _COMBINE: Final[dict[type, Callable[[Interval, Interval], Interval]]] = {
     Min: lambda a, b: (min(a[0], b[0]), min(a[1], b[1])),
     Max: lambda a, b: (max(a[0], b[0]), max(a[1], b[1])),
 }
-

@@ -1,8 +1,8 @@
 """Sizes with their arithmetic done, and what index arithmetic is once it was stored.
 
-    simplified_size(n * 4 // 4)           n
-    simplified_size(c * c)                T.int64(4294967296), for the literal c = 65536 of type int32
-    as_stored(i * 4, facts)               i * 4 where that fits, else T.Cast("int32", T.Cast("int64", i * 4))
+simplified_size(n * 4 // 4)           n
+simplified_size(c * c)                T.int64(4294967296), for the literal c = 65536 of type int32
+as_stored(i * 4, facts)               i * 4 where that fits, else T.Cast("int32", T.Cast("int64", i * 4))
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """apply: schedule every block of a program by rule, with no measurement.
 
-    plan = autosched.apply(mod, "llvm")
-    plan.mod            the scheduled module
-    plan.schedule       the Schedule: its trace can be printed, edited and replayed
-    plan.explain()      in words, why each size was chosen and how near the limit it should run
-    plan.show()         the same as a table, and the loops that came of it
+plan = autosched.apply(mod, "llvm")
+plan.mod            the scheduled module
+plan.schedule       the Schedule: its trace can be printed, edited and replayed
+plan.explain()      in words, why each size was chosen and how near the limit it should run
+plan.show()         the same as a table, and the loops that came of it
 """
 
 from __future__ import annotations

@@ -253,9 +253,7 @@ def _facts_in(realize: BlockRealize, loops: tuple[For, ...]) -> BlockFacts | Non
         elif block.init is None or not _is_cell(load, own):
             reads_itself = True
     writes = tuple(access(store.buffer, store.indices) for store in stores)
-    return BlockFacts(
-        block.name_hint, block, loops, tuple(axes), tuple(stores), writes, tuple(reads), reads_itself
-    )
+    return BlockFacts(block.name_hint, block, loops, tuple(axes), tuple(stores), writes, tuple(reads), reads_itself)
 
 
 def _stores(body: Stmt) -> list[BufferStore]:

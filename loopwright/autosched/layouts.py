@@ -1,9 +1,9 @@
 """Layouts: the index maps that rules give to `transform_layout`, `transform_block_layout` and `stage`, as text.
 
-    layout(["d0", "d1"], ["d1", "d0"])     lambda d0, d1: (d1, d0)
-    moved_last(4, 1)                       lambda d0, d1, d2, d3: (d0, d2, d3, d1)
-    swapped_last(3)                        lambda d0, d1, d2: (d0, d2, d1)
-    in_panels(2, 1, 16)                    lambda d0, d1: (d1 // 16, d0, d1 % 16)
+layout(["d0", "d1"], ["d1", "d0"])     lambda d0, d1: (d1, d0)
+moved_last(4, 1)                       lambda d0, d1, d2, d3: (d0, d2, d3, d1)
+swapped_last(3)                        lambda d0, d1, d2: (d0, d2, d1)
+in_panels(2, 1, 16)                    lambda d0, d1: (d1 // 16, d0, d1 % 16)
 """
 
 from __future__ import annotations

@@ -5,12 +5,13 @@ Symbolic shapes and strides take their values from the arrays; every other exten
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from loopwright.analysis.needed_pointers import needed_handles
 from loopwright.analysis.written_memory import written_pointers
 from loopwright.evaluator.arithmetic import rounding, wrapping
 from loopwright.evaluator.expressions import ExpressionCompiler
@@ -24,6 +25,7 @@ from loopwright.runtime.call_errors import (
     ArgumentKindMismatch,
     DtypeMismatch,
     MisalignedArgument,
+    NullArgument,
     OverlappingArguments,
     RankMismatch,
     ShapeMismatch,
@@ -103,8 +105,11 @@ def as_scalar(value: Any, var: Var, function: str) -> Any:
 class Parameters:
     """Compiles how the arguments of one function give its variables their values."""
 
-    def __init__(self, compiler: ExpressionCompiler, func: PrimFunc) -> None:
+    def __init__(
+        self, compiler: ExpressionCompiler, func: PrimFunc, functions: Mapping[str, PrimFunc] | None = None
+    ) -> None:
         self.compiler, self.func = compiler, func
+        self.needed = needed_handles(func, functions or {})
         self.written = written_pointers(func)
         self.setters: list[Callable[[Any], None]] = []
         for param in func.params:
@@ -253,6 +258,11 @@ class Parameters:
                 values.append(check_array(func.name, buffer, array))
             elif param.dtype.kind == "handle" and argument is not None:
                 values.append(as_array(argument, param.name, func.name).pointer)
+            elif argument is None and param in self.needed:
+                raise NullArgument(
+                    f"{func.name}: argument {param.name} is a null pointer{SEPARATOR}"
+                    f"{func.name} reads or writes what {param.name} points to{SEPARATOR}pass an array"
+                )
             else:
                 values.append(as_scalar(argument, param, func.name))
         self._check_apart(values)

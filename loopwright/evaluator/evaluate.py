@@ -139,7 +139,8 @@ class Function:
         gc.disable()
         try:
             check_thread_extents(func)
-            self.parameters = Parameters(self.compiler, func)
+            functions = dict(program.module.functions_items()) if program.module is not None else {}
+            self.parameters = Parameters(self.compiler, func, functions)
             body = write_inits(func.body)
             self.compiler.owners = owner_tags(body)
             self.body = self.compiler.visit(body)

@@ -1,7 +1,7 @@
 """Products of sizes: Python integers as long as they are numbers, and 64 bits where 32 may not hold them.
 
-    product([4, n, 2])            n * 8 is 4 * n * 2, of n's type
-    product([65536, 65536])       T.int64(4294967296)
+product([4, n, 2])            n * 8 is 4 * n * 2, of n's type
+product([65536, 65536])       T.int64(4294967296)
 """
 
 from __future__ import annotations

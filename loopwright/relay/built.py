@@ -1,9 +1,9 @@
 """BuiltModule: what `relay.build` returns: a model that runs, is saved, and shows what it is made of.
 
-    lib(x, y)                        run it: the output, or a list of them
-    lib["default"](lw.cpu())         what graph_executor.GraphModule takes
-    lib.export_library("model.so")   a library, an archive, an object
-    print(lib.plan)                  the memory it needs, beside the least that any plan would
+lib(x, y)                        run it: the output, or a list of them
+lib["default"](lw.cpu())         what graph_executor.GraphModule takes
+lib.export_library("model.so")   a library, an archive, an object
+print(lib.plan)                  the memory it needs, beside the least that any plan would
 """
 
 from __future__ import annotations

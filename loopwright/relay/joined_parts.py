@@ -163,9 +163,7 @@ def _without_joins(program: Program, joins: Mapping[Launch, int], places: dict[V
 class _Rewriter:
     """The steps with parts in place of values. What a whole is after each of its parts has a value of its own."""
 
-    def __init__(
-        self, program: Program, places: Mapping[Value, _Place], functions: Mapping[Launch, Function]
-    ) -> None:
+    def __init__(self, program: Program, places: Mapping[Value, _Place], functions: Mapping[Launch, Function]) -> None:
         self.program, self.places = program, places
         self.functions = dict(functions)
         self.now: dict[Value, Value] = {}  # what a whole is called at this step

@@ -1,12 +1,12 @@
 """ScopeBuilder: graphs with names and choices, written in the order they run.
 
-    sb = ScopeBuilder()
-    y = sb.let("y", x + x)
-    with sb.if_scope(is_large):
-        sb.ret(y)
-    with sb.else_scope():
-        sb.ret(x)
-    body = sb.get()                # let %y = …; if (…) { %y } else { %x }
+sb = ScopeBuilder()
+y = sb.let("y", x + x)
+with sb.if_scope(is_large):
+    sb.ret(y)
+with sb.else_scope():
+    sb.ret(x)
+body = sb.get()                # let %y = …; if (…) { %y } else { %x }
 """
 
 from __future__ import annotations

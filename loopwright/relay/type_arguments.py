@@ -1,7 +1,7 @@
 """Type arguments: what the type variables of a polymorphic function stand for in one call of it.
 
-    map : fn [A, B](fn (A) -> B, List[A]) -> List[B]
-    map(f, xs) with xs : List[int32]                     A is int32
+map : fn [A, B](fn (A) -> B, List[A]) -> List[B]
+map(f, xs) with xs : List[int32]                     A is int32
 """
 
 from __future__ import annotations

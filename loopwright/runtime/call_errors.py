@@ -229,7 +229,7 @@ class MisalignedArgument(CallError, ValueError):
 
 
 class NullArgument(CallError, ValueError):
-    """A tensor that has elements points to no memory, or an argument is None where a tensor is needed.
+    """A tensor that has elements points to no memory, or an argument is None where a tensor or a pointer is needed.
 
     For example:
 

@@ -1,7 +1,7 @@
 """Axes: numbers that say which dimension of a tensor is meant, counted from the front or, negative, from the back.
 
-    axis_of("flip", -1, 4)            →  3
-    axes_of("squeeze", (0, -1), 4)    →  [0, 3]
+axis_of("flip", -1, 4)            →  3
+axes_of("squeeze", (0, -1), 4)    →  [0, 3]
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Tensors made of numbers: ranges, grids, one-hot vectors, and the shapes of other tensors.
 
-    arange(2, 8, 2, "int32")     [2, 4, 6]
-    one_hot(at, 1, 0, 3, -1, "float32")
+arange(2, 8, 2, "int32")     [2, 4, 6]
+one_hot(at, 1, 0, 3, -1, "float32")
 """
 
 from __future__ import annotations
@@ -95,9 +95,7 @@ def _meshgrid_samples() -> Iterator[Sample]:
         yield Sample(([numbers((3,), dtype), numbers((2,), dtype, 1)], "ij"))
 
 
-@operator(
-    reference=lambda a_tuple, indexing: np.meshgrid(*a_tuple, indexing=indexing), samples=_meshgrid_samples
-)
+@operator(reference=lambda a_tuple, indexing: np.meshgrid(*a_tuple, indexing=indexing), samples=_meshgrid_samples)
 def meshgrid(a_tuple: Sequence[te.Tensor], indexing: str) -> list[te.Tensor]:
     """For each vector a tensor of the grid that all of them span; with "xy" the first two axes change places."""
     choose("meshgrid", "indexing", indexing, ("ij", "xy"))

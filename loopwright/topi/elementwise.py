@@ -241,9 +241,7 @@ def elemwise_sum(xs: Sequence[te.Tensor]) -> te.Tensor:
         raise InvalidShapeError("elemwise_sum", "there is nothing to add", "give at least one tensor")
     first = tensors[0]
     for other in tensors[1:]:
-        if other.ndim != first.ndim or not all(
-            [one_size(b, a) for a, b in zip(other.shape, first.shape, strict=True)]
-        ):
+        if other.ndim != first.ndim or not all([one_size(b, a) for a, b in zip(other.shape, first.shape, strict=True)]):
             shapes = f"{first.name} has shape {shape_text(first.shape)}, {other.name} {shape_text(other.shape)}"
             raise InvalidShapeError("elemwise_sum", shapes, "the tensors have one shape; topi.add repeats them")
 

@@ -1,7 +1,7 @@
 """Joining and parting: tensors one after another along an axis, and a tensor cut along one.
 
-    concatenate([a, b], 0)    out[i] = a[i] where i < len(a), else b[i - len(a)]
-    split(a, [2, 5])          a[:2], a[2:5], a[5:]
+concatenate([a, b], 0)    out[i] = a[i] where i < len(a), else b[i - len(a)]
+split(a, [2, 5])          a[:2], a[2:5], a[5:]
 """
 
 from __future__ import annotations

@@ -62,9 +62,7 @@ def _samples() -> Iterator[Sample]:
 
 
 @operator(reference=_reference, samples=_samples)
-def layout_transform(
-    array: te.Tensor, src_layout: str, dst_layout: str, schedule_rule: str = "None"
-) -> te.Tensor:
+def layout_transform(array: te.Tensor, src_layout: str, dst_layout: str, schedule_rule: str = "None") -> te.Tensor:
     """`array`, which lies in `src_layout`, laid out as `dst_layout` says; the rule is kept for schedules to read."""
     if src_layout == dst_layout:
         return array
@@ -75,7 +73,8 @@ def layout_transform(
             check_same("layout_transform", f"axis {axis.name}", (array.name, size), (src_layout, as_expr(axis.factor)))
     shape = way.forward_shape(array.shape)
     padded = [
-        k for k, (size, whole) in enumerate(zip(array.shape, way.backward_shape(shape), strict=True))
+        k
+        for k, (size, whole) in enumerate(zip(array.shape, way.backward_shape(shape), strict=True))
         if known(whole - size) != 0
     ]
 

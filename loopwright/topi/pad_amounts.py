@@ -1,8 +1,8 @@
 """pad_amounts: the ways in which operators say how many cells are added around a tensor.
 
-    get_pad_tuple(1, (3, 3))                →  (1, 1, 1, 1)     top, left, bottom, right
-    get_pad_tuple((1, 2, 3, 4), (3, 3))     →  (1, 2, 3, 4)
-    get_pad_tuple("SAME", (4, 3))           →  (2, 1, 1, 1)     the larger half first; strides do not count
+get_pad_tuple(1, (3, 3))                →  (1, 1, 1, 1)     top, left, bottom, right
+get_pad_tuple((1, 2, 3, 4), (3, 3))     →  (1, 2, 3, 4)
+get_pad_tuple("SAME", (4, 3))           →  (2, 1, 1, 1)     the larger half first; strides do not count
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Repeating: each element several times, or the whole tensor several times.
 
-    repeat([a, b], 2, axis=0)    [a, a, b, b]
-    tile([a, b], (2,))           [a, b, a, b]
+repeat([a, b], 2, axis=0)    [a, a, b, b]
+tile([a, b], (2,))           [a, b, a, b]
 """
 
 from __future__ import annotations

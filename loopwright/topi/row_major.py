@@ -1,7 +1,7 @@
 """Row-major order: the place of an element when a tensor is read row after row, and the indices of such a place.
 
-    ravel((y, x), (4, 5))     →  y * 5 + x
-    unravel(place, (4, 5))    →  [place // 5, place % 5]
+ravel((y, x), (4, 5))     →  y * 5 + x
+unravel(place, (4, 5))    →  [place // 5, place % 5]
 """
 
 from __future__ import annotations

@@ -177,9 +177,7 @@ def _loops(ib: IRBuilder, shape: Sequence[Expr], part: Part) -> Iterator[tuple[A
     """Loops over `shape`, or over a part of it; gives the indices."""
     with ExitStack() as loops:
         ranges = [part.get(k, (0, size)) for k, size in enumerate(shape)]
-        yield tuple(
-            loops.enter_context(ib.for_range(low, high, f"i{k}")) for k, (low, high) in enumerate(ranges)
-        )
+        yield tuple(loops.enter_context(ib.for_range(low, high, f"i{k}")) for k, (low, high) in enumerate(ranges))
 
 
 def _extern(

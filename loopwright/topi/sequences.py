@@ -1,7 +1,7 @@
 """Sequences of different lengths in one tensor: those past their end masked, or each turned round.
 
-    sequence_mask(data, lengths)         out[t, b] = data[t, b] where t < lengths[b], else 0
-    reverse_sequence(data, lengths)      out[b, t] = data[b, lengths[b] - 1 - t] where t < lengths[b]
+sequence_mask(data, lengths)         out[t, b] = data[t, b] where t < lengths[b], else 0
+reverse_sequence(data, lengths)      out[b, t] = data[b, lengths[b] - 1 - t] where t < lengths[b]
 """
 
 from __future__ import annotations
@@ -93,9 +93,7 @@ def _reverse_samples() -> Iterator[Sample]:
 
 
 @operator(reference=_reverse_reference, samples=_reverse_samples)
-def reverse_sequence(
-    a: te.Tensor, seq_lengths: te.Tensor, seq_axis: int = 1, batch_axis: int | None = 0
-) -> te.Tensor:
+def reverse_sequence(a: te.Tensor, seq_lengths: te.Tensor, seq_axis: int = 1, batch_axis: int | None = 0) -> te.Tensor:
     """`a` with the first elements of each sequence turned round, as many as its length; the others stay.
 
     A length less than 1 is 1, one past the end is all. Without a batch (`batch_axis` None or -1) there is one length.

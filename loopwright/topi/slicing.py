@@ -156,9 +156,7 @@ def _cut(size: Expr, low: Any, high: Any, step: int) -> tuple[Expr, Expr]:
     return start, simplify(maximum(count, 0))
 
 
-def slice_at(
-    a: te.Tensor, starts: Sequence[Any], strides: Sequence[Any], shape: Sequence[Any], name: str
-) -> te.Tensor:
+def slice_at(a: te.Tensor, starts: Sequence[Any], strides: Sequence[Any], shape: Sequence[Any], name: str) -> te.Tensor:
     """The tensor of `shape` whose index `i` along an axis is `start + i * stride` in `a`."""
 
     def cell(*indices: Expr) -> Expr:
@@ -202,9 +200,7 @@ def _dynamic_samples() -> Iterator[Sample]:
 
 
 @operator(reference=_dynamic_reference, samples=_dynamic_samples)
-def dynamic_strided_slice(
-    a: te.Tensor, begin: Any, end: Any, strides: Any, output_shape: Sequence[Any]
-) -> te.Tensor:
+def dynamic_strided_slice(a: te.Tensor, begin: Any, end: Any, strides: Any, output_shape: Sequence[Any]) -> te.Tensor:
     """The part of `a` that begins at `begin` and has `output_shape`: how far `end` reaches is in that shape."""
     op = "dynamic_strided_slice"
     starts, steps = read_bounds(op, begin, a.ndim), read_bounds(op, strides, a.ndim)
@@ -309,9 +305,7 @@ def _window_samples() -> Iterator[Sample]:
 
 
 @operator(reference=_window_reference, samples=_window_samples)
-def sliding_window(
-    data: te.Tensor, axis: int, window_shape: Sequence[int], strides: Sequence[int]
-) -> te.Tensor:
+def sliding_window(data: te.Tensor, axis: int, window_shape: Sequence[int], strides: Sequence[int]) -> te.Tensor:
     """The windows of `window_shape` over `axis` and all axes after it: where they stand, then what they hold."""
     op = "sliding_window"
     first = axis_of(op, axis, data.ndim)
@@ -325,5 +319,3 @@ def sliding_window(
         return data(*indices[:first], *moves)
 
     return moved((*data.shape[:first], *counts, *window), cell, op)
-
-

@@ -1,6 +1,6 @@
 """sparse_to_dense: a tensor of one value, but for a list of elements.
 
-    sparse_to_dense([[0, 1], [2, 2]], (3, 3), [5, 6])    5 at [0, 1], 6 at [2, 2], else 0
+sparse_to_dense([[0, 1], [2, 2]], (3, 3), [5, 6])    5 at [0, 1], 6 at [2, 2], else 0
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Transposing and flipping: axes in another order, or read from their end.
 
-    transpose(a, (1, 0))    out[j, i] = a[i, j]
-    flip(a, 0)              out[i, j] = a[n - 1 - i, j]
+transpose(a, (1, 0))    out[j, i] = a[i, j]
+flip(a, 0)              out[i, j] = a[n - 1 - i, j]
 """
 
 from __future__ import annotations

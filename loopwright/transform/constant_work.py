@@ -234,9 +234,7 @@ def look(statement: Node) -> Work:
     return Work(reads, writes, is_early, seen.is_exact)
 
 
-def constant_work(
-    works: Sequence[Work], own: Mapping[Var, Buffer], constants: Mapping[Var, int]
-) -> list[int]:
+def constant_work(works: Sequence[Work], own: Mapping[Var, Buffer], constants: Mapping[Var, int]) -> list[int]:
     """The places of the statements that are constant work; `own` are the function's buffers, `constants` have bytes."""
     chosen = {place for place, work in enumerate(works) if work.can_be_early and work.writes <= own.keys()}
     while True:

@@ -1,8 +1,8 @@
 """What stands around a block of a rule: the element-wise block that makes its data, and those that read its result.
 
-    P[y, x] = if_then_else(…, X[y - 1, x - 1], 0)      is made for the next block alone: scheduled inside its loops
-    C[y, x] += P[y + i, x + j] * W[i, j]
-    D[y, x] = exp(C[y, x] + bias[x])                   runs tile by tile, while C's tile is still in registers or near
+P[y, x] = if_then_else(…, X[y - 1, x - 1], 0)      is made for the next block alone: scheduled inside its loops
+C[y, x] += P[y + i, x + j] * W[i, j]
+D[y, x] = exp(C[y, x] + bias[x])                   runs tile by tile, while C's tile is still in registers or near
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from loopwright import ir
+from loopwright.analysis.needed_pointers import needed_handles
 from loopwright.arith.index_arithmetic import in_64_bits
 from loopwright.codegen.describe_module import size_text
 from loopwright.codegen.llvm import ffi_values as ffi
@@ -37,6 +38,7 @@ class EntryEmitter:
     def __init__(self, emitter: FunctionEmitter, function: ir.PrimFunc, written: set[ir.Var]) -> None:
         self.emitter, self.b, self.module = emitter, emitter.b, emitter.module
         self.function, self.written = function, written
+        self.needed = needed_handles(function, self.module.functions)
         self.name = _escaped(function.name)
         self.tensors: dict[ir.Buffer, str] = {}
         self.shapes: dict[ir.Buffer, list[str]] = {}
@@ -141,7 +143,15 @@ class EntryEmitter:
         problem = f"{self._who(param)} (number {position + 1}) is not {expected}"
         self._check(fine, "ArgumentKindMismatch", problem)
         if dtype.kind == "handle":
-            self.emitter.values[param] = b.value(f"load ptr, ptr {slot}")
+            pointer = self.emitter.values[param] = b.value(f"load ptr, ptr {slot}")
+            if param in self.needed:
+                self._check(
+                    b.value(f"icmp ne ptr {pointer}, null"),
+                    "NullArgument",
+                    f"{self._who(param)} (number {position + 1}) is a null pointer",
+                    why=f"{self.function.name} reads or writes what {param.name} points to",
+                    hint="pass an address; a body that takes None, too, asks T.isnullptr first",
+                )
             return
         integer = b.value(f"load i64, ptr {slot}")
         if dtype.is_float:

@@ -1,7 +1,7 @@
 """Products of matrices as frameworks mean them: vectors have an axis of 1 for as long as it takes, batches spread.
 
-    product(node, a, b)                      numpy's matmul
-    dense(node, x, weight)                   rows of x, over all its leading axes, with one weight
+product(node, a, b)                      numpy's matmul
+dense(node, x, weight)                   rows of x, over all its leading axes, with one weight
 """
 
 from __future__ import annotations

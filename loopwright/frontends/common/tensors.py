@@ -1,9 +1,9 @@
 """What converters ask about tensors of the graph, whichever framework the model comes from.
 
-    class Node(Tensors): ...
+class Node(Tensors): ...
 
-    rows, *_ = node.shape(x)                 sizes: numbers, expressions of size variables, or Any()
-    y = relay.multiply(x, node.const(2, x))  a constant of the element type of x
+rows, *_ = node.shape(x)                 sizes: numbers, expressions of size variables, or Any()
+y = relay.multiply(x, node.const(2, x))  a constant of the element type of x
 """
 
 from __future__ import annotations

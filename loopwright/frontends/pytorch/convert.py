@@ -1,8 +1,8 @@
 """from_pytorch: a model of PyTorch as a module of relay.
 
-    mod, params = from_pytorch(module, example_inputs=(x,))
-    mod, params = from_pytorch(traced, [("input", (1, 3, 224, 224))])
-    mod, params = from_pytorch(torch.export.export(module, (x,)))
+mod, params = from_pytorch(module, example_inputs=(x,))
+mod, params = from_pytorch(traced, [("input", (1, 3, 224, 224))])
+mod, params = from_pytorch(torch.export.export(module, (x,)))
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """CallGraph: which function of a module calls which.
 
-    graph = CallGraph(mod)
-    graph.is_recursive("main"), graph.ref_count("f"), list(graph)
+graph = CallGraph(mod)
+graph.is_recursive("main"), graph.ref_count("f"), list(graph)
 """
 
 from __future__ import annotations

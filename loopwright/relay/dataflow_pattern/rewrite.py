@@ -1,15 +1,15 @@
 """rewrite: replace every place of a shape, again and again, until there is nothing to replace.
 
-    class DropDoubleNegative(DFPatternCallback):
-        def __init__(self):
-            super().__init__()
-            self.x = wildcard()
-            self.pattern = is_op("negative")(is_op("negative")(self.x))
+class DropDoubleNegative(DFPatternCallback):
+    def __init__(self):
+        super().__init__()
+        self.x = wildcard()
+        self.pattern = is_op("negative")(is_op("negative")(self.x))
 
-        def callback(self, pre, post, node_map):
-            return node_map[self.x][0]
+    def callback(self, pre, post, node_map):
+        return node_map[self.x][0]
 
-    rewrite(DropDoubleNegative(), expr)
+rewrite(DropDoubleNegative(), expr)
 """
 
 from __future__ import annotations

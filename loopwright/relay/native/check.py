@@ -174,7 +174,6 @@ class _Check:
         for value in step.written:
             self._make(value, f"the kernel {name}", seen)
 
-
     def _parts(self, step: Launch, name: str, seen: set[Value]) -> None:
         if step.parts and len(step.parts) != len(step.arguments):
             raise KernelMismatch(name, f"it has {len(step.arguments)} arguments, and parts for {len(step.parts)}")

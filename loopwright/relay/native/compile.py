@@ -56,9 +56,7 @@ def compile_program(
         dear = over_budget(program, kernels) if winograd else []
         if dear:
             again = Counts()
-            kernels |= compile_kernels(
-                dear, chosen, constants=program.constants, processes=processes, counts=again
-            )
+            kernels |= compile_kernels(dear, chosen, constants=program.constants, processes=processes, counts=again)
             counts.add(again, len({kernel.symbol for kernel in kernels.values()}))
         compiled_at = perf_counter()
         task.now("prepared constants")

@@ -1,10 +1,10 @@
 """NativeModel: a compiled program: a runtime Module with one function, and what is known about it.
 
-    model(x, y)                     the native function itself: inputs, then outputs
-    model.run(x)                    fresh outputs, as a list
-    model.plan, model.kernels       where values are, and the kernels with their sizes and costs
-    model.profile(x)                what each kernel took, and every intermediate value
-    model.export_library("m.so")    self-contained; constants="file" keeps the weights in a file beside it
+model(x, y)                     the native function itself: inputs, then outputs
+model.run(x)                    fresh outputs, as a list
+model.plan, model.kernels       where values are, and the kernels with their sizes and costs
+model.profile(x)                what each kernel took, and every intermediate value
+model.export_library("m.so")    self-contained; constants="file" keeps the weights in a file beside it
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Tables of patterns that other compilers compute: what MergeComposite looks for.
 
-    @register_pattern_table("dnnl")
-    def table():
-        return [("dnnl.conv2d_relu", is_op("nn.relu")(is_op("nn.conv2d")(wildcard(), wildcard())))]
+@register_pattern_table("dnnl")
+def table():
+    return [("dnnl.conv2d_relu", is_op("nn.relu")(is_op("nn.conv2d")(wildcard(), wildcard())))]
 """
 
 from __future__ import annotations

@@ -45,7 +45,6 @@ class IndexRange:
     entry: int = 0
     ignored: int | None = None
 
-
     def size(self, data: TensorType) -> Dim:
         """How many elements there are to be named."""
         return times(*data.shape) if self.axis is None else data.shape[self.axis]

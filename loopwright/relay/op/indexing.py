@@ -262,9 +262,7 @@ class OneHot(FromTopi):
 
 
 @calls("one_hot")
-def one_hot(
-    indices: Expr, on_value: Anything, off_value: Anything, depth: Anything, axis: int, dtype: str
-) -> Expr:
+def one_hot(indices: Expr, on_value: Anything, off_value: Anything, depth: Anything, axis: int, dtype: str) -> Expr:
     """One-hot vectors along a new axis; `depth` is a number, or an expression that is one when the program runs."""
     on, off = (value if isinstance(value, Expr) else const(value, dtype) for value in (on_value, off_value))
     numbers = numbers_of(depth)
@@ -363,4 +361,3 @@ def segment_sum(data: Expr, segment_ids: Expr, num_segments: int | None = None) 
         shape = (num_segments, *rows)
     empty = FUNCTIONS["zeros"](shape, str(of.dtype))
     return make("scatter_nd", empty, make("expand_dims", segment_ids, axis=0), data, mode="add")
-

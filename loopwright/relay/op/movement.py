@@ -407,5 +407,3 @@ class FifoBuffer(FromTopi):
 
     def infer(self, data: TensorType, buffer: TensorType) -> Type:
         return self.type_of_compute(data, buffer)
-
-

@@ -1,7 +1,7 @@
 """Random numbers in graphs: every call takes a key, and gives a new one beside its numbers.
 
-    key = relay.random.threefry_key(42)
-    key, noise = relay.random.normal(key, (2, 3))
+key = relay.random.threefry_key(42)
+key, noise = relay.random.normal(key, (2, 3))
 """
 
 from __future__ import annotations

@@ -45,9 +45,7 @@ def _is(code: Anything, number: int) -> bool:
     return isinstance(code, int) and code == number
 
 
-def _resolved(
-    op: str, shape: Sequence[Dim], groups: Sequence[Sequence[Anything]], allowzero: bool
-) -> list[list[Dim]]:
+def _resolved(op: str, shape: Sequence[Dim], groups: Sequence[Sequence[Anything]], allowzero: bool) -> list[list[Dim]]:
     """The sizes of each group; the data's own sizes that no code took are shared out by -1."""
     told = [code for group in groups for code in group]
     rest = list(shape)  # sizes of the data that the codes have yet to take
@@ -145,6 +143,7 @@ class _Reshaping(Operator):
 
 def _reshaped(data: np.ndarray, sizes: Sequence[Anything]) -> np.ndarray:
     return data.reshape(tuple(int(size) for size in sizes))
+
 
 MOST_DIMENSIONS: Final = 64  # as many as numpy has
 

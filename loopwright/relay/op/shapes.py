@@ -84,5 +84,3 @@ def arange(start: Anything, stop: Anything = None, step: Anything = None, dtype:
             raise ValueError("relay.arange: step is 0")
         size = max(ceil((high - low) / way), 0)
     return make("arange", *given, dtype=dtype, size=size)
-
-

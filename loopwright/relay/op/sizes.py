@@ -1,7 +1,7 @@
 """The arithmetic of shapes in `infer`: sizes are numbers, expressions of size variables, or `Any()`.
 
-    broadcast("add", a.shape, b.shape)      the shape numpy would give, or TypeMismatch
-    plus(size, 2), times(size, 2), divide_up(size, 2)      Any() stays Any()
+broadcast("add", a.shape, b.shape)      the shape numpy would give, or TypeMismatch
+plus(size, 2), times(size, 2), divide_up(size, 2)      Any() stays Any()
 """
 
 from __future__ import annotations

@@ -149,9 +149,7 @@ class DynStridedSlice(Operator):
 class StridedSet(FromTopi):
     """The data with the part that the bounds name replaced by `v`."""
 
-    def infer(
-        self, data: TensorType, v: TensorType, begin: TensorType, end: TensorType, strides: TensorType
-    ) -> Type:
+    def infer(self, data: TensorType, v: TensorType, begin: TensorType, end: TensorType, strides: TensorType) -> Type:
         return self.type_of_compute(data, v, begin, end, strides)
 
 

@@ -1,7 +1,7 @@
 """attention_masks: what conditions and constants hide from a softmax of scores, for FuseAttention.
 
-    triangle(cond, (4, 4), types)       0: true up to the diagonal; 1: up to one place after it; None: another condition
-    tells_dead(dead, cond, types)       whether `dead` is !any(cond) along the keys: the rows that see nothing
+triangle(cond, (4, 4), types)       0: true up to the diagonal; 1: up to one place after it; None: another condition
+tells_dead(dead, cond, types)       whether `dead` is !any(cond) along the keys: the rows that see nothing
 """
 
 from __future__ import annotations

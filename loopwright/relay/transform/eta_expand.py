@@ -1,6 +1,6 @@
 """EtaExpand: the name of a function, used as a value, becomes a function that calls it.
 
-    @f    →    fn (%a0) { @f(%a0) }
+@f    →    fn (%a0) { @f(%a0) }
 """
 
 from __future__ import annotations

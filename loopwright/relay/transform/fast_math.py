@@ -1,6 +1,6 @@
 """FastMath: functions by shorter formulas that are a little less exact.
 
-    exp(%x)    →    fast_exp(%x)                tanh, erf and softmax likewise
+exp(%x)    →    fast_exp(%x)                tanh, erf and softmax likewise
 """
 
 from __future__ import annotations

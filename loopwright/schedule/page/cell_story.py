@@ -130,9 +130,7 @@ def _shape(buffer: Buffer, values: Mapping[Var, int]) -> tuple[int, ...]:
         raise NoStory(f"the layout of its argument {buffer.name} is not plain")
     shape = tuple([size for size in found if size is not None])
     if prod(shape) > MOST_CELLS:
-        raise NoStory(
-            f"its argument {buffer.name} has {prod(shape):,} cells, more than {MOST_CELLS:,}; {_ADVICE}"
-        )
+        raise NoStory(f"its argument {buffer.name} has {prod(shape):,} cells, more than {MOST_CELLS:,}; {_ADVICE}")
     return shape
 
 

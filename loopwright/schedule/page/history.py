@@ -1,9 +1,9 @@
 """History: the steps of a schedule, one a line, with the last refusals where they happened.
 
-    1  split(i, [None, 8])                    0.9 ms  order kept               example.py:12
-    2  reorder(i_0, j_0, k, i_1, j_1)         4.1 ms  values proved            example.py:14
-    ✗  parallel(k)                            1.2 ms  refused: WouldRace [LW0207]
-    3  parallel(i_0)                          2.0 ms  order kept, no races     example.py:15
+1  split(i, [None, 8])                    0.9 ms  order kept               example.py:12
+2  reorder(i_0, j_0, k, i_1, j_1)         4.1 ms  values proved            example.py:14
+✗  parallel(k)                            1.2 ms  refused: WouldRace [LW0207]
+3  parallel(i_0)                          2.0 ms  order kept, no races     example.py:15
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """marked_program: the program as `show` has it, with what the last step changed marked.
 
-    # step 2: parallel(i_0) · marked +: new with it
-      def main(…):
-    +     for i_0 in T.parallel(8):
-              for i_1 in range(8):
+# step 2: parallel(i_0) · marked +: new with it
+  def main(…):
++     for i_0 in T.parallel(8):
+          for i_1 in range(8):
 """
 
 from __future__ import annotations

@@ -19,6 +19,7 @@ from loopwright.schedule.view import View
 _MOST_FACTORS: Final = 100
 _LARGEST_PRIME: Final = 1 << 20  # that is looked for: no tile has a prime side beyond it
 
+
 def sample_perfect_tile(
     view: View, random: Random, loop: For, n: int, max_innermost_factor: int = 16, decision: Sequence[int] | None = None
 ) -> tuple[list[int], list[int]]:

@@ -1,9 +1,9 @@
 """te.create_schedule: a stage for every operation, and what is to be changed about the graph of operations.
 
-    s = te.create_schedule(C.op)
-    xo, yo, xi, yi = s[C].tile(C.op.axis[0], C.op.axis[1], 32, 32)        what the loops of a stage shall be: stage.py
-    CC = s.cache_write(C, "local")                                        changes of the graph: one file each
-    loopwright.build(s, [A, B, C])                                        replay.py: each wish becomes a proved step
+s = te.create_schedule(C.op)
+xo, yo, xi, yi = s[C].tile(C.op.axis[0], C.op.axis[1], 32, 32)        what the loops of a stage shall be: stage.py
+CC = s.cache_write(C, "local")                                        changes of the graph: one file each
+loopwright.build(s, [A, B, C])                                        replay.py: each wish becomes a proved step
 """
 
 from __future__ import annotations

@@ -166,9 +166,7 @@ def _conv_reference(layout: str) -> Any:
         out_dtype: str = "int16",
         unipolar: bool = True,
     ) -> np.ndarray:
-        return conv_python(
-            data.astype(np.int64), _signs(kernel, weight_bits, unipolar), stride, padding, 1, 1, layout
-        )
+        return conv_python(data.astype(np.int64), _signs(kernel, weight_bits, unipolar), stride, padding, 1, 1, layout)
 
     return reference
 

@@ -1,6 +1,6 @@
 """Convolutions in blocked layouts: channels in blocks of a vector's width, innermost.
 
-    data (N, C // i, H, W, i), weight (O // o, C // i, rows, columns, i, o)  →  (N, O // o, H', W', o)
+data (N, C // i, H, W, i), weight (O // o, C // i, rows, columns, i, o)  →  (N, O // o, H', W', o)
 """
 
 from __future__ import annotations
@@ -49,9 +49,7 @@ def _blocked_samples() -> Iterator[Sample]:
         yield Sample((whole_numbers((2, 2, 5, 5, 3), dtype), whole_numbers((2, 2, 3, 3, 3, 4), dtype), 1, 1, 1))
     yield Sample((whole_numbers((1, 2, 5, 5, 3)), whole_numbers((2, 1, 3, 2, 3, 4)), 2, 0, 1))  # two groups
     yield Sample((whole_numbers((1, 1, 6, 5, 1)), whole_numbers((1, 1, 1, 1, 1, 1)), (1, 2), (0, 1, 2, 3), 1))
-    yield products_sample(
-        _conv2d_blocked, real_numbers((1, 2, 4, 4, 4)), real_numbers((1, 2, 3, 3, 4, 8)), 72, 1, 1, 1
-    )
+    yield products_sample(_conv2d_blocked, real_numbers((1, 2, 4, 4, 4)), real_numbers((1, 2, 3, 3, 4, 8)), 72, 1, 1, 1)
 
 
 @operator(reference=_conv2d_blocked, samples=_blocked_samples, name="nn.conv2d_NCHWc")

@@ -1,6 +1,6 @@
 """conv2d_backward_weight_nchw: the gradient of a convolution by its weight.
 
-    out[o, i, y, x] = Σ over n, p, q of grad[n, o, p, q] · data[n, i, p·stride + y·dilation, q·stride + x·dilation]
+out[o, i, y, x] = Σ over n, p, q of grad[n, o, p, q] · data[n, i, p·stride + y·dilation, q·stride + x·dilation]
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Depth and space: channels that become blocks of pixels, and back.
 
-    depth_to_space(data, 2)    (n, 4·c, h, w)  →  (n, c, 2·h, 2·w)
-    space_to_depth(data, 2)    (n, c, 2·h, 2·w)  →  (n, 4·c, h, w)
+depth_to_space(data, 2)    (n, 4·c, h, w)  →  (n, c, 2·h, 2·w)
+space_to_depth(data, 2)    (n, c, 2·h, 2·w)  →  (n, 4·c, h, w)
 """
 
 from __future__ import annotations

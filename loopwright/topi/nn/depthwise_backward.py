@@ -65,9 +65,7 @@ def depthwise_conv2d_backward_input_nhwc(
 
     def element(b: Expr, h: Expr, w: Expr, c: Expr) -> Expr:
         value = padded(b, h + dh.var, w + dw.var, c * multiplier + dc.var)
-        total: Expr = te.sum(
-            value * Filter(rows - 1 - dh.var, columns - 1 - dw.var, c, dc.var), axis=[dh, dw, dc]
-        )
+        total: Expr = te.sum(value * Filter(rows - 1 - dh.var, columns - 1 - dw.var, c, dc.var), axis=[dh, dw, dc])
         return total
 
     out: te.Tensor = te.compute((batch, height, width, channels), element, name=op, tag=default_tag(op))
@@ -126,9 +124,7 @@ def depthwise_conv2d_backward_weight_nhwc(
 
     def element(dh: Expr, dw: Expr, c: Expr, m: Expr) -> Expr:
         grad = Out_grad(b.var, y.var, x.var, c * multiplier + m)
-        total: Expr = te.sum(
-            grad * padded(b.var, y.var * steps[0] + dh, x.var * steps[1] + dw, c), axis=[b, y, x]
-        )
+        total: Expr = te.sum(grad * padded(b.var, y.var * steps[0] + dh, x.var * steps[1] + dw, c), axis=[b, y, x])
         return total
 
     out: te.Tensor = te.compute(tuple(fshape), element, name=op, tag=default_tag(op))

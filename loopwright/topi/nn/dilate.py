@@ -37,9 +37,7 @@ def _spread(size: Expr, step: int) -> Expr:
 
 
 @operator(reference=_dilate, samples=_samples, name="nn.dilate")
-def dilate(
-    data: te.Tensor, strides: Sequence[Any], dilation_value: Any = 0.0, name: str = "DilatedInput"
-) -> te.Tensor:
+def dilate(data: te.Tensor, strides: Sequence[Any], dilation_value: Any = 0.0, name: str = "DilatedInput") -> te.Tensor:
     """`data` with its neighbours `strides` cells apart, `dilation_value` between them."""
     steps = each(name, "strides", strides, data.ndim)
     sizes = zip(data.shape, steps, strict=True)

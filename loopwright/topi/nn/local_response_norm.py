@@ -1,6 +1,6 @@
 """lrn: each value divided by a power of the sum of squares of its neighbours along an axis.
 
-    out = x / (bias + alpha · Σ x² over the window / size) ** beta
+out = x / (bias + alpha · Σ x² over the window / size) ** beta
 """
 
 from __future__ import annotations
@@ -23,9 +23,7 @@ from loopwright.topi.rounding import Rounded, rounded_sample
 from loopwright.topi.samples import real_numbers
 
 
-def _lrn(
-    x: Any, size: int, axis: int = 1, alpha: float = 0.0001, beta: float = 0.75, bias: float = 2.0
-) -> Any:
+def _lrn(x: Any, size: int, axis: int = 1, alpha: float = 0.0001, beta: float = 0.75, bias: float = 2.0) -> Any:
     axis %= x.ndim
     reach = size // 2
     squares = x * x

@@ -211,9 +211,7 @@ def _dense_pack_samples() -> Iterator[Sample]:
 
 
 @operator(reference=_dense_pack, samples=_dense_pack_samples, name="nn.dense_pack")
-def dense_pack(
-    data: te.Tensor, weight: te.Tensor, bias: te.Tensor | None = None, out_dtype: Any = None
-) -> te.Tensor:
+def dense_pack(data: te.Tensor, weight: te.Tensor, bias: te.Tensor | None = None, out_dtype: Any = None) -> te.Tensor:
     """`dense` with a weight in blocks of units: (units // block, in, block)."""
     op = "dense_pack"
     check_rank(op, "data", data, "(rows, in)", 2)

@@ -1,6 +1,6 @@
 """nll_loss: how unlikely a model thought what was true.
 
-    loss[n, …] = -weights[target] · predictions[n, target, …]         where target = targets[n, …]
+loss[n, …] = -weights[target] · predictions[n, target, …]         where target = targets[n, …]
 """
 
 from __future__ import annotations

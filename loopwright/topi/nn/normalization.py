@@ -308,6 +308,7 @@ def rms_norm(data: te.Tensor, weight: te.Tensor, axis: Any, epsilon: float = 1e-
         check_same(op, f"axis {axis} differs", ("the data", data.shape[axis]), ("the weight", own))
     wide = _wide(op, data)
     rows = [axis for axis in range(data.ndim) if axis not in axes]
+
     def square(row: Sequence[Any], taps: Sequence[Any]) -> Expr:
         value = data(*_placed(data.ndim, rows, row, axes, taps)).astype(wide)
         return value * value

@@ -32,9 +32,7 @@ def _upsampling(
 ) -> np.ndarray:
     mode = "align_corners" if align_corners else "asymmetric"
     letters = [letter for letter in layout if letter.isalpha()]
-    sizes = [
-        _scaled(data.shape[letters.index(axis)], scale) for axis, scale in (("H", scale_h), ("W", scale_w))
-    ]
+    sizes = [_scaled(data.shape[letters.index(axis)], scale) for axis, scale in (("H", scale_h), ("W", scale_w))]
     return resize(data, None, sizes, layout, method.removeprefix("bi"), mode)
 
 
@@ -69,9 +67,7 @@ def upsampling(
     axes = spatial_axes(op, layout, "HW", data)
     size = [scaled_size(data.shape[axis], scale) for axis, scale in zip(axes, (scale_h, scale_w), strict=True)]
     mode = "align_corners" if align_corners else "asymmetric"
-    return resize2d(
-        data, (0.0,) * 4, size, layout, method.removeprefix("bi"), mode, output_shape=output_shape
-    )
+    return resize2d(data, (0.0,) * 4, size, layout, method.removeprefix("bi"), mode, output_shape=output_shape)
 
 
 def _upsampling3d(
@@ -112,9 +108,7 @@ def upsampling3d(
     scales = (scale_d, scale_h, scale_w)
     size = [scaled_size(data.shape[axis], scale) for axis, scale in zip(axes, scales, strict=True)]
     plain = method.removeprefix("tri")
-    return resize3d(
-        data, (0.0,) * 6, size, layout, plain, coordinate_transformation_mode, output_shape=output_shape
-    )
+    return resize3d(data, (0.0,) * 6, size, layout, plain, coordinate_transformation_mode, output_shape=output_shape)
 
 
 def scaled_size(size: Expr, scale: Any) -> Expr:

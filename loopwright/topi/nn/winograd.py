@@ -166,9 +166,7 @@ def _winograd(
     return _in_tiles(op, layout, data, ready, made, window, out_dtype or data.dtype)
 
 
-def _in_tiles(
-    op: str, layout: str, data: te.Tensor, ready: te.Tensor, made: Any, window: Any, dtype: Any
-) -> te.Tensor:
+def _in_tiles(op: str, layout: str, data: te.Tensor, ready: te.Tensor, made: Any, window: Any, dtype: Any) -> te.Tensor:
     size = made.size
     sizes = dict(zip(layout, data.shape, strict=True))
     batch, inputs, outputs = sizes["N"], sizes["C"], ready.shape[2]
@@ -196,9 +194,7 @@ def _in_tiles(
     r_a, r_b = (te.reduce_axis((0, size), name=name) for name in ("r_a", "r_b"))
     packed = te.compute(
         (size, size, tiles, inputs),
-        lambda eps, nu, p, c: te.sum(
-            tile(r_a.var, r_b.var, p, c) * b(eps, r_a.var) * b(nu, r_b.var), axis=[r_a, r_b]
-        ),
+        lambda eps, nu, p, c: te.sum(tile(r_a.var, r_b.var, p, c) * b(eps, r_a.var) * b(nu, r_b.var), axis=[r_a, r_b]),
         name="data_pack",
     )
     rc = te.reduce_axis((0, inputs), name="ci")
@@ -210,9 +206,7 @@ def _in_tiles(
     r_e, r_n = (te.reduce_axis((0, size), name=name) for name in ("r_e", "r_n"))
     inverse = te.compute(
         (TILE, TILE, tiles, outputs),
-        lambda vh, vw, p, o: te.sum(
-            product(r_e.var, r_n.var, p, o) * a(vh, r_e.var) * a(vw, r_n.var), axis=[r_e, r_n]
-        ),
+        lambda vh, vw, p, o: te.sum(product(r_e.var, r_n.var, p, o) * a(vh, r_e.var) * a(vw, r_n.var), axis=[r_e, r_n]),
         name="inverse",
     )
 

@@ -1,7 +1,7 @@
 """Weights of convolutions made ready ahead: transformed for winograd, or cut into tiles of a matrix.
 
-    conv2d_winograd_weight_transform(kernel, tile)   G g Gᵀ for each pair of channels, with the matrices of
-                                                     `schedule.winograd`
+conv2d_winograd_weight_transform(kernel, tile)   G g Gᵀ for each pair of channels, with the matrices of
+                                                 `schedule.winograd`
 """
 
 from __future__ import annotations
@@ -129,9 +129,7 @@ def transformed_weight(
     r_kh, r_kw = (te.reduce_axis((0, made.window), name=name) for name in ("r_kh", "r_kw"))
 
     def element(eps: Expr, nu: Expr, o: Expr, i: Expr) -> Expr:
-        total: Expr = te.sum(
-            read(o, i, r_kh.var, r_kw.var) * g(eps, r_kh.var) * g(nu, r_kw.var), axis=[r_kh, r_kw]
-        )
+        total: Expr = te.sum(read(o, i, r_kh.var, r_kw.var) * g(eps, r_kh.var) * g(nu, r_kw.var), axis=[r_kh, r_kw])
         return total
 
     shape = (made.size, made.size, *channels)

@@ -48,16 +48,12 @@ def conv1d_ncw_python(a_np: np.ndarray, w_np: np.ndarray, stride: Any, padding: 
     return conv_python(a_np, w_np, stride, padding, dilation, 1, "NCW")
 
 
-def conv2d_nchw_python(
-    a_np: np.ndarray, w_np: np.ndarray, stride: Any, padding: Any, groups: int = 1
-) -> np.ndarray:
+def conv2d_nchw_python(a_np: np.ndarray, w_np: np.ndarray, stride: Any, padding: Any, groups: int = 1) -> np.ndarray:
     """NCHW by OIHW."""
     return conv_python(a_np, w_np, stride, padding, 1, groups, "NCHW")
 
 
-def conv2d_nhwc_python(
-    a_np: np.ndarray, w_np: np.ndarray, stride: Any, padding: Any, groups: int = 1
-) -> np.ndarray:
+def conv2d_nhwc_python(a_np: np.ndarray, w_np: np.ndarray, stride: Any, padding: Any, groups: int = 1) -> np.ndarray:
     """NHWC by HWIO."""
     return conv_python(a_np, w_np, stride, padding, 1, groups, "NHWC")
 
@@ -67,16 +63,12 @@ def conv2d_hwcn_python(a_np: np.ndarray, w_np: np.ndarray, stride: Any, padding:
     return conv_python(a_np, w_np, stride, padding, 1, 1, "HWCN", "HWIO")
 
 
-def conv3d_ncdhw_python(
-    a_np: np.ndarray, w_np: np.ndarray, stride: Any, padding: Any, groups: int = 1
-) -> np.ndarray:
+def conv3d_ncdhw_python(a_np: np.ndarray, w_np: np.ndarray, stride: Any, padding: Any, groups: int = 1) -> np.ndarray:
     """NCDHW by OIDHW."""
     return conv_python(a_np, w_np, stride, padding, 1, groups, "NCDHW")
 
 
-def conv3d_ndhwc_python(
-    a_np: np.ndarray, w_np: np.ndarray, stride: Any, padding: Any, groups: int = 1
-) -> np.ndarray:
+def conv3d_ndhwc_python(a_np: np.ndarray, w_np: np.ndarray, stride: Any, padding: Any, groups: int = 1) -> np.ndarray:
     """NDHWC by DHWIO."""
     return conv_python(a_np, w_np, stride, padding, 1, groups, "NDHWC")
 
@@ -100,9 +92,7 @@ def depthwise_conv2d_python_nhwc(
     return out.transpose(0, 2, 3, 1)
 
 
-def dilate_python(
-    input_np: np.ndarray, strides: Any, dilation_value: Any = 0.0, out_dtype: Any = None
-) -> np.ndarray:
+def dilate_python(input_np: np.ndarray, strides: Any, dilation_value: Any = 0.0, out_dtype: Any = None) -> np.ndarray:
     """The array with `dilation_value` between its cells."""
     steps = numbers(strides, input_np.ndim)
     shape = [(size - 1) * step + 1 if size else 0 for size, step in zip(input_np.shape, steps, strict=True)]

@@ -9,9 +9,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 
-def windows_of(
-    data: np.ndarray, kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int]
-) -> np.ndarray:
+def windows_of(data: np.ndarray, kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int]) -> np.ndarray:
     """The windows along the last axes: `(…, place, place, tap, tap)` for two of them."""
     axes = tuple(range(data.ndim - len(kernel), data.ndim))
     reach = [(k - 1) * step + 1 for k, step in zip(kernel, dilations, strict=True)]

@@ -1,7 +1,7 @@
 """non_max_suppression: of boxes that overlap, the one with the best score.
 
-    counts, boxes, indices = topi.vision.get_valid_counts(data, 0.01)
-    kept, number = topi.vision.non_max_suppression(boxes, counts, indices, iou_threshold=0.5)
+counts, boxes, indices = topi.vision.get_valid_counts(data, 0.01)
+kept, number = topi.vision.non_max_suppression(boxes, counts, indices, iou_threshold=0.5)
 """
 
 from __future__ import annotations

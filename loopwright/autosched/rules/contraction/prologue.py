@@ -1,7 +1,7 @@
 """Prologue: element-wise blocks that make the column operand of a product, computed on the way into its panels.
 
-    W2[k, j] = cast(W[k, j]) * scale[j]
-    C[i, j] += A[i, k] * W2[k, j]
+W2[k, j] = cast(W[k, j]) * scale[j]
+C[i, j] += A[i, k] * W2[k, j]
 """
 
 from __future__ import annotations

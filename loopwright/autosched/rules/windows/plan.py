@@ -53,9 +53,7 @@ def _why_along(window: Window) -> str:
     return f"their windows start {stride} cells apart: the lanes of each tap are picked from {stride} vectors"
 
 
-def _explain(
-    window: Window, tiles: Tiles, machine: Machine, decision: Decision, is_padded: bool, copies: bool
-) -> None:
+def _explain(window: Window, tiles: Tiles, machine: Machine, decision: Decision, is_padded: bool, copies: bool) -> None:
     lane = window.lane.name
     if window.is_along:
         why = _why_along(window)

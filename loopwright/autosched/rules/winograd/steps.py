@@ -40,9 +40,7 @@ class _Blocks:
     last: BlockRV  # writes the result, and does what comes element by element
 
 
-def schedule_winograd(
-    sch: Schedule, taken: Taken, program: Program, sizes: Sizes, machine: Machine
-) -> list[str]:
+def schedule_winograd(sch: Schedule, taken: Taken, program: Program, sizes: Sizes, machine: Machine) -> list[str]:
     """Do it; the buffers that are turned, channels to the end or back."""
     first = sch.get_block(taken.block.name)
     made = sch.winograd(first, sizes.tile)

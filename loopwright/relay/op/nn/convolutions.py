@@ -83,9 +83,7 @@ class Convolution(Operator):
         if sorted(out_layout) != sorted(self.data_layout):  # in blocks
             out = topi.nn.conv(data, weight, *window, self.groups, *layouts, self.out_dtype or None)
             return topi.layout_transform(out, self.data_layout, out_layout)
-        return topi.nn.conv(
-            data, weight, *window, self.groups, *layouts, self.out_dtype or None, out_layout=out_layout
-        )
+        return topi.nn.conv(data, weight, *window, self.groups, *layouts, self.out_dtype or None, out_layout=out_layout)
 
     def reference(self, data: np.ndarray, weight: np.ndarray) -> np.ndarray:
         dtype = self.out_dtype or data.dtype

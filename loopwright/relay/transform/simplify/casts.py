@@ -1,8 +1,8 @@
 """Rules about conversions and limits: those that change nothing go, two become one.
 
-    cast(cast(x, "float64"), "float16")    →    cast(x, "float16")       from float32: nothing is lost on the way
-    clip(clip(x, 0, 6), 1, 9)              →    clip(x, 1, 6)
-    argmax(qnn.dequantize(x))              →    argmax(x)
+cast(cast(x, "float64"), "float16")    →    cast(x, "float16")       from float32: nothing is lost on the way
+clip(clip(x, 0, 6), 1, 9)              →    clip(x, 1, 6)
+argmax(qnn.dequantize(x))              →    argmax(x)
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Rules about reshapes, transposes and slices: several become one, and those that move nothing go.
 
-    reshape(reshape(x, a), b)                    →    reshape(x, b)
-    transpose(transpose(x, p), q)                →    transpose(x, p∘q)
-    layout_transform(layout_transform(x, A→B), B→A)    →    x
+reshape(reshape(x, a), b)                    →    reshape(x, b)
+transpose(transpose(x, p), q)                →    transpose(x, p∘q)
+layout_transform(layout_transform(x, A→B), B→A)    →    x
 """
 
 from __future__ import annotations
