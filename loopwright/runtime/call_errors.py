@@ -268,6 +268,31 @@ class AssertionFailed(CallError, AssertionError):
     code = "LW0120"
 
 
+class RecursionTooDeep(CallError, RecursionError):
+    """A function of a module called itself, directly or by way of others, deeper than its stack goes.
+
+    Some 4,000 calls may stand in one another, fewer where the functions are long or keep arrays on the stack. A stack
+    that overflows would end the process.
+
+    For example:
+
+        import loopwright
+        from loopwright.script import ir as I, tir as T
+
+        @I.ir_module
+        class Module:
+            @T.prim_func
+            def sum(n: T.int32) -> T.int32:
+                if n <= 0:
+                    T.ret(0)
+                T.ret(n + Module.sum(n - 1))
+
+        loopwright.build(Module)["sum"](1_000_000)
+    """
+
+    code = "LW0157"
+
+
 class SizesDoNotFit(CallError, ValueError):
     """The sizes of the inputs of a model or a function are open, and those of this call do not fit together.
 
@@ -435,6 +460,7 @@ KINDS: Final[dict[str, type[CallError]]] = {
         MisalignedArgument,
         NullArgument,
         AssertionFailed,
+        RecursionTooDeep,
         SizesDoNotFit,
         IndexOutOfRange,
         WorkspaceExhausted,

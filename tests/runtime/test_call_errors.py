@@ -20,6 +20,7 @@ CODES = {
     "OverlappingArguments": ("LW0117", ValueError),
     "MisalignedArgument": ("LW0118", ValueError),
     "NullArgument": ("LW0119", ValueError),
+    "RecursionTooDeep": ("LW0157", RecursionError),
     "AssertionFailed": ("LW0120", AssertionError),
     "SizesDoNotFit": ("LW0150", ValueError),
     "IndexOutOfRange": ("LW0151", IndexError),

@@ -6,6 +6,7 @@ from collections.abc import Collection
 
 from loopwright import ir
 from loopwright.analysis.written_memory import written_pointers
+from loopwright.codegen.bounded_recursion import INNER, bounded_recursion
 from loopwright.codegen.describe_module import implicit_variables
 from loopwright.codegen.llvm.abi import EntryEmitter, entry_signature
 from loopwright.codegen.llvm.constant_data import can_hold_data
@@ -35,7 +36,7 @@ def emit_module(
     """
     text = ModuleText(cpu.triple, data=data if can_hold_data(cpu.triple) else None)
     writer = ModuleEmitter(text, cpu)
-    functions = with_symbols(module)
+    functions = bounded_recursion(with_symbols(module))
     text.functions = dict(functions.functions_items())
     for _, function in functions.functions_items():
         writer.emit_function(function)
@@ -60,6 +61,8 @@ class ModuleEmitter:
         implicit = implicit_variables(function)
         written = written_pointers(function)
         self._emit_body(function, implicit)
+        if INNER in function.attrs:
+            return
         emit_plain_entry(self._emitter, self.module, function, implicit)
         if self.cpu.pointer_bits != 64:
             return  # the layout of tvm-ffi's values and tensors is that of 64-bit machines

@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from loopwright import ir
+from loopwright.codegen.bounded_recursion import INNER, bounded_recursion
 from loopwright.codegen.describe_module import implicit_variables
 from loopwright.codegen.math import body_types, expand
 from loopwright.codegen.source.c.function import CFunction, CSymbols
@@ -69,7 +70,7 @@ class CSource(NamedTuple):
 @deep
 def emit_c(module: ir.IRModule, name: str | None = None) -> CSource:
     """The C source of every function of a lowered module; `name` is that of the files, by default of a function."""
-    return _CFile(with_symbols(module), name).source()
+    return _CFile(bounded_recursion(with_symbols(module)), name).source()
 
 
 class _CFile:
@@ -117,8 +118,9 @@ class _CFile:
             *bodies,
             self._messages(errors),
         ]
-        header = emit_header(self.name, signatures, self.message_function, {code: e[1] for code, e in errors.items()})
-        c_names = {self.functions[key].name: c_name for key, c_name in self.c_names.items()}
+        offered = [signature for signature in signatures if INNER not in signature.function.attrs]
+        header = emit_header(self.name, offered, self.message_function, {code: e[1] for code, e in errors.items()})
+        c_names = {signature.function.name: signature.c_name for signature in offered}
         return CSource("\n\n".join(parts) + "\n", header, self.name, c_names, errors)
 
     def _head(self) -> str:

@@ -38,7 +38,8 @@ def emit_entries(
     """LLVM text with an entry for every function of `module`, calling those of `source`."""
     text = ModuleText(cpu.triple)
     bodies = ModuleEmitter(text, cpu).math_body  # numbers become small floats by them
-    for _, function in with_symbols(module).functions_items():
+    text.functions = dict(with_symbols(module).functions_items())
+    for function in text.functions.values():
         builder = FunctionBuilder(text, entry_signature(function.name), "nounwind noinline optnone ")
         emitter = FunctionEmitter(text, builder, cpu, bodies)
         _CEntry(emitter, function, written_pointers(function), source).emit(implicit_variables(function))

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from loopwright import ir
 from loopwright.analysis.written_memory import written_arguments
+from loopwright.codegen.bounded_recursion import INNER
 from loopwright.codegen.describe_module import size_text, size_variables
 from loopwright.codegen.source.c.function import result_type
 from loopwright.codegen.source.names import Names, symbol
@@ -54,7 +55,8 @@ class Signature:
         """The declaration without its semicolon; C++ does not know `restrict`, so the header goes without."""
         apart = restrict and self.function.attrs.get("tir.noalias", True)
         parameters = [row[0].replace("*", "*restrict ") if apart else row[0] for row in self.rows]
-        return f"int32_t {self.c_name}({', '.join(parameters) or 'void'})"
+        scope = "static " if INNER in self.function.attrs else ""
+        return f"{scope}int32_t {self.c_name}({', '.join(parameters) or 'void'})"
 
     def comment(self) -> str:
         """What the arguments are."""
