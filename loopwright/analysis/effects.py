@@ -13,7 +13,24 @@ from __future__ import annotations
 
 from typing import Final
 
-from loopwright.ir import Buffer, BufferLoad, BufferStore, Call, Op, StringImm, const, decl_buffer
+from loopwright.analysis.thread_axes import LAUNCHES
+from loopwright.ir import (
+    AttrStmt,
+    Buffer,
+    BufferLoad,
+    BufferStore,
+    Call,
+    For,
+    ForKind,
+    Node,
+    Op,
+    PrimFunc,
+    StringImm,
+    const,
+    decl_buffer,
+    deep,
+    pre_order_visit,
+)
 
 _ANYTHING: Final = frozenset(
     f"tir.{name}"
@@ -50,3 +67,23 @@ def called_name(call: Call) -> str:
     """What is called, for messages."""
     names = [argument.value for argument in call.args if isinstance(argument, StringImm)]
     return repr(names[0]) if names and call.op.name in _ANYTHING else call.op.name
+
+
+@deep
+def calls_of_threads(function: PrimFunc) -> list[Call]:
+    """The calls that reach outside from within loops that threads run."""
+    found: list[Call] = []
+
+    def outside(node: Node) -> bool:
+        launches = isinstance(node, AttrStmt) and node.attr_key in LAUNCHES
+        if launches or (isinstance(node, For) and node.kind is ForKind.THREAD_BINDING):
+            pre_order_visit(node, inside)
+            return False
+        return True
+
+    def inside(node: Node) -> None:
+        if isinstance(node, Call) and reaches_outside(node):
+            found.append(node)
+
+    pre_order_visit(function.body, outside)
+    return found

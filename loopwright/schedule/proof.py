@@ -22,7 +22,7 @@ from typing import Any, Final
 
 from loopwright.analysis.accesses import Access, accesses_of
 from loopwright.analysis.dataflow import BlockKey, InitOf, NotProvable, Reference, dataflow_of
-from loopwright.analysis.effects import OUTSIDE, called_name
+from loopwright.analysis.effects import OUTSIDE, called_name, calls_of_threads
 from loopwright.analysis.races import find_race_in, prove_no_race, without_race
 from loopwright.analysis.thread_axes import has_threads
 from loopwright.analysis.thread_races import find_crossing
@@ -177,8 +177,7 @@ class _Comparison:
             if OUTSIDE.data not in unchanged:
                 for call in program.unordered:
                     raise NotProvable(f"how often {called_name(call)} is called is not known where it stands")
-                if program.has_threads and program.calls:
-                    call, _ = program.outside[0]
+                for call in calls_of_threads(program.function) if program.has_threads and program.calls else ():
                     raise NotProvable(f"the order in which threads call {called_name(call)} is not followed")
             if program.effects:
                 for data in program.opaque - unchanged:

@@ -175,6 +175,16 @@ def test_another_order_of_calls_has_a_witness() -> None:
     refused(sch, WouldChangeValues, "transform_block_layout", "transform_block_layout", "told", lambda v: (3 - v,))
 
 
+def test_threads_beside_a_call() -> None:
+    sch = tir.Schedule(two_kinds)
+    sch.bind(sch.get_loops("B")[0], "threadIdx.x")
+    sch.cache_read("C", 0, "local")
+    sch.unroll_and_jam(sch.get_loops("told")[0], 2)
+    assert difference(evaluate_terms(two_kinds), evaluate_terms(sch.mod["main"])) is None
+    error = refused(sch, NotProved, "bind could not be proved", "bind", sch.get_loops("told")[0], "threadIdx.x")
+    assert error.why == "the order in which threads call 'harness.tell' is not followed"
+
+
 def test_calls_that_data_decides_on_stay_where_they_are() -> None:
     @T.prim_func
     def decided(S: T.Buffer((4,), "int32"), A: T.Buffer((4,), "int32"), C: T.Buffer((4,), "int32")):
