@@ -35,6 +35,7 @@ from loopwright.ir import (
     DeclBuffer,
     Evaluate,
     Expr,
+    GlobalVar,
     IntImm,
     Let,
     LetStmt,
@@ -52,6 +53,7 @@ from loopwright.ir import (
 )
 from loopwright.ir.annotations import ASSUMED_SIZES
 from loopwright.ir.products import product
+from loopwright.ir.visitor import has_node
 from loopwright.runtime.dtype import HANDLE, INT64, DataType
 
 _ANY: Final = 4  # of a pointer: what it is for is not said; else 1 to read, 2 to write, 3 for both
@@ -157,13 +159,15 @@ class Window(NamedTuple):
     owner: str
     size: Expr
     ends: Sequence[Access]
+    callee: str | None = None  # the function that is called with it, and takes it for `of`
 
 
 class Program:
     """What the checks need to know of one function."""
 
-    def __init__(self, function: PrimFunc) -> None:
+    def __init__(self, function: PrimFunc, functions: Mapping[str, PrimFunc] | None = None) -> None:
         walk = _AccessWalk(function.argument_buffers())
+        walk.functions = functions or {}
         walk.sizes = tuple(extent for buffer in function.argument_buffers() for extent in buffer.shape)
         body, self.inits = write_named_inits(function.body)
         self.regions = write_regions(body)
@@ -275,9 +279,12 @@ def _just_variable(form: Form) -> list[Var]:
 
 
 @deep
-def accesses_of(function: PrimFunc) -> Program:
-    """Every access of `function`, the inits of its reductions written down first."""
-    return Program(function)
+def accesses_of(function: PrimFunc, functions: Mapping[str, PrimFunc] | None = None) -> Program:
+    """Every access of `function`, the inits of its reductions written down first.
+
+    `functions` are those that it may call: what they take for a buffer is a window of what they are given.
+    """
+    return Program(function, functions)
 
 
 def _is_address(expr: Expr) -> TypeGuard[Call]:
@@ -294,6 +301,39 @@ class _Owner(NamedTuple):
     base: Expr | None = None  # where a matched region begins
 
 
+def seen_through(function: PrimFunc, position: int, functions: Mapping[str, PrimFunc]) -> list[Buffer]:
+    """The buffers of constant shapes that a function, and those it passes a pointer on to, see behind a parameter."""
+    found: dict[Buffer, None] = {}
+    done: set[tuple[PrimFunc, int]] = set()
+
+    def look_at(function: PrimFunc, position: int) -> None:
+        if (function, position) in done or position >= len(function.params):
+            return
+        done.add((function, position))
+        param = function.params[position]
+        if param in function.buffer_map:
+            found[function.buffer_map[param]] = None
+        elif param.dtype.kind == "handle":
+
+            def look(node: Node) -> bool:
+                if isinstance(node, (BufferLoad, BufferStore, DeclBuffer)) and node.buffer.data is param:
+                    found[node.buffer] = None
+                elif isinstance(node, Call) and isinstance(node.op, GlobalVar) and node.op.name in functions:
+                    for place, argument in enumerate(node.args):
+                        if argument is param:
+                            look_at(functions[node.op.name], place)
+                return False
+
+            has_node(function.body, look)
+
+    look_at(function, position)
+    return [
+        buffer
+        for buffer in found
+        if all([isinstance(extent, IntImm) for extent in (*buffer.shape, *buffer.strides, buffer.elem_offset)])
+    ]
+
+
 def _is_zero(expr: Expr) -> bool:
     return isinstance(expr, IntImm) and expr.value == 0
 
@@ -304,6 +344,7 @@ class _AccessWalk(InstanceWalk):
         self.accesses: list[Access] = []
         self.pointers: list[Access] = []
         self.addresses: list[Access] = []
+        self.functions: Mapping[str, PrimFunc] = {}
         self.windows: list[Window] = []
         self.matched: list[Access] = []
         self._memory: dict[Var, Memory] = {}
@@ -463,6 +504,8 @@ class _AccessWalk(InstanceWalk):
         else:
             for argument in call.args:
                 self.visit(argument)
+            if isinstance(call.op, GlobalVar) and name in self.functions:
+                self._look_into(self.functions[name], call)
             if not getattr(call.op, "is_pure", False) and name not in _HARMLESS:
                 self.effects.append(call)
                 if reaches_outside(call):
@@ -589,16 +632,27 @@ class _AccessWalk(InstanceWalk):
             found = self._memory[data] = Memory(data, bytes_of(size, dtype), bytes_of(rows, dtype), const(0), at)
         return found
 
+    def _look_into(self, callee: PrimFunc, call: Call) -> None:
+        """A function of the module is called: what it takes for its buffers must be large enough."""
+        for position, argument in enumerate(call.args[: len(callee.params)]):
+            memory = self._pointed_to(argument)
+            if memory is not None:
+                for buffer in seen_through(callee, position, self.functions):
+                    self._see(buffer, memory, call.op.name)
+
     def _look_through(self, buffer: Buffer) -> None:
         """A buffer is met: where it sees memory that is not its own, that must be large enough."""
         self._seen.add(buffer)
         memory = self._memory_of(buffer.data)
         if memory is not None:
-            first = memory.start + bytes_of(self._wide(buffer.elem_offset), buffer.dtype)
-            end = first + bytes_of(self._wide(reach(buffer)), buffer.dtype)
-            if buffer.strides:
-                first = first - bytes_of(self._wide(reach_back(buffer)), buffer.dtype)
-            self._add_window(buffer, memory, memory.size, first, end)
+            self._see(buffer, memory)
+
+    def _see(self, buffer: Buffer, memory: Memory, callee: str | None = None) -> None:
+        first = memory.start + bytes_of(self._wide(buffer.elem_offset), buffer.dtype)
+        end = first + bytes_of(self._wide(reach(buffer)), buffer.dtype)
+        if buffer.strides:
+            first = first - bytes_of(self._wide(reach_back(buffer)), buffer.dtype)
+        self._add_window(buffer, memory, memory.size, first, end, callee)
 
     def _look_at_range(self, call: Call) -> None:
         """A pointer into memory says how much of it a call may touch."""
@@ -641,7 +695,9 @@ class _AccessWalk(InstanceWalk):
         pre_order_visit(count, look)
         return cast(count, INT64) if is_data else count
 
-    def _add_window(self, of: Buffer | Call, memory: Memory, size: Expr, first: Expr, end: Expr) -> None:
+    def _add_window(
+        self, of: Buffer | Call, memory: Memory, size: Expr, first: Expr, end: Expr, callee: str | None = None
+    ) -> None:
         if not _is_zero(memory.base):
             first, end = first - memory.base, end - memory.base
         numbers = [expr.value for expr in (first, end, size) if isinstance(expr, IntImm)]
@@ -657,4 +713,4 @@ class _AccessWalk(InstanceWalk):
             for extent in of.shape if isinstance(of, Buffer) else of.args[3:4]:
                 self.guard(extent > const(0, extent.dtype))  # of nothing, the end does not count
         self.conditions = saved
-        self.windows.append(Window(of, memory.owner.name, size, ends))
+        self.windows.append(Window(of, memory.owner.name, size, ends, callee))

@@ -27,9 +27,10 @@ def check_program(program: P) -> P:
     Raises an error for the first thing that certainly goes wrong in any function: StridesMeet, AxisLeavesDomain,
     OutOfBounds, UninitialisedRead or ParallelRace; of threads ThreadExtentMismatch, BarrierNotReached, ThreadRace or
     PrivateMemoryShared; and for what is not proved of memory that goes by another name: WindowTooLarge,
-    PointerOutOfRange, RegionNotInside. Works on programs at every stage. What else depends on data, and what isl cannot
-    decide within its budget, passes.
+    ParameterTooLarge, PointerOutOfRange, RegionNotInside. Works on programs at every stage. What else depends on data,
+    and what isl cannot decide within its budget, passes.
     """
+    functions: dict[str, PrimFunc] = {} if isinstance(program, PrimFunc) else dict(program.functions_items())
     count = 1 if isinstance(program, PrimFunc) else len(program.functions)
     with progress.task("check", count) as task:
 
@@ -37,7 +38,7 @@ def check_program(program: P) -> P:
             task.now(function.name)
             check_thread_extents(function)
             check_strides(function)
-            walked = accesses_of(function)
+            walked = accesses_of(function, functions)
             check_domains_in(walked)
             unproved = check_bounds_in(walked)
             check_windows_in(walked)

@@ -46,6 +46,45 @@ class WindowTooLarge(LoopwrightError, ValueError):
         )
 
 
+class ParameterTooLarge(LoopwrightError, ValueError):
+    """A function is called with a pointer to less memory than its parameter takes, or it is not proved to be enough.
+
+    Functions of a module pass buffers by their pointers. The one that is called accesses what its own parameter
+    declares, so that much must lie behind the pointer.
+
+    For example:
+
+        import loopwright
+        from loopwright.script import ir as I, tir as T
+
+        @I.ir_module
+        class Module:
+            @T.prim_func
+            def main(A: T.Buffer((4,), "float32")):
+                Module.clear(A.data)
+
+            @T.prim_func(private=True)
+            def clear(X: T.Buffer((100,), "float32")):
+                for i in range(100):
+                    X[i] = T.float32(0)
+
+        loopwright.build(Module)
+    """
+
+    code = "LW0846"
+
+    def __init__(self, window: Window, buffer: Buffer, callee: str, wrong: OutOfBounds | None) -> None:
+        owner = window.owner
+        super().__init__(
+            f"{callee} is called with memory that its {buffer.name} does not fit into: {buffer.name} "
+            f"{_beyond(window, wrong)}",
+            at=window.ends[0].instance.statement,
+            why=_why(wrong),
+            hint=f"pass a pointer to as much memory as {callee} declares for {buffer.name}",
+            fields={"buffer": buffer.name, "memory": owner, "function": callee},
+        )
+
+
 class PointerOutOfRange(LoopwrightError, ValueError):
     """A pointer is handed out with a range that leaves the memory it points into, or is not proved to stay inside.
 
@@ -138,6 +177,8 @@ def check_windows_in(program: Program) -> None:
                 continue
         except OutOfBounds as error:
             wrong = error
+        if isinstance(window.of, Buffer) and window.callee is not None:
+            raise ParameterTooLarge(window, window.of, window.callee, wrong) from None
         if isinstance(window.of, Buffer):
             raise WindowTooLarge(window, window.of, wrong) from None
         raise PointerOutOfRange(window, window.of, wrong) from None
