@@ -99,7 +99,7 @@ def test_text_names_what_is_repeated():
 
 
 def test_difference_is_shown():
-    with pytest.raises(ValueError, match="the programs differ at a.a.a"):
+    with pytest.raises(ValueError, match=r"the programs differ at a\.a\.a"):
         ir.assert_structural_equal(grown(V, GROWTHS["sum"]), grown(ir.Add(V, ir.const(1)), GROWTHS["sum"]))
 
 

@@ -343,11 +343,11 @@ class InstanceWalk(Visitor):
     def visit_BlockRealize(self, realize: BlockRealize) -> None:
         block = realize.block
         self.begin(realize)
-        for axis, value in zip(block.iter_vars, realize.iter_values, strict=True):
-            self.bind(axis.var, value, once=False)  # lowering writes it wherever the axis stands
         self.visit(realize.predicate)
         saved = self.conditions, self.block, self.place
         self.guard(realize.predicate)
+        for axis, value in zip(block.iter_vars, realize.iter_values, strict=True):
+            self.bind(axis.var, value, once=False)  # lowering writes it wherever the axis stands
         self.place.has_blocks = True
         values = tuple([self.affine.values[axis.var] for axis in block.iter_vars])
         self.place = Place(block, len(self.loops), values, self.place)

@@ -7,10 +7,17 @@ from collections.abc import Mapping, Sequence
 from loopwright.arith import Analyzer
 from loopwright.ir import (
     BlockRealize,
+    BufferLoad,
+    Call,
+    Div,
     Expr,
+    FloorDiv,
+    FloorMod,
     For,
     IfThenElse,
     IntImm,
+    Mod,
+    Node,
     Range,
     Rewriter,
     SeqStmt,
@@ -20,6 +27,7 @@ from loopwright.ir import (
     deep,
     is_one,
     logical_and,
+    pre_order_visit,
     seq,
     substitute,
     uses_var,
@@ -98,9 +106,14 @@ class _Guard(Rewriter):
         self.condition = condition
 
     def visit_BlockRealize(self, realize: BlockRealize) -> Stmt:
-        return realize.with_(predicate=logical_and(realize.predicate, self.condition))
+        both = (realize.predicate, self.condition)
+        if _may_fail(realize.predicate):  # what it loads is only there for iterations that run
+            both = (self.condition, realize.predicate)
+        return realize.with_(predicate=logical_and(*both))
 
     def visit_For(self, loop: For) -> Stmt:
+        if _may_fail(loop.min) or _may_fail(loop.extent):
+            return IfThenElse(self.condition, loop)
         return loop.with_(body=self.visit(loop.body))
 
     def visit_SeqStmt(self, statements: SeqStmt) -> Stmt:
@@ -108,6 +121,19 @@ class _Guard(Rewriter):
 
     def visit_Stmt(self, statement: Stmt) -> Stmt:
         return IfThenElse(self.condition, statement)
+
+
+def _may_fail(expr: Expr) -> bool:
+    """Whether an expression loads memory, calls or divides: outside of its loop it may have no value."""
+    found = False
+
+    def look(node: Node) -> None:
+        nonlocal found
+        divides = isinstance(node, (FloorDiv, FloorMod, Div, Mod)) and not isinstance(node.b, IntImm)
+        found = found or divides or isinstance(node, (BufferLoad, Call))
+
+    pre_order_visit(expr, look)
+    return found
 
 
 def is_true(predicate: Expr) -> bool:

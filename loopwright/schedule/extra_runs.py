@@ -7,6 +7,7 @@ bounds, divide by no zero, and call nothing that has an effect.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from contextlib import ExitStack
 
 from loopwright.analysis.accesses import accesses_of
 from loopwright.analysis.bounds import OutOfBounds, check_bounds
@@ -31,7 +32,7 @@ from loopwright.ir import (
     const,
     pre_order_visit,
 )
-from loopwright.schedule.blocks import blocks_in
+from loopwright.schedule.blocks import blocks_in, is_leaf
 from loopwright.schedule.buffers import exchange, fresh_buffer
 from loopwright.schedule.errors import NotSupported, ScheduleError
 from loopwright.schedule.fills import fill_nest, first_in_home
@@ -184,4 +185,11 @@ class _WideAxes(Rewriter):
                     grown = Range.from_min_extent(const(low, dom.min.dtype), const(high - low, dom.extent.dtype))
                     axis = axis.with_(dom=grown)
             axes.append(axis)
-        return realize.with_(block=realize.block.with_(iter_vars=tuple(axes)))
+        block = realize.block.with_(iter_vars=tuple(axes))
+        if not is_leaf(block):  # axes of blocks inside are bound to those of this one
+            with ExitStack() as known:
+                for axis in axes:
+                    if axis.dom is not None:
+                        known.enter_context(self.facts.bound(axis.var, axis.dom, inline=False))
+                block = block.with_(body=self.visit(block.body))
+        return realize.with_(block=block)

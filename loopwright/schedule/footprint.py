@@ -117,8 +117,9 @@ def moved_past_each_other(step: str, statements: Sequence[Stmt]) -> list[Buffer]
 def met_by_inits(loop: Stmt) -> list[Buffer]:
     """The buffers through which a new place for a reduction's init, within `loop`, could change a value.
 
-    The init runs before the outermost loop that carries the reduction, so splitting or fusing loops may move it. That
-    is without consequence where nothing in the loop but the updates of the same cell touches the buffer.
+    The init runs before the outermost loop that carries the reduction, so splitting or fusing loops may move it, and a
+    fused loop runs it once for each update. That is without consequence where nothing in the loop but the updates of
+    the same cell touches the buffer, and nothing in the loop writes what the init reads.
     """
     parts = _Parts()
     parts.visit(loop)
@@ -126,13 +127,25 @@ def met_by_inits(loop: Stmt) -> list[Buffer]:
     for realize in parts.blocks:
         if realize.block.init is None:
             continue
-        own = footprint(realize.block)
-        for data, buffer in footprint(realize.block.init).writes.items():
-            others = [mark for block, mark in parts.marks if block is not realize]
+        own, init = footprint(realize.block), footprint(realize.block.init)
+        others = [mark for block, mark in parts.marks if block is not realize]
+        for data, buffer in init.writes.items():
             met = any([data in mark.reads or data in mark.writes for mark in others])
-            if met or own.effects or _reads_other_cells(realize.block, data):
+            if met or own.effects or _touches_several_cells(realize.block, data):
+                found[data] = buffer
+        asked = {**init.reads, **_read_by(realize.predicate, *realize.iter_values)}
+        for data, buffer in asked.items():
+            if any([data in mark.writes for mark in (own, *others)]):
                 found[data] = buffer
     return list(found.values())
+
+
+def _read_by(*exprs: Expr) -> dict[Var, Buffer]:
+    """The memory that conditions and indices load."""
+    collect = _Collect()
+    for expr in exprs:
+        collect.visit(expr)
+    return collect.found.reads
 
 
 class _Parts(Visitor):
@@ -156,8 +169,8 @@ class _Parts(Visitor):
         """Bounds and conditions; what they load is data that no step may depend on."""
 
 
-def _reads_other_cells(block: Block, data: Var) -> bool:
-    """Whether the updates read the memory they accumulate in anywhere but in the cell they write."""
+def _touches_several_cells(block: Block, data: Var) -> bool:
+    """Whether the init and the updates touch the memory they accumulate in anywhere but in one cell."""
     stores: list[BufferStore] = []
     loads: list[BufferLoad] = []
 
@@ -167,6 +180,8 @@ def _reads_other_cells(block: Block, data: Var) -> bool:
         elif isinstance(node, BufferLoad) and node.buffer.data is data:
             loads.append(node)
 
-    pre_order_visit(block.body, look)
+    for part in (block.init, block.body):
+        if part is not None:
+            pre_order_visit(part, look)
     touched = [*[store.indices for store in stores], *[load.indices for load in loads]]
     return any([not structural_equal(indices, touched[0]) for indices in touched])

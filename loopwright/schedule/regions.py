@@ -81,6 +81,22 @@ def axis_end(axis: IterVar) -> Expr:
     return Analyzer().simplify(axis.dom.min + axis.dom.extent)
 
 
+def axis_start(axis: IterVar) -> Expr:
+    """What the indices of a buffer over the axis count from: 0, or the least value of an axis that may be negative."""
+    assert axis.dom is not None
+    return const(0, axis.var.dtype) if Analyzer().can_prove(axis.dom.min >= 0) else axis.dom.min
+
+
+def axis_room(axis: IterVar) -> Expr:
+    """The extent of a buffer over the axis."""
+    return Analyzer().simplify(axis_end(axis) - axis_start(axis))
+
+
+def axis_place(axis: IterVar, value: Expr) -> Expr:
+    """Where in a buffer over the axis what belongs to one of its values is."""
+    return Analyzer().simplify(value - axis_start(axis))
+
+
 @deep
 def touched_under(body: Stmt, memory: Container[Var], writes: bool, facts: Facts) -> dict[Buffer, list[Box]]:
     """What the statements of `body` read (or write) of the buffers in `memory`, in terms of what is outside `body`."""

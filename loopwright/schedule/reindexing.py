@@ -29,6 +29,7 @@ from loopwright.ir import (
     cell_region,
     const,
     deep,
+    is_zero,
     logical_and,
     structural_equal,
     substitute,
@@ -46,7 +47,7 @@ from loopwright.schedule.index_map import IndexMap
 from loopwright.schedule.nests import nest_over
 from loopwright.schedule.places import place_after, place_before, visible_from
 from loopwright.schedule.proof import Origins
-from loopwright.schedule.regions import axis_end, facts_inside, facts_under
+from loopwright.schedule.regions import axis_end, axis_place, axis_room, axis_start, facts_inside, facts_under
 from loopwright.schedule.step import BlockResult, Proof, Step
 from loopwright.schedule.view import View
 from loopwright.schedule.windows import accesses, loops_within, region_in
@@ -191,14 +192,21 @@ def _check_axes(step: str, realize: BlockRealize, used: Sequence[IterVar], layou
 
 def _shape(step: str, realize: BlockRealize, used: Sequence[IterVar], layout: IndexMap | None) -> Sequence[Expr]:
     if layout is None:
-        return [axis_end(axis) for axis in used] or [const(1)]
-    return layout.shape(step, [axis_end(axis) for axis in realize.block.iter_vars])
+        return [axis_room(axis) for axis in used] or [const(1)]
+    shape = layout.shape(step, [axis_end(axis) for axis in realize.block.iter_vars])
+    if not all([is_zero(axis_start(axis)) for axis in realize.block.iter_vars]):
+        facts, cell = facts_inside(realize.block), _cell(realize.block, used, layout)
+        for index, extent in zip(cell, shape, strict=True):
+            if not facts.can_prove(logical_and(index >= 0, index < extent)):
+                problem = f"axes of block {realize.block.name_hint!r} may be negative, and {index} outside of the copy"
+                raise NotSupported(step, problem, realize)
+    return shape
 
 
 def _cell(block: Block, used: Sequence[IterVar], layout: IndexMap | None) -> tuple[Expr, ...]:
     """Where in the new buffer the block finds what it touches."""
     if layout is None:
-        return tuple([axis.var for axis in used]) or (const(0),)
+        return tuple([axis_place(axis, axis.var) for axis in used]) or (const(0),)
     facts = facts_inside(block)
     return tuple([facts.simplify(index) for index in layout.at([axis.var for axis in block.iter_vars])])
 

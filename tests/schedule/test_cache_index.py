@@ -76,3 +76,16 @@ def test_what_is_refused():
     sch = tir.Schedule(resized())
     refused(sch, BadStepArgument, "cse_thresh is -1", "cache_index", "B", "global", -1)
     refused(sch, BadStepArgument, "no memory scope 'x'", "cache_index", "B", "x")
+
+
+def test_axes_that_start_below_zero():
+    @T.prim_func
+    def shifted(A: T.Buffer((8,), "int32"), Y: T.Buffer((8,), "int32")):
+        for i in T.serial(-2, 6):
+            with T.block("Y"):
+                v = T.axis.spatial((-2, 6), i)
+                Y[v + 2] = A[T.min(T.max(v, 0), 7)] + 1
+
+    sch = tir.Schedule(shifted)
+    sch.cache_index("Y", "global")
+    assert_same_numbers(shifted, sch.mod["main"])

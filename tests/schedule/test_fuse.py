@@ -8,7 +8,8 @@ import pytest
 import loopwright as lw
 from loopwright import te, tir
 from loopwright.ir.verifier import verify
-from loopwright.schedule.errors import BadStepArgument, NotSupported, WouldChangeValues
+from loopwright.schedule.errors import BadStepArgument, NotProved, NotSupported, WouldChangeValues
+from loopwright.script import from_source
 from loopwright.script import tir as T
 from tests.schedule.steps import check, matmul, refused
 
@@ -271,3 +272,42 @@ def test_fuse_reads_an_inner_bound_once_for_all_outer_iterations():
     sch = tir.Schedule(changes)
     with pytest.raises(NotSupported, match=r"the extent t\[0\] of loop j is read once, and the loop's body writes t"):
         sch.fuse(*sch.get_loops("B"))
+
+
+@pytest.mark.parametrize(
+    "init, update",
+    [
+        ("X[v] = 2 * X[v]", "X[v] = X[v] + A[v, vk]"),  # runs once for each update of the cell
+        ("X[v // 2] = 7", "X[v // 2] = X[v // 2] + A[v, vk]"),  # meets updates of its cell by another v
+        ("X[3 - v] = 0", "X[v] = X[v] + A[v, vk]"),
+        ("X[v] = X[(v + 1) % 4] + 1", "X[v] = X[v] + A[v, vk]"),
+        ("Z[v] = Z[v] + 1", "X[v] = X[v] + A[v, vk]"),
+    ],
+)
+def test_fuse_is_refused_where_an_init_that_runs_earlier_meets_updates(init, update):
+    program = from_source(f"""
+@T.prim_func
+def main(A: T.Buffer((4, 6), "int32"), Z: T.Buffer((4,), "int32"), X: T.Buffer((4,), "int32")):
+    for i, k in T.grid(4, 6):
+        with T.block("X"):
+            v = T.axis.spatial(4, i)
+            vk = T.axis.reduce(6, k)
+            with T.init():
+                {init}
+            {update}
+""")
+    sch = tir.Schedule(program)
+    with pytest.raises((WouldChangeValues, NotProved)):
+        sch.fuse(*sch.get_loops("X"))
+
+
+def test_fuse_is_refused_where_cells_would_not_start():
+    """Of a reduction in three parts, each part may be empty: a cell starts all the same."""
+    m = te.var("m")
+    A = te.placeholder((4, m), "int32", name="A")
+    k = te.reduce_axis((0, m), name="k")
+    sch = tir.Schedule(te.create_prim_func([A, te.compute((4,), lambda i: te.sum(A[i, k], axis=k), name="Y")]))
+    i, k = sch.get_loops("Y")
+    parts, _ = sch.split(k, [3, None])
+    with pytest.raises((WouldChangeValues, NotProved, NotSupported)):
+        sch.fuse(i, parts)

@@ -194,3 +194,20 @@ def test_caches_in_a_loop_that_writer_and_reader_share():
         assert [(loop.name, sch.get(loop).extent.value) for loop in sch.get_loops(copy)] == [("i", 3), ("ax0", 4)]
         check(sch, shared_loop)
         assert sch.is_proved
+
+
+def test_axes_that_start_below_zero():
+    @T.prim_func
+    def shifted(A: T.Buffer((8,), "int32"), Y: T.Buffer((8,), "int32")):
+        for i in T.serial(-2, 6):
+            with T.block("Y"):
+                v = T.axis.spatial((-2, 6), i)
+                Y[v + 2] = A[T.min(T.max(v, 0), 7)] + 1
+
+    for which in (("read", 0), ("write", 0)):
+        sch = tir.Schedule(shifted)
+        sch.reindex("Y", which)
+        assert_same_numbers(shifted, sch.mod["main"])
+    sch = tir.Schedule(shifted)
+    with pytest.raises(NotSupported, match="axes of block 'Y' may be negative, and v outside of the copy"):
+        sch.reindex_cache_write("Y", 0, "global", lambda v: [v])

@@ -11,6 +11,7 @@ from loopwright.evaluator import evaluate
 from loopwright.schedule.errors import BadStepArgument, NotSupported, WouldChangeValues, WouldRace
 from loopwright.schedule.extra_runs import FailsInExtraRuns
 from loopwright.schedule.primitives.split import FactorsNotProved, FactorsTooSmall
+from loopwright.script import from_source
 from loopwright.script import tir as T
 from tests.schedule.steps import assert_same_numbers, chain, check, check_replay, matmul, refused, same_program
 
@@ -563,3 +564,106 @@ def test_a_loop_without_iterations_is_not_divided_by_its_inferred_factor():
         evaluate(sch.mod["main"], a, b)
         module(a, c)
         assert np.array_equal(a, b) and np.array_equal(a, c)
+
+
+BY_DATA = {
+    "predicate": """
+            v = T.axis.spatial(5, i)
+            T.where(A[i] > 1)
+            Y[v] = 7""",
+    "binding": """
+            v = T.axis.opaque(5, A[i] % 5)
+            Y[v] = 7""",
+    "division": """
+            v = T.axis.spatial(5, i)
+            T.where(12 // (4 - i) > 3)
+            Y[v] = 7""",
+}
+
+
+@pytest.mark.parametrize("body", BY_DATA.values(), ids=BY_DATA)
+def test_what_only_iterations_of_the_loop_may_load_is_behind_the_guard(body):
+    program = from_source(f"""
+@T.prim_func
+def main(A: T.Buffer((5,), "int32"), Y: T.Buffer((5,), "int32")):
+    for i in range({4 if "//" in body else 5}):
+        with T.block("b"):{body}
+""")
+    _check_by_data(program)
+
+
+def test_a_bound_that_only_iterations_of_the_loop_may_load_is_behind_the_guard():
+    @T.prim_func
+    def steps(A: T.Buffer((5,), "int32"), Y: T.Buffer((5,), "int32")):
+        for i in range(5):
+            for _ in range(A[i]):
+                with T.block("b"):
+                    v = T.axis.opaque(5, i)
+                    Y[v] = Y[v] + 1
+
+    _check_by_data(steps)
+
+
+def _check_by_data(program):
+    sch = tir.Schedule(program)
+    sch.split(sch.get_loops("b")[0], [None, 3])
+    expected, found, native = (np.zeros(5, "int32") for _ in range(3))
+    A = np.array([3, 1, 2, 1, 2], "int32")
+    evaluate(program, A, expected)
+    evaluate(sch.mod["main"], A, found)
+    lw.build(sch.mod)(A, native)
+    assert np.array_equal(found, expected) and np.array_equal(native, expected)
+
+
+@pytest.mark.parametrize("tail", ["guard", "peel", "shift", "pad"])
+def test_numbers_as_factors_are_enough_for_every_size(tail):
+    n = te.var("n")
+    A = te.placeholder((n,), name="A")
+    sch = tir.Schedule(te.create_prim_func([A, te.compute((n,), lambda i: A[i] + 1.0, name="B")]))
+    message = r"factors \[3, 2\] make 6 iterations, and loop i has n: that may not be enough"
+    with pytest.raises(FactorsNotProved, match=message):
+        sch.split(sch.get_loops("B")[0], [3, 2], tail=tail)
+
+
+@pytest.mark.parametrize("size", [5, "n"])
+def test_rows_of_a_triangle_without_iterations_start_too(size):
+    given = "X: T.Buffer((5,)), Q: T.Buffer((5,))" if size == 5 else "x: T.handle, q: T.handle"
+    sizes = "    n = T.int32()\n    X = T.match_buffer(x, (n,))\n    Q = T.match_buffer(q, (n,))" if size == "n" else ""
+    program = from_source(f"""
+@T.prim_func
+def main({given}):
+{sizes}
+    for i in T.serial({size}):
+        for j in T.serial(i):
+            with T.block("Q"):
+                vi = T.axis.spatial({size}, i)
+                vj = T.axis.reduce({size}, j)
+                with T.init():
+                    Q[vi] = 0.0
+                Q[vi] = Q[vi] + X[vj]
+""")
+    sch = tir.Schedule(program)
+    with pytest.raises(WouldChangeValues):
+        sch.split(sch.get_loops("Q")[1], [None, 2])
+
+
+def test_pad_widens_the_axes_of_blocks_inside():
+    @T.prim_func
+    def unread(Y: T.Buffer((2,), "int32")):
+        Q = T.alloc_buffer((3, 2), "int32")
+        for i, j in T.grid(3, 2):
+            with T.block("b"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                Q[0, vj] = vj
+        for j in range(2):
+            with T.block("c"):
+                v = T.axis.spatial(2, j)
+                Y[v] = v
+
+    sch = tir.Schedule(unread)
+    i, j = sch.get_loops("b")
+    sch.blockize(j)
+    sch.split(i, [None, 2], tail="pad")
+    Y = np.zeros(2, "int32")
+    evaluate(sch.mod["main"], Y)
+    assert Y.tolist() == [0, 1]

@@ -50,7 +50,7 @@ from loopwright.schedule.errors import BadStepArgument, NotSupported
 from loopwright.schedule.handles import block_key
 from loopwright.schedule.nests import nest_over
 from loopwright.schedule.places import doing_in
-from loopwright.schedule.regions import axis_end
+from loopwright.schedule.regions import axis_place, axis_room
 from loopwright.schedule.step import BlockResult, Proof, Step
 from loopwright.schedule.view import View
 from loopwright.schedule.windows import region_in
@@ -86,7 +86,7 @@ def cache_index(view: View, block: BlockRealize, storage_scope: str, cse_thresh:
     for index in chosen:
         number = next(k for k in range(len(taken) + 1) if f"index_{k}" not in taken)
         taken.add(f"index_{number}")
-        shape = [axis_end(axis) for axis in index.axes]
+        shape = [axis_room(axis) for axis in index.axes]
         index.buffer = decl_buffer(shape, _stored_type(index), f"index_var_{number}", scope=storage_scope)
         nest, filled = _filled(f"index_{number}", index)
         nests.append(nest)
@@ -167,7 +167,7 @@ def _filled(name: str, index: _Index) -> tuple[Stmt, Block]:
     """The nest that writes down an index for all values of its axes, and its block."""
     assert index.buffer is not None
     inside = {axis.var: Var(f"v{k}", axis.var.dtype) for k, axis in enumerate(index.axes)}
-    cell = list(inside.values())
+    cell = [axis_place(axis, inside[axis.var]) for axis in index.axes]
     block = Block(
         tuple([IterVar(axis.dom, inside[axis.var], IterType.DataPar) for axis in index.axes]),
         (),
@@ -204,6 +204,6 @@ class _LookUp(Rewriter):
     def _index(self, value: Expr) -> Expr:
         for index in self.chosen:
             if index.buffer is not None and structural_equal(index.value, value):
-                return BufferLoad(index.buffer, tuple([axis.var for axis in index.axes]))
+                return BufferLoad(index.buffer, tuple([axis_place(axis, axis.var) for axis in index.axes]))
         found: Expr = self.visit(value)
         return found

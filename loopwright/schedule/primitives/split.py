@@ -38,6 +38,7 @@ from loopwright.ir import (
     ForKind,
     IntImm,
     IterType,
+    Range,
     Rewriter,
     Stmt,
     Var,
@@ -137,9 +138,13 @@ def split(
     path = view.loop_path(loop.loop_var)
     around = [*view.all_loops_above(path[:-1]), *loops]
     body = rebind(loop.body, {loop.loop_var: value_at(loop, index)}, around, preserve_unit_iters)
+    buffers = met_by_inits(loop)
     if not fits:
         body = guard_blocks(body, index < loop.extent)
-    buffers = met_by_inits(loop)
+        if uses_var(loop.extent, {other.loop_var for other in around}.__contains__):
+            # Reductions over no iterations start too, which a guard on loops of the reduction and others would not say.
+            started = [realize.block for realize in view.blocks_below(loop.body) if realize.block.init is not None]
+            buffers += [region.buffer for block in started for region in block.writes if region.buffer not in buffers]
     return Step(
         view.replaced(path, nest(loops, body)),
         Proof.VALUES if buffers else Proof.ORDER_KEPT,
@@ -168,13 +173,29 @@ def _extents(view: View, loop: For, factors: Sequence[int | str | None]) -> list
     else:
         known = [None if factor is None else product([factor], dtype) for factor in factors]
         numbers = [factor for factor in factors if isinstance(factor, int)]
-        if isinstance(loop.extent, IntImm) and None not in factors and prod(numbers) < loop.extent.value:
-            raise FactorsTooSmall(loop, numbers)
+        if None not in factors:
+            _check_enough(view, loop, numbers)
     given = [extent for extent in known if extent is not None]
     inferred = Analyzer().simplify(ceildiv(loop.extent, _product(given) if given else const(1, dtype)))
     extents = [inferred if extent is None else extent for extent in known]
     wide = max([dtype, *[extent.dtype for extent in extents]], key=lambda each: each.bits)
     return [in_64_bits(extent) if wide is INT64 else cast(extent, wide) for extent in extents]
+
+
+def _check_enough(view: View, loop: For, factors: Sequence[int]) -> None:
+    """Numbers as factors make as many iterations as the loop has."""
+    if isinstance(loop.extent, IntImm):
+        if prod(factors) < loop.extent.value:
+            raise FactorsTooSmall(loop, factors)
+        return
+    facts = size_facts(view.function)
+    for other in view.all_loops_above(view.loop_path(loop.loop_var)[:-1]):
+        facts.bind(other.loop_var, Range.from_min_extent(other.min, other.extent))
+    if not facts.can_prove(loop.extent <= prod(factors)):
+        made = (
+            f"factors {list(factors)} make {prod(factors)} iterations, and loop {loop.loop_var.name} has {loop.extent}"
+        )
+        raise FactorsNotProved(loop, f"{made}: that may not be enough")
 
 
 def _is_no_factor(factor: object) -> bool:
