@@ -39,6 +39,7 @@ lint: $(READY)
 fuzz: $(READY)
 	$(BIN)/python -m benchmarks.fuzz_models --seconds 60 --seed $(or $(SEED),0)
 	$(BIN)/python -m benchmarks.fuzz_graphs --count 200 --seed $(or $(SEED),0)
+	$(BIN)/python -m benchmarks.fuzz_artifacts --count 800 --seed $(or $(SEED),0)
 	LOOPWRIGHT_LONG=1 $(BIN)/python -m pytest -q -n $(WORKERS) tests/test_agreement.py tests/schedule/test_fuzz.py \
 		tests/schedule/test_lemmas.py tests/autosched/test_random_convolutions.py tests/autosched/test_random_programs.py \
 		tests/analysis/test_against_enumeration.py tests/arith/test_simplify_random.py

@@ -165,3 +165,11 @@ def test_tensor_expressions_and_graphs():
     function = relay.Function([x], y)
     assert len(function.astext().splitlines()) < LEVELS + 10
     assert ir.structural_equal(function, ir.load_json(ir.save_json(function)))
+
+
+def test_products_have_bounds_with_an_end():
+    B, x = ir.decl_buffer((8,), "int32", "B"), ir.Var("x", "int32")
+    product = grown(x, lambda value: value * value)
+    handle = ir.Var("B_handle", "handle")
+    made = lw.lower(tir.PrimFunc([x, handle], ir.BufferStore(B, product, [0]), None, {handle: B}))
+    assert "main" in str(made)

@@ -38,6 +38,7 @@ from loopwright.ir import (
 from loopwright.runtime.dtype import INT32, INT64, DataType
 
 EXACT_NODES: Final = (Add, Sub, Mul, FloorDiv, FloorMod, Div, Mod, Min, Max)
+_ENDLESS: Final = (-(1 << 2000), 1 << 2000)
 
 
 class IndexArithmetic:
@@ -131,7 +132,7 @@ class IndexArithmetic:
         if isinstance(e, EXACT_NODES):
             assert isinstance(e, BinaryExpr)
             of = self.operand if self.is_data(e) else self.interval
-            return _COMBINE[type(e)](of(e.a), of(e.b))
+            return _combined(type(e), of(e.a), of(e.b))
         if isinstance(e, Select):
             return _union(self.interval(e.true_value), self.interval(e.false_value))
         if isinstance(e, Call) and e.op.name == "tir.if_then_else":
@@ -177,6 +178,18 @@ def _limits(e: Expr) -> Interval:
 
 def _union(a: Interval, b: Interval) -> Interval:
     return min(a[0], b[0]), max(a[1], b[1])
+
+
+def _combined(kind: type[Expr], a: Interval, b: Interval) -> Interval:
+    """The interval of an operation; beyond all types it stays without bounds: the exact ones have no end of digits."""
+    if _is_endless(a) or _is_endless(b):
+        return _ENDLESS
+    made = _COMBINE[kind](a, b)
+    return _ENDLESS if _is_endless(made) else made
+
+
+def _is_endless(interval: Interval) -> bool:
+    return interval[0] <= _ENDLESS[0] or interval[1] >= _ENDLESS[1]
 
 
 def _corners(a: Interval, b: Interval) -> Interval:

@@ -232,7 +232,7 @@ class _Reader:
             functions = {self.value(var): self.value(func) for var, func in fields["functions"]}
             types = {self.value(header): self.value(data) for header, data in fields.get("types", [])}
             attrs = self.value(fields["attrs"])
-            _check_module(functions, attrs)
+            _check_module(functions, types, attrs)
             return IRModule(functions, types, attrs)
         if name == "PrimFunc":
             buffers = {self.value(var): self.value(buffer) for var, buffer in fields["buffer_map"]}
@@ -261,7 +261,11 @@ def _check(cls: type, values: dict[str, Any]) -> None:
         raise BadJson(f"the program is damaged ({problem})")
 
 
-def _check_module(functions: dict[Any, Any], attrs: Any) -> None:
+def _check_module(functions: dict[Any, Any], types: dict[Any, Any], attrs: Any) -> None:
+    for header, data in types.items():
+        if not hasattr(header, "name_hint") or not hasattr(data, "type_vars"):
+            kinds = f"{type(header).__name__} and {type(data).__name__}"
+            raise BadJson(f"the program is damaged (a type is defined by its name and its cases, not by {kinds})")
     for var, function in functions.items():
         if not isinstance(var, GlobalVar) or not hasattr(function, "attrs") or not isinstance(function, Node):
             kinds = f"{type(var).__name__} and {type(function).__name__}"
