@@ -62,7 +62,7 @@ class Module:
 )
 def test_less_memory_than_the_parameter_takes(size, call, callee):
     program = module(size, call, callee)
-    with pytest.raises(ParameterTooLarge, match="[fg] is called with memory that its X does not fit into"):
+    with pytest.raises(ParameterTooLarge, match=r"[fg] is called with memory that its X does not fit into"):
         lw.build(program)
     with pytest.raises(LoopwrightError):
         evaluate(program, np.zeros(4 if size == "n" else size, "float32"))

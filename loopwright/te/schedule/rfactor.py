@@ -66,7 +66,7 @@ def rfactor(sch: Schedule, tensor: Tensor, axis: IterVar, factor_axis: int = 0) 
     rewriter = BodyRewriter(renamed)
     source = tuple([rewriter.visit(value) for value in reduce.source])
     condition = (
-        logical_and(rewriter.visit(reduce.condition), *conditions) if conditions else rewriter.visit(reduce.condition)
+        logical_and(*conditions, rewriter.visit(reduce.condition)) if conditions else rewriter.visit(reduce.condition)
     )
     over = (*kept, *rest.values())
     fields = [body.value_index for body in op.body if isinstance(body, Reduce)]

@@ -503,6 +503,18 @@ def test_rfactor_of_any_length(n):
     assert [buffer.name for buffer in program.argument_buffers()] == ["A", "B"]
 
 
+def test_rfactor_where_a_condition_loads_what_the_tail_has_not():
+    A = te.placeholder((7,), "int32", name="A")
+    k = te.reduce_axis((0, 7), name="k")
+    B = te.compute((), lambda: te.sum(A[k], axis=k, where=A[k] > 2), name="B")
+    s = te.create_schedule(B.op)
+    _, ki = s[B].split(k, factor=4)
+    s.rfactor(B, ki)
+    found = np.zeros((), "int32")
+    lw.build(s, [A, B])(np.arange(7, dtype="int32"), found)
+    assert found == 18
+
+
 def test_rfactor_of_a_whole_axis_and_beside_another():
     A = te.placeholder((3, 4, 5), name="A")
     k, l = te.reduce_axis((0, 4), name="k"), te.reduce_axis((0, 5), name="l")
