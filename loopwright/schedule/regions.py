@@ -98,16 +98,24 @@ def axis_place(axis: IterVar, value: Expr) -> Expr:
 
 
 @deep
-def touched_under(body: Stmt, memory: Container[Var], writes: bool, facts: Facts) -> dict[Buffer, list[Box]]:
-    """What the statements of `body` read (or write) of the buffers in `memory`, in terms of what is outside `body`."""
-    walk = _Touched(memory, writes, facts)
+def touched_under(
+    body: Stmt, memory: Container[Var], writes: bool, facts: Facts, around: Sequence[For] = ()
+) -> dict[Buffer, list[Box]]:
+    """What the statements of `body` read (or write) of the buffers in `memory`, in terms of what is outside `body`.
+
+    Of memory that each thread has for itself, it is what one thread of the loops `around` touches: a loop in `body` on
+    the same thread axis runs that thread's own iteration there.
+    """
+    walk = _Touched(memory, writes, facts, around)
     walk.visit(body)
     return walk.found
 
 
 class _Touched(Visitor):
-    def __init__(self, memory: Container[Var], writes: bool, facts: Facts) -> None:
+    def __init__(self, memory: Container[Var], writes: bool, facts: Facts, around: Sequence[For]) -> None:
         self.memory, self.writes, self.facts = memory, writes, facts
+        self.threads = {tag_of(loop): loop for loop in around if is_thread_tag(tag_of(loop))}
+        self.own: dict[Var, tuple[str, Expr]] = {}  # loops on thread axes that one around is on: its tag and variable
         self.found: dict[Buffer, list[Box]] = {}
         self.domains: dict[Var, Range] = {}  # the loops around the current statement, outermost first
         self.hidden: set[Var] = set()  # what has no meaning outside `body`, beside its loops
@@ -118,6 +126,9 @@ class _Touched(Visitor):
         domain = Range.from_min_extent(loop.min, loop.extent)
         self.domains[loop.loop_var] = domain
         self.facts.bind(loop.loop_var, domain)
+        outer = self.threads.get(tag_of(loop))
+        if outer is not None and structural_equal(outer.extent, loop.extent) and structural_equal(outer.min, loop.min):
+            self.own[loop.loop_var] = tag_of(loop), outer.loop_var.astype(loop.loop_var.dtype)
         self.visit(loop.body)
         del self.domains[loop.loop_var]
 
@@ -148,6 +159,9 @@ class _Touched(Visitor):
         self.visit_children(store)
 
     def _add(self, buffer: Buffer, region: Sequence[Range]) -> None:
+        own = {var: value for var, (tag, value) in self.own.items() if is_per(buffer.scope(), tag)}
+        if own:
+            region = [substitute(part, own) for part in region]
         self.found.setdefault(buffer, []).append(tuple([self._span(part) for part in region]))
 
     def _span(self, part: Range) -> Span | None:

@@ -11,7 +11,8 @@
 The block gets new loops `ax0, ax1, …` over the part of its axes that the consumers under the loop touch, reductions
 whole. What several iterations need is computed several times, a reduction then in memory of its own (`own_memory.py`).
 Memory that the threads of a block share ("shared") gets what all of them need: the part does not depend on loops bound
-to threads. Proved: every read sees the value it saw before.
+to threads. Memory that each thread has for itself gets what that thread needs. Proved: every read sees the value it saw
+before.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def compute_at(
     if isinstance(loop, Mark):
         return compute_inline(view, block) if loop is Mark.INLINE else Step(view.function, Proof.ORDER_KEPT, at=block)
     move = Relocation("compute_at", view, block, loop)
-    needed = touched_under(move.body, move.touched.writes, False, move.facts())
+    needed = touched_under(move.body, move.touched.writes, False, move.facts(), move.around)
     if not needed:
         raise NothingUnderLoop("compute_at", block, loop, "reads what is written by")
     solver = Solver(move.runs.domain, move.facts())

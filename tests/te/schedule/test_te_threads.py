@@ -509,6 +509,9 @@ def test_memory_of_one_thread_under_memory_of_all(size):
     s[B].compute_at(s[D], tx)
     a = whole_numbers(size)
     run(s, [A, D], [a], a * 2 + 5)
+    done = replay(s, [A, D])
+    (nest,) = done.nests[s[B]]
+    assert [done.schedule.get(loop).extent.value for loop in nest.loops.values()] == [1]  # what one thread hands on
 
 
 def test_a_race_that_is_left_at_the_end_is_refused_at_its_line():
