@@ -31,6 +31,7 @@ from loopwright.runtime.call_errors import (
     ShapeMismatch,
     StrideMismatch,
 )
+from loopwright.runtime.dlpack import not_exported
 from loopwright.runtime.dtype import DataType
 
 
@@ -52,7 +53,10 @@ def as_array(value: Any, name: str, function: str) -> Array:
                 f"{function}: argument {name} is a {type(value).__name__}, expected an array"
                 f"{SEPARATOR}{SEPARATOR}pass a numpy array"
             )
-        value = np.from_dlpack(value)
+        try:
+            value = np.from_dlpack(value)
+        except Exception as error:  # whatever the exporting code raises, which is not ours
+            raise ArgumentKindMismatch(f"{function}: argument {name}: {not_exported(value, error)}") from error
     size = value.itemsize
     if any(stride % size or stride < 0 for stride in value.strides):
         raise StrideMismatch(

@@ -59,6 +59,11 @@ def capsule(array: np.ndarray, dtype: DataType) -> Any:
     return exported
 
 
+def not_exported(source: object, error: BaseException | None) -> str:
+    """What to say of an object whose `__dlpack__` failed, or gave no tensor."""
+    return f"{type(source).__name__} exports no tensor ({type(error).__name__}: {error})"
+
+
 def writeable_view(array: np.ndarray) -> np.ndarray:
     """The same memory without its read-only mark; for handing it to code that only reads."""
     interface = dict(array.__array_interface__)

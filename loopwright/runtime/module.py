@@ -11,7 +11,14 @@ import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from loopwright.runtime.call_errors import SEPARATOR, ArgumentCountMismatch, DtypeMismatch, ReadOnlyArgument
+from loopwright.runtime.call_errors import (
+    SEPARATOR,
+    ArgumentCountMismatch,
+    ArgumentKindMismatch,
+    DtypeMismatch,
+    ReadOnlyArgument,
+    StrideMismatch,
+)
 from loopwright.runtime.description import ModuleDescription
 from loopwright.runtime.errors import LoopwrightError
 from loopwright.runtime.guesses import no_attribute
@@ -151,6 +158,11 @@ class Module:
         except BufferError:
             # numpy refused to export an argument, so the function has not run yet: trying again is safe.
             retyped = self._retype(args)
+        except LoopwrightError:
+            raise
+        except Exception:
+            self._check_exports(args)
+            raise
         return self._entry(*retyped)
 
     def __getitem__(self, name: str) -> Callable[..., Any]:
@@ -312,6 +324,21 @@ class Module:
     def _no_entry(self, *args: Any) -> Any:
         raise NoEntryFunction(self._functions)
 
+    def _check_exports(self, args: tuple[Any, ...]) -> None:
+        """Raise an error about the first argument of foreign code that gives no tensor, if one does not."""
+        import numpy as np
+
+        from loopwright.runtime.dlpack import not_exported
+        from loopwright.runtime.tensor import BadTensorData, from_dlpack
+
+        for position, arg in enumerate(args, 1):
+            if hasattr(arg, "__dlpack__") and not isinstance(arg, np.ndarray):
+                try:
+                    from_dlpack(arg)
+                except BadTensorData as error:
+                    problem = f"{self.entry_name}: argument number {position}: {not_exported(arg, error.__cause__)}"
+                    raise ArgumentKindMismatch(problem) from error
+
     def _retype(self, args: tuple[Any, ...]) -> list[Any]:
         """`args` with arrays that numpy does not export replaced by tensors on their memory."""
         import numpy as np
@@ -327,6 +354,12 @@ class Module:
                 if writes is not None and position - 1 in writes:
                     hint = "the function writes it: make it as numpy.empty(x.shape, 'float32')"
                 raise DtypeMismatch(SEPARATOR.join([which, "", hint])) from None
+            if isinstance(arg, np.ndarray) and any([stride % arg.itemsize for stride in arg.strides]):
+                which = f"{self.entry_name}: argument number {position} has byte strides {arg.strides}"
+                problem = f"{which}, which are not whole steps of its {arg.itemsize}-byte elements"
+                hint = "pass numpy.ascontiguousarray(...); copy one that is written back"
+                raise StrideMismatch(SEPARATOR.join([problem, "", hint])) from None
+        self._check_exports(args)
         retyped = [as_argument(arg) for arg in args]
         writes = self._writes.get(self.entry_name or "")
         for position, arg in enumerate(args):

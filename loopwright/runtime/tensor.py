@@ -16,7 +16,7 @@ from typing import Any, Final
 import numpy as np
 
 from loopwright.runtime.devices import CPU, Device, cpu
-from loopwright.runtime.dlpack import capsule, view_memory
+from loopwright.runtime.dlpack import capsule, not_exported, view_memory
 from loopwright.runtime.dtype import DataType
 from loopwright.runtime.errors import LoopwrightError
 from loopwright.runtime.ffi import core
@@ -143,14 +143,21 @@ if core._CLASS_TENSOR is core.Tensor:
 def from_dlpack(source: Any) -> NDArray:
     """A tensor on the memory of `source` (numpy, torch, a capsule …), which it keeps alive."""
     if core._CLASS_TENSOR is NDArray:
-        return core.from_dlpack(source)  # type: ignore[return-value]
+        return _imported(source)
     with _install_lock:
         foreign = core._CLASS_TENSOR
         core._set_class_tensor(NDArray)
         try:
-            return core.from_dlpack(source)  # type: ignore[return-value]
+            return _imported(source)
         finally:
             core._set_class_tensor(foreign)
+
+
+def _imported(source: Any) -> NDArray:
+    try:
+        return core.from_dlpack(source)  # type: ignore[return-value]
+    except Exception as error:  # whatever the exporting code raises, which is not ours
+        raise BadTensorData(f"from_dlpack: {not_exported(source, error)}") from error
 
 
 def from_numpy(source: np.ndarray, dtype: str | None = None) -> NDArray:
