@@ -77,6 +77,15 @@ ARGUMENTS: Final[dict[str, int]] = {
     **{f"tir.{name}": 3 for name in "if_then_else fma".split()},
 }
 
+# What they take, whatever type the call says.
+OF_INTEGERS: Final = frozenset(
+    f"tir.{name}"
+    for name in "clz popcount bitwise_not bitwise_and bitwise_or bitwise_xor shift_left shift_right".split()
+)
+OF_NUMBERS: Final = frozenset(
+    f"tir.{name}" for name in (*UNARY_FLOAT, *ROUNDING, *PREDICATES, *BINARY_FLOAT, "abs", "ldexp", "fma")
+)
+
 
 def _named(build: Callable[..., Expr], name: str, doc: str) -> Callable[..., Expr]:
     """`build` under its public name, which is also what Python calls it in its own errors."""

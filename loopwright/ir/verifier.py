@@ -13,9 +13,22 @@ from contextlib import contextmanager
 
 from loopwright.ir.buffer import Buffer, BufferLoad
 from loopwright.ir.deep import deep
-from loopwright.ir.expr import Call, Expr, GlobalVar, IterVar, Let, Producer, ProducerLoad, Reduce, Var
+from loopwright.ir.expr import (
+    Call,
+    Cast,
+    Expr,
+    GlobalVar,
+    IntImm,
+    IterVar,
+    Let,
+    Producer,
+    ProducerLoad,
+    Reduce,
+    Shuffle,
+    Var,
+)
 from loopwright.ir.function import IRModule, PrimFunc
-from loopwright.ir.intrinsics import ARGUMENTS
+from loopwright.ir.intrinsics import ARGUMENTS, OF_INTEGERS, OF_NUMBERS
 from loopwright.ir.node import Node
 from loopwright.ir.op import Op
 from loopwright.ir.stmt import (
@@ -213,7 +226,49 @@ class _Verifier(Visitor):
         if count is not None and len(call.args) != count:
             wrong = f"a call of {call.op.name} has {len(call.args)} argument{'s' * (len(call.args) != 1)}"
             self.fail(wrong, f"it takes {count}")
+        self._check_operands(call)
         self.visit_children(call)
+
+    def _check_operands(self, call: Call) -> None:
+        """The functions of `intrinsics` ask what they are given; a call that is made by its name alone does not."""
+        name = call.op.name
+        if name == "tir.isnullptr":
+            if call.args and call.args[0].dtype.kind != "handle":
+                self.fail(f"isnullptr is asked about a {call.args[0].dtype}", "give a pointer")
+        elif name in OF_INTEGERS or name in OF_NUMBERS:
+            for arg in call.args:
+                fits = arg.dtype.is_int or arg.dtype.is_bool or (arg.dtype.is_float and name in OF_NUMBERS)
+                if not fits:
+                    wanted = "integers" if name in OF_INTEGERS else "numbers"
+                    self.fail(f"{name.removeprefix('tir.')} is given a {arg.dtype}", f"it takes {wanted}")
+        if name == "tir.fma":
+            for arg in call.args:
+                if arg.dtype is not call.dtype:
+                    self.fail(f"fma of type {call.dtype} is given a {arg.dtype}", "cast its operands to its own type")
+
+    def visit_Cast(self, node: Cast) -> None:
+        kinds = node.dtype.kind, node.value.dtype.kind
+        if "handle" in kinds and not (node.dtype.is_int or node.value.dtype.is_int or kinds[0] == kinds[1]):
+            self.fail(
+                f"a {node.value.dtype} is made a {node.dtype}",
+                "load what the pointer points to: a pointer is no number",
+            )
+        self.visit_children(node)
+
+    def visit_Shuffle(self, node: Shuffle) -> None:
+        if not node.indices:
+            self.fail("a Shuffle picks nothing", "give at least one index")
+        first = node.vectors[0].dtype.element
+        for vector in node.vectors:
+            if vector.dtype.element is not first:
+                self.fail(f"a Shuffle joins {first} and {vector.dtype.element}", "cast its vectors to one type")
+        count = sum([vector.dtype.lanes for vector in node.vectors])
+        for index in node.indices:
+            if not isinstance(index, IntImm):
+                self.fail(f"a Shuffle picks element {index}", "its indices are integer literals")
+            elif not 0 <= index.value < count:
+                self.fail(f"a Shuffle picks element {index.value} of {count}", f"indices are 0 to {count - 1}")
+        self.visit_children(node)
 
     def _check_call(self, call: Call, name: str) -> None:
         called = self.functions.get(name)
