@@ -19,6 +19,7 @@ from loopwright.ir import (
     Call,
     Evaluate,
     Expr,
+    IntImm,
     MatchBufferRegion,
     Node,
     Stmt,
@@ -28,6 +29,7 @@ from loopwright.ir import (
     pre_order_visit,
     structural_equal,
 )
+from loopwright.runtime.dtype import HANDLE
 from loopwright.schedule.errors import NotProved
 
 
@@ -54,14 +56,17 @@ class _Collect(Visitor):
     def __init__(self) -> None:
         self.found = Footprint()
         self.views: dict[Var, Buffer] = {}  # a matched buffer's pointer → the buffer it is a window of
+        self.declared: set[Var] = set()  # what the block around declares to read or write
 
     def visit_Block(self, block: Block) -> None:
         for match in block.match_buffers:
             self.visit_MatchBufferRegion(match)
+        outer, self.declared = self.declared, {region.buffer.data for region in (*block.reads, *block.writes)}
         if block.init is not None:
             self.visit(block.init)
         self.visit(block.body)
-        # A body that hands pointers to calls says what it touches in its regions alone.
+        self.declared = outer
+        # A body that hands pointers to calls says what it touches in its regions.
         for region in block.reads:
             self._add(self.found.reads, region.buffer)
         for region in block.writes:
@@ -82,9 +87,38 @@ class _Collect(Visitor):
         self._add(self.found.reads, region.buffer)
 
     def visit_Call(self, call: Call) -> None:
-        if not getattr(call.op, "is_pure", False):
-            self.found.effects.append(call)
+        name = call.op.name
+        if name == "tir.tvm_access_ptr" and isinstance(call.args[1], Var) and isinstance(call.args[4], IntImm):
+            self.visit(call.args[2])
+            self._point(call.args[1], call.args[4].value)
+            return
+        if name == "tir.prefetch":
+            for node in call.args[0].children():  # a hint: nobody goes to the address
+                self.visit(node)
+            return
         self.visit_children(call)
+        if name == "tir.address_of" and isinstance(call.args[0], BufferLoad):
+            self._visit_pointer(call.args[0].buffer.data)
+        elif not getattr(call.op, "is_pure", False):
+            self.found.effects.append(call)
+
+    def visit_Var(self, var: Var) -> None:
+        if var.dtype is HANDLE:
+            self._visit_pointer(var)
+
+    def _visit_pointer(self, data: Var) -> None:
+        """What goes by a pointer is what the block declares; where it declares nothing, it may be anything."""
+        memory = self.views[data].data if data in self.views else data
+        if memory not in self.declared and data not in self.declared:
+            self._point(data, 3)
+
+    def _point(self, data: Var, mask: int) -> None:
+        """A call has a pointer, to read (1) and to write (2)."""
+        buffer = Buffer(data, "int8", (), name=data.name)  # only the memory counts
+        if mask & 1:
+            self._add(self.found.reads, buffer)
+        if mask & 2:
+            self._add(self.found.writes, buffer)
 
     def _add(self, found: dict[Var, Buffer], buffer: Buffer) -> None:
         while buffer.data in self.views and self.views[buffer.data].data is not buffer.data:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from loopwright.analysis.accesses import Access
 from loopwright.analysis.affine import Form
 from loopwright.analysis.dataflow import BlockKey, Flow, NotProvable, Reference
+from loopwright.analysis.effects import OUTSIDE
 from loopwright.arith.isl import context
 from loopwright.ir import Block, Buffer, Expr, Var
 from loopwright.schedule.naming import Naming, Origins, Way
@@ -110,6 +111,8 @@ class Sight:
             lacking = seen.reader_names.intersect_domain(seen.base.domain()).apply_range(seen.named_updates)
             lacking = lacking.subtract(seen.updates.apply_range(seen.writer_names))
             if not seen.named_base.is_single_valued() or not lacking.is_empty():
+                if buffer is OUTSIDE:
+                    raise NotProvable("iterations with the same axis values make calls that have effects")
                 raise NotProvable(f"iterations that read {buffer.name} with the same axis values see different values")
         if not seen.updates_differ and not seen.twice().is_empty():
             raise NotProvable(f"{buffer.name} is updated several times with the same axis values")

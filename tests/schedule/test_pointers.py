@@ -125,6 +125,47 @@ def test_a_pure_call_is_free_where_its_regions_are_apart(reach: int) -> None:
         assert "both touch C[8]" in (error.why or "")
 
 
+def test_a_pointer_that_declares_nothing_reaches_the_whole_buffer() -> None:
+    @T.prim_func
+    def silent(A: T.Buffer((4, 8)), C: T.Buffer((4, 8))):
+        for i in range(4):
+            with T.block("call"):
+                vi = T.axis.spatial(4, i)
+                T.reads()
+                T.writes()
+                T.evaluate(T.call_extern("int32", "f", A.data, C.access_ptr("r")))
+            for j in range(8):
+                with T.block("C"):
+                    wi, wj = T.axis.remap("SS", [i, j])
+                    C[wi, wj] = A[wi, wj]
+
+    sch = tir.Schedule(silent)
+    loop = sch.get_loops("call")[0]
+    error = refused(sch, WouldChangeValues, "fission", "fission", loop, 1)
+    assert error.why is not None and "call" in error.why
+
+
+def test_a_call_with_effects_and_one_without_run_side_by_side() -> None:
+    @T.prim_func
+    def filled_and_looked_at(A: T.Buffer((4,), "int32")):
+        for i in range(4):
+            with T.block("fill"):
+                vi = T.axis.spatial(4, i)
+                T.reads()
+                T.writes(A[vi])
+                T.evaluate(T.call_extern("int32", "g", T.address_of(A[vi])))
+        for i in range(4):
+            with T.block("look"):
+                vi = T.axis.spatial(4, i)
+                T.reads(A[vi])
+                T.writes()
+                T.evaluate(T.call_pure_extern("int32", "h", T.address_of(A[vi])))
+
+    sch = tir.Schedule(filled_and_looked_at)
+    sch.merge(sch.get_loops("fill")[0], sch.get_loops("look")[0])
+    assert sch.is_proved
+
+
 def test_the_layout_of_memory_behind_a_pointer_stays() -> None:
     for name, args in {
         "transform_layout": ("B", ("write", 0), lambda i, j: (j, i)),
