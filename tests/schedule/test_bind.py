@@ -6,7 +6,7 @@ import pytest
 
 from loopwright import tir
 from loopwright.ir import ForKind
-from loopwright.schedule.errors import BadStepArgument, NotSupported, WouldChangeValues, WouldRace
+from loopwright.schedule.errors import BadStepArgument, NotProved, NotSupported, WouldChangeValues, WouldRace
 from loopwright.schedule.loop_kinds import ThreadExtentsDiffer
 from loopwright.script import from_source
 from loopwright.script import tir as T
@@ -252,3 +252,25 @@ def main(A: T.Buffer(8), B: T.Buffer(8)):
     with pytest.raises(WouldRace, match="Schedule: loop i") as caught:
         tir.Schedule(from_source(source.replace('        T.evaluate(T.tvm_storage_sync("shared"))\n', "")))
     assert "both touch S[0]" in str(caught.value)
+
+
+@pytest.mark.parametrize("condition, is_tied", [("i + j < 3", True), ("j > 0", False)])
+def test_threads_of_a_reduction_do_not_all_start_a_cell(condition, is_tied):
+    program = from_source(f"""
+@T.prim_func
+def main(A: T.Buffer((2, 3)), C: T.Buffer((2,))):
+    for i, j in T.grid(2, 3):
+        with T.block("C"):
+            vi, vj = T.axis.remap("SR", [i, j])
+            T.where({condition})
+            with T.init():
+                C[vi] = 0.0
+            C[vi] = C[vi] + A[vi, vj]
+""")
+    sch = tir.Schedule(program)
+    loop = sch.get_loops("C")[1]
+    if not is_tied:
+        sch.bind(loop, "threadIdx.x")
+        return
+    with pytest.raises(NotProved, match="each thread would start the cells of block C, since a condition ties j"):
+        sch.bind(loop, "threadIdx.x")
