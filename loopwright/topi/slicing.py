@@ -72,6 +72,8 @@ def _slice_samples() -> Iterator[Sample]:
     yield Sample((numbers((3, 7, 2)), [1], [6], [2]), {"axes": [-2]})
     yield Sample((numbers((5, 6)), [1, -3], [-1, 2], [9]), {"slice_mode": "size"})
     yield Sample((numbers((4, 3)), [2], [1]))
+    yield Sample((numbers((4, 3)), [0, 3], [4, 0], [2**31, -(2**31)]))
+    yield Sample((numbers((4, 3)), [1, 3], [4, -9], [2**63 - 1, -(2**63)]))
     yield Sample((numbers((0, 3)), [0, 1], [5, 3]))
     yield from of_each_type((6,), [1], [5], [2])
 
@@ -113,6 +115,7 @@ def strided_slice(
         step = known(steps[k]) if k < len(steps) and steps[k] is not None else 1
         if not step:
             raise BadSlice(op, f"the stride of axis {axis} is {steps[k]!r}", "a stride is an integer other than 0")
+        step = _no_longer(step, a.shape[axis])
         if slice_mode == "size" and low is not None and high is not None:
             low = _from_end(low, a.shape[axis])
             high = None if known(high) == -1 else simplify(low + high)
@@ -133,6 +136,13 @@ def _from_end(bound: Any, size: Expr) -> Expr:
     if number is not None:
         return simplify(size + number if number < 0 else number)
     return simplify(select(as_expr(bound) < 0, as_expr(bound) + size, as_expr(bound)))
+
+
+def _no_longer(step: int, size: Expr) -> int:
+    """A stride that takes the same elements, and is no longer than the axis: sums with it stay inside its type."""
+    number = known(size)
+    longest = max(number, 1) if number is not None else _FAR if size.dtype.bits <= 32 else 2**62
+    return max(min(step, longest), -longest)
 
 
 def _cut(size: Expr, low: Any, high: Any, step: int) -> tuple[Expr, Expr]:
