@@ -81,3 +81,17 @@ def test_what_cannot_be():
     graph, _ = one_node("Resize", [X, None, np.float32([1, 1, 2, 2])], constant=(2,), mode="quintic")
     with pytest.raises(OpAttributeInvalid, match="mode is 'quintic'"):
         imported(graph)
+
+
+@pytest.mark.parametrize("size", ["[1, 2, 5, 1]", "[n, 2, h, w]"])
+@pytest.mark.parametrize("options", ["", ", antialias = 1", ", exclude_outside = 1"])
+@pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
+def test_a_side_that_shrinks_to_nothing(mode, options, size):
+    if mode == "nearest" and options:
+        return
+    graph = model(f"""(float{size} x) => (float[a, b, c, d] y) {{
+      scales = Constant<value = float[4] {{1, 1, 2, 0.5}}>()
+      y = Resize<mode = "{mode}"{options}>(x, , scales)
+    }}""")
+    result = run(graph, np.ones((1, 2, 5, 1), "float32"))
+    assert result.shape == (1, 2, 10, 0)

@@ -340,14 +340,13 @@ def _by_tables(node: Node, x: Any, changed: Sequence[_Axis], how: _How) -> Any:
 
 def _interpolated(node: Node, x: Any, axis: int, table: _Table) -> Any:
     rank = node.rank(x)
-    taps = table.places.shape[1]
+    results, taps = table.places.shape
     if taps > _FEW_TAPS:
         return _by_matrix(node, x, axis, table)
     total: Any = None
-    for tap in range(taps):
-        weights = table.weights[:, tap].reshape([-1 if k == axis else 1 for k in range(rank)])
-        if not weights.any():
-            continue
+    used = [tap for tap in range(taps) if table.weights[:, tap].any()]
+    for tap in used or [0]:  # a result without places has no weights either
+        weights = table.weights[:, tap].reshape([results if k == axis else 1 for k in range(rank)])
         part = relay.multiply(relay.take(x, node.const(table.places[:, tap]), axis=axis), node.const(weights, x))
         total = part if total is None else relay.add(total, part)
     return total
