@@ -190,7 +190,14 @@ def without_race(function: PrimFunc, race: object) -> PrimFunc | None:
     """The function in which each iteration of a parallel loop has the memory that its iterations meet in; or None."""
     if not isinstance(race, ParallelRace) or race.loop.kind is not ForKind.PARALLEL:
         return None
-    return with_private_memory(function, race.loop.of, race.meeting[0][0].cell[0])
+    first, buffer = race.meeting[0][0], race.meeting[0][0].cell[0]
+    around = [loop for loop in first.instance.loops if loop.kind is ForKind.PARALLEL]
+    depth = [loop.of for loop in around].index(race.loop.of)
+    for loop in reversed(around[depth:]):  # innermost first: what is private to those inside is to this one as well
+        private = with_private_memory(function, loop.of, buffer)
+        if private is not None:
+            return private
+    return None
 
 
 @deep

@@ -281,3 +281,18 @@ def test_memory_that_comes_to_be_used_outside_is_judged_again():
     sch = tir.Schedule(two)
     with pytest.raises(WouldRace, match="reuse_buffer"):
         sch.reuse_buffer("X", "X", "B")
+
+
+def test_parallel_loops_in_each_other():
+    @T.prim_func
+    def cells(A: T.Buffer((2, 3), "int32")):
+        X = T.alloc_buffer((1,), "int32")
+        for i in T.parallel(2):
+            for j in T.parallel(3):
+                X[0] = i * 3 + j
+                A[i, j] = X[0]
+
+    check_races(cells)
+    found = np.zeros((2, 3), "int32")
+    lw.build(cells)(found)
+    assert found.ravel().tolist() == list(range(6))
