@@ -74,7 +74,7 @@ def gather_nd(node: Node, x: Any, indices: Any) -> Any:
     batch = node.attr("batch_dims", 0)
     depth = node.shape(indices)[-1]
     if not isinstance(depth, int):
-        raise node.unsupported("index tuples whose length is no number")
+        raise node.sizes_needed(f"index tuples have the length {depth}", [depth])
     indices = _tuples_from_front(node, x, indices, batch, depth)
     return relay.gather_nd(x, _tuples_first(node, indices), batch_dims=batch, index_rank=depth)
 
@@ -101,7 +101,7 @@ def scatter_elements(node: Node, x: Any, indices: Any, updates: Any) -> Any:
 def scatter_nd(node: Node, x: Any, indices: Any, updates: Any) -> Any:
     depth = node.shape(indices)[-1]
     if not isinstance(depth, int):
-        raise node.unsupported("index tuples whose length is no number")
+        raise node.sizes_needed(f"index tuples have the length {depth}", [depth])
     indices = _tuples_from_front(node, x, indices, 0, depth)
     return relay.scatter_nd(x, _tuples_first(node, indices), updates, mode=_reduction(node))
 
@@ -165,9 +165,11 @@ def non_zero(node: Node, x: Any) -> Any:
     """Places of what is not zero, a row an axis."""
     found = node.known(x)
     if found is not None and found.dtype != object:
-        return Constant(np.array(np.nonzero(found), dtype=np.int64).reshape(found.ndim, -1))
-    if node.rank(x) == 0:
-        raise node.unsupported("a single number")
+        places = np.nonzero(found.reshape(found.shape or (1,)))
+        return Constant(np.array(places, dtype=np.int64)[: found.ndim])
+    if node.rank(x) == 0:  # a number has no axes, so there are no rows: only their length tells
+        places = relay.argwhere(relay.reshape(x, (1,)))
+        return relay.cast(relay.transpose(relay.strided_slice(places, [0], [0], axes=[1]), axes=[1, 0]), "int64")
     return relay.cast(relay.transpose(relay.argwhere(x), axes=[1, 0]), "int64")
 
 

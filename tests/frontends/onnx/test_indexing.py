@@ -1,0 +1,36 @@
+"""NonZero of a single number, and index tuples whose length is an open size."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.frontends.onnx.one_node import compare
+from tests.frontends.onnx.onnx_models import model, run
+
+X = np.arange(24, dtype="float32").reshape(2, 3, 4)
+
+
+@pytest.mark.parametrize("value", [3.0, 0.0])
+def test_nonzero_of_a_number(value):
+    graph = model("(float x) => (int64[r, n] y) { y = NonZero(x) }")
+    assert run(graph, np.array(value, "float32")).shape == (0, int(value != 0))
+    constant = model(f"() => (int64[r, n] y) {{ x = Constant<value = float {{{value}}}>() y = NonZero(x) }}")
+    assert run(constant).shape == (0, int(value != 0))
+    compare("NonZero", [X - 3])
+
+
+@pytest.mark.parametrize("indices", [[[0], [1]], [[0, 1], [1, 2]], [[0, 1, 3], [1, 2, 0]]], ids=str)
+def test_index_tuples_of_an_open_length(indices):
+    places = np.array(indices, "int64")
+    at = tuple(places.T)
+    gather = model("(float[2, 3, 4] x, int64[2, k] i) => (float y) { y = GatherND(x, i) }")
+    np.testing.assert_array_equal(run(gather, X, places), X[at])
+    updates = np.full_like(X[at], 99)
+    names = ", ".join("abc"[: updates.ndim])
+    scatter = model(
+        f"(float[2, 3, 4] x, int64[2, k] i, float[{names}] u) => (float[2, 3, 4] y) {{ y = ScatterND(x, i, u) }}"
+    )
+    expected = X.copy()
+    expected[at] = 99
+    np.testing.assert_array_equal(run(scatter, X, places, updates), expected)
