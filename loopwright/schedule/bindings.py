@@ -16,6 +16,8 @@ from loopwright.ir import (
     For,
     IfThenElse,
     IntImm,
+    IterType,
+    IterVar,
     Mod,
     Node,
     Range,
@@ -47,6 +49,7 @@ def rebind(body: Stmt, values: Mapping[Var, Expr], around: Sequence[For], keep_u
         if is_one(loop.extent):
             units.add(loop.loop_var)
     rewriter = _KeepUnits(facts, around, units) if keep_units else _Simplify(facts)
+    rewriter.may_be_empty.update([loop.loop_var for loop in around if _may_be_empty(loop)])
     result: Stmt = rewriter.visit(substitute(body, values))
     return result
 
@@ -54,16 +57,28 @@ def rebind(body: Stmt, values: Mapping[Var, Expr], around: Sequence[For], keep_u
 class _Simplify(Rewriter):
     def __init__(self, facts: Analyzer) -> None:
         self.facts = facts
+        self.may_be_empty: set[Var] = set()
 
     def visit_For(self, loop: For) -> Stmt:
+        if _may_be_empty(loop):
+            self.may_be_empty.add(loop.loop_var)
         low, extent = self.facts.simplify(loop.min), self.facts.simplify(loop.extent)
         with self.facts.bound(loop.loop_var, Range.from_min_extent(low, extent), inline=False):
             return loop.with_(min=low, extent=extent, body=self.visit(loop.body))
 
     def visit_BlockRealize(self, realize: BlockRealize) -> Stmt:
-        values = tuple([self.binding(value) for value in realize.iter_values])
-        predicate = self.facts.simplify(realize.predicate)
-        return realize.with_(iter_values=values, predicate=predicate)
+        values = [self.binding(value) for value in realize.iter_values]
+        if realize.block.init is not None and self.may_be_empty:
+            axes = zip(realize.block.iter_vars, realize.iter_values, values, strict=True)
+            values = [self._of_reduction(*item) for item in axes]
+        return realize.with_(iter_values=tuple(values), predicate=self.facts.simplify(realize.predicate))
+
+    def _of_reduction(self, axis: IterVar, value: Expr, simple: Expr) -> Expr:
+        """What a reduction axis is bound to: a loop that may have no iterations is seen to be of the reduction."""
+        if axis.iter_type != IterType.CommReduce:
+            return simple
+        gone = {var for var in self.may_be_empty if uses_var(value, {var}.__contains__)}
+        return simple if all([uses_var(simple, {var}.__contains__) for var in gone]) else value
 
     def binding(self, value: Expr) -> Expr:
         return self.facts.simplify(value)
@@ -121,6 +136,10 @@ class _Guard(Rewriter):
 
     def visit_Stmt(self, statement: Stmt) -> Stmt:
         return IfThenElse(self.condition, statement)
+
+
+def _may_be_empty(loop: For) -> bool:
+    return not (isinstance(loop.extent, IntImm) and loop.extent.value > 0)
 
 
 def _may_fail(expr: Expr) -> bool:

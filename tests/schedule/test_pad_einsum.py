@@ -185,3 +185,18 @@ def test_what_is_refused():
     kinds = tir.Schedule(matmul())
     kinds.parallel(kinds.get_loops("C")[0])
     refused(kinds, NotSupported, "loop i is parallel", "pad_einsum", "C", [4, 4, 4])
+
+
+def test_a_start_from_what_the_cell_holds():
+    @T.prim_func
+    def doubled(A: T.Buffer((3, 4)), C: T.Buffer((3,))):
+        for i, j in T.grid(3, 4):
+            with T.block("C"):
+                vi, vj = T.axis.remap("SR", [i, j])
+                with T.init():
+                    C[vi] = C[vi] * 2.0
+                C[vi] = C[vi] + A[vi, vj]
+
+    sch = tir.Schedule(doubled)
+    with pytest.raises(NotEinsum, match="goes on from what C holds already"):
+        sch.pad_einsum("C", [2, 1])

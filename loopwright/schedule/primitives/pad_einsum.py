@@ -168,20 +168,24 @@ def _check_store(realize: BlockRealize, store: BufferStore, sizes: dict[Var, Exp
     single = {var for var in data if _is_same(sizes[var], const(1)) and var not in padded}  # may be written as 0
     if len(set(used)) < len(used) or set(used) | single != set(data):
         raise NotEinsum(realize, f"writes {name} at other indices than its data axes, each once")
-    if realize.block.init is None and any([load.buffer is store.buffer for load in _loads(realize.block)]):
+    init = realize.block.init
+    first = _loads(realize.block) if init is None else _loads_in(init)
+    if any([load.buffer is store.buffer for load in first]):
         raise NotEinsum(realize, f"goes on from what {name} holds already")
 
 
 def _loads(block: Block) -> list[BufferLoad]:
+    return [load for part in (block.init, block.body) if part is not None for load in _loads_in(part)]
+
+
+def _loads_in(part: Stmt) -> list[BufferLoad]:
     found: list[BufferLoad] = []
 
     def look(node: Node) -> None:
         if isinstance(node, BufferLoad):
             found.append(node)
 
-    for part in (block.init, block.body):
-        if part is not None:
-            pre_order_visit(part, look)
+    pre_order_visit(part, look)
     return found
 
 

@@ -860,6 +860,55 @@ for i, j, l in T.grid({n}, {m}, {k}):
             C[vi] = 0
         C[vi] = C[vi] + A[vi, vj, (C[vi] + vl) % {k}]
 
+== start_from_its_own_cell | n m | A: n, m; C: n
+for i, j in T.grid({n}, {m}):
+    with T.block("C"):
+        vi, vj = T.axis.remap("SR", [i, j])
+        with T.init():
+            C[vi] = C[vi] * 2
+        C[vi] = C[vi] + A[vi, vj]
+
+== starts_in_one_cell | n m | A: n, m; C: n
+for i, j in T.grid({n}, {m}):
+    with T.block("C"):
+        vi, vj = T.axis.remap("SR", [i, j])
+        with T.init():
+            C[vi // 2] = 7
+        C[vi // 2] = C[vi // 2] + A[vi, vj]
+
+== start_from_a_neighbour | n m | A: n, m; C: n
+for i, j in T.grid({n}, {m}):
+    with T.block("C"):
+        vi, vj = T.axis.remap("SR", [i, j])
+        with T.init():
+            C[vi] = C[(vi + 1) % {n}] + 1
+        C[vi] = C[vi] + A[vi, vj]
+
+== sums_of_a_triangle | n | A: n; C: n
+for i in range({n}):
+    for j in range(i):
+        with T.block("C"):
+            vi = T.axis.spatial({n}, i)
+            vj = T.axis.reduce({n}, j)
+            with T.init():
+                C[vi] = 0
+            C[vi] = C[vi] + A[vj]
+
+== sums_under_a_diagonal | n m | A: n, m; C: n
+for i, j in T.grid({n}, {m}):
+    with T.block("C"):
+        vi, vj = T.axis.remap("SR", [i, j])
+        T.where(i + j < {m})
+        with T.init():
+            C[vi] = 0
+        C[vi] = C[vi] + A[vi, vj]
+
+== axes_below_zero | n | A: n; B: n+2
+for i in T.serial(-2, {n}):
+    with T.block("B"):
+        vi = T.axis.spatial((-2, {n}), i)
+        B[vi + 2] = A[T.max(vi, 0)] + 1
+
 == sum_and_gain | n m | A: n, m; B: n, m; C: n
 for i, j in T.grid({n}, {m}):
     with T.block("sum"):
@@ -1180,6 +1229,20 @@ if S[0] > 0:
         with T.block("B"):
             vi = T.axis.opaque({n}, i)
             B[vi + 1] = B[vi] * 10 + A[vi]
+
+== where_told | n | S: n; A: n; B: n
+for i in range({n}):
+    with T.block("B"):
+        vi = T.axis.spatial({n}, i)
+        T.where(S[i] > 0)
+        B[vi] = A[vi] + 7
+
+== as_often_as_told | n | S: n; B: n
+for i in range({n}):
+    for j in range(S[i] % 3):
+        with T.block("B"):
+            vi = T.axis.opaque({n}, i)
+            B[vi] = B[vi] + 1
 
 == shifted_where_told | n | S: n; A: n; B: n+1
 for i in range({n}):
