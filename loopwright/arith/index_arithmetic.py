@@ -64,7 +64,8 @@ class IndexArithmetic:
             return
         is_data = self.is_data(value)
         if is_data != (var in self.data_vars):
-            self._forget()
+            if var in self.ranges:  # defined anew: what was known of it is no longer so
+                self._forget()
             (self.data_vars.add if is_data else self.data_vars.discard)(var)
         self._bind(var, self.interval(value))
 

@@ -26,7 +26,7 @@ from loopwright.arith import Analyzer, linear_coefficients
 from loopwright.codegen.llvm.unrolling import holds_tile, is_worth_unrolling
 from loopwright.ir.visitor import Visitor
 
-_SHORT: Final = 8  # iterations: fewer are better unrolled
+_SHORT: Final = 16  # iterations: fewer are better unrolled, and take LLVM less time
 _FARTHEST: Final = 8  # elements: lanes further apart are each a load of their own, and a vector saves nothing
 
 _UNROLL: Final = ("llvm.loop.unroll.full",)
