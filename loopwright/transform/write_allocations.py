@@ -32,6 +32,7 @@ from loopwright.ir import (
     variables_in,
 )
 from loopwright.ir.passes import function_pass
+from loopwright.transform.errors import BadAnnotation
 from loopwright.transform.statements import StmtRewriter
 
 ALIGN_KEY: Final = "buffer_dim_align"
@@ -53,9 +54,8 @@ class _WriteAllocations(StmtRewriter):
 
     def _note_alignment(self, block: Block) -> None:
         wishes: Any = block.annotations.get(ALIGN_KEY, ())
-        for which, axis, factor, offset in wishes:
-            buffer = block.writes[int(which)].buffer
-            self.aligned.setdefault(buffer, []).append([int(axis), int(factor), int(offset)])
+        for which, *wish in _read_wishes(block, wishes):
+            self.aligned.setdefault(block.writes[which].buffer, []).append(wish)
 
     def visit_Allocate(self, node: Allocate) -> Stmt:
         """What blocks asked for holds also where memory is allocated further in."""
@@ -67,6 +67,21 @@ class _WriteAllocations(StmtRewriter):
     def visit_BufferRealize(self, node: BufferRealize) -> Stmt:
         """The whole buffer is stored: its bounds lie inside its shape."""
         return allocate_around(node.buffer, self.visit(node.body))
+
+
+def _read_wishes(block: Block, wishes: Any) -> list[list[int]]:
+    """[buffer, axis, factor, offset] each, of the buffers that the block writes."""
+    try:
+        found = [[int(number) for number in wish] for wish in wishes]
+    except (TypeError, ValueError):
+        found = [[]]
+    for wish in found:
+        is_whole = len(wish) == 4 and 0 <= wish[0] < len(block.writes) and wish[2] > 0
+        rank = len(block.writes[wish[0]].buffer.shape) if is_whole else 0
+        if not is_whole or not -rank <= wish[1] < rank:
+            wanted = f"[buffer, axis, factor, offset] for some of the {len(block.writes)} buffers that it writes"
+            raise BadAnnotation(ALIGN_KEY, wishes, wanted, block)
+    return found
 
 
 def allocate_around(buffer: Buffer, body: Stmt, aligned: Sequence[Sequence[int]] | None = None) -> Stmt:

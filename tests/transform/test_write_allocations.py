@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
 from loopwright.ir import Allocate, BlockRealize, DeclBuffer
+from loopwright.script import from_source
 from loopwright.script import tir as T
 from loopwright.transform import write_allocations
+from loopwright.transform.errors import BadAnnotation
 from tests.transform.before_after import check, same_results, unchanged
 
 
@@ -79,3 +83,19 @@ def test_without_buffers_nothing_changes():
                 A[vi] = T.float32(0)
 
     unchanged(write_allocations, func)
+
+
+@pytest.mark.parametrize("wishes", ["[[0, 0, 8]]", "[[1, 0, 8, 0]]", "[[0, 2, 8, 0]]", "[[0, 0, 0, 0]]", "7", '["a"]'])
+def test_alignment_that_is_none(wishes):
+    program = from_source(f"""
+@T.prim_func
+def main(C: T.Buffer((4,))):
+    B = T.alloc_buffer((4,))
+    for i in range(4):
+        with T.block("B"):
+            vi = T.axis.spatial(4, i)
+            T.block_attr({{"buffer_dim_align": {wishes}}})
+            B[vi] = 1.0
+""")
+    with pytest.raises(BadAnnotation, match="the annotation buffer_dim_align is"):
+        write_allocations(program)
