@@ -237,7 +237,8 @@ class _Verifier(Visitor):
                 self.fail(f"isnullptr is asked about a {call.args[0].dtype}", "give a pointer")
         elif name in OF_INTEGERS or name in OF_NUMBERS:
             for arg in call.args:
-                fits = arg.dtype.is_int or arg.dtype.is_bool or (arg.dtype.is_float and name in OF_NUMBERS)
+                dtype = arg.dtype
+                fits = dtype.is_int or dtype.is_bool or ((dtype.is_float or dtype.custom) and name in OF_NUMBERS)
                 if not fits:
                     wanted = "integers" if name in OF_INTEGERS else "numbers"
                     self.fail(f"{name.removeprefix('tir.')} is given a {arg.dtype}", f"it takes {wanted}")
