@@ -48,6 +48,7 @@ from tests.ir import test_structural, test_verifier
 from tests.relay import test_joined_parts
 from tests.schedule import (
     test_add_guard,
+    test_bind,
     test_composites,
     test_decompose_padding,
     test_decompose_reduction,
@@ -717,6 +718,28 @@ BUGS = [
         "fuse forgets that a reduction's init can move past another block",
         lambda: patch("loopwright.schedule.primitives.fuse.met_by_inits", lambda loop: []),
         test_fuse.test_fuse_is_refused_where_the_init_would_move_past_another_block,
+    ),
+    Bug(
+        "fuse forgets that cells which start before it may be shared",
+        lambda: patch("loopwright.schedule.primitives.fuse.started_elsewhere", lambda *_: []),
+        test_fuse.test_fuse_is_refused_where_cells_would_not_start,
+    ),
+    Bug(
+        "split forgets rows of a reduction without iterations",
+        lambda: patch("loopwright.schedule.primitives.split.started_by_rows", lambda *_: []),
+        lambda: test_split.test_rows_of_a_triangle_without_iterations_start_too(5),
+    ),
+    Bug(
+        "a guard stands behind a predicate that loads",
+        lambda: patch("loopwright.schedule.bindings._may_fail", lambda _: False),
+        lambda: test_split.test_what_only_iterations_of_the_loop_may_load_is_behind_the_guard(
+            test_split.BY_DATA["predicate"]
+        ),
+    ),
+    Bug(
+        "threads of a reduction all start its cells",
+        lambda: patch("loopwright.schedule.proving._started_by_all", lambda *_: None),
+        lambda: test_bind.test_threads_of_a_reduction_do_not_all_start_a_cell("i + j < 3", True),
     ),
     Bug(
         "fuse lets a reduction start in a loop that may have no iterations",

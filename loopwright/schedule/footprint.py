@@ -11,23 +11,18 @@ from dataclasses import dataclass, field
 
 from loopwright.ir import (
     Block,
-    BlockRealize,
     Buffer,
     BufferLoad,
     BufferRegion,
     BufferStore,
     Call,
-    Evaluate,
     Expr,
     IntImm,
     MatchBufferRegion,
-    Node,
     Stmt,
     Var,
     Visitor,
     deep,
-    pre_order_visit,
-    structural_equal,
 )
 from loopwright.runtime.dtype import HANDLE
 from loopwright.schedule.errors import NotProved
@@ -147,75 +142,9 @@ def moved_past_each_other(step: str, statements: Sequence[Stmt]) -> list[Buffer]
     return list(shared.values())
 
 
-@deep
-def met_by_inits(loop: Stmt) -> list[Buffer]:
-    """The buffers through which a new place for a reduction's init, within `loop`, could change a value.
-
-    The init runs before the outermost loop that carries the reduction, so splitting or fusing loops may move it, and a
-    fused loop runs it once for each update. That is without consequence where nothing in the loop but the updates of
-    the same cell touches the buffer, and nothing in the loop writes what the init reads.
-    """
-    parts = _Parts()
-    parts.visit(loop)
-    found: dict[Var, Buffer] = {}
-    for realize in parts.blocks:
-        if realize.block.init is None:
-            continue
-        own, init = footprint(realize.block), footprint(realize.block.init)
-        others = [mark for block, mark in parts.marks if block is not realize]
-        for data, buffer in init.writes.items():
-            met = any([data in mark.reads or data in mark.writes for mark in others])
-            if met or own.effects or _touches_several_cells(realize.block, data):
-                found[data] = buffer
-        asked = {**init.reads, **_read_by(realize.predicate, *realize.iter_values)}
-        for data, buffer in asked.items():
-            if any([data in mark.writes for mark in (own, *others)]):
-                found[data] = buffer
-    return list(found.values())
-
-
-def _read_by(*exprs: Expr) -> dict[Var, Buffer]:
+def read_by(*exprs: Expr) -> dict[Var, Buffer]:
     """The memory that conditions and indices load."""
     collect = _Collect()
     for expr in exprs:
         collect.visit(expr)
     return collect.found.reads
-
-
-class _Parts(Visitor):
-    """The blocks of a nest, each with its footprint, and the statements beside them; blocks are not entered."""
-
-    def __init__(self) -> None:
-        self.blocks: list[BlockRealize] = []
-        self.marks: list[tuple[Stmt, Footprint]] = []
-
-    def visit_BlockRealize(self, realize: BlockRealize) -> None:
-        self.blocks.append(realize)
-        self.marks.append((realize, footprint(realize)))
-
-    def visit_BufferStore(self, store: BufferStore) -> None:
-        self.marks.append((store, footprint(store)))
-
-    def visit_Evaluate(self, statement: Evaluate) -> None:
-        self.marks.append((statement, footprint(statement)))
-
-    def visit_Expr(self, expr: Expr) -> None:
-        """Bounds and conditions; what they load is data that no step may depend on."""
-
-
-def _touches_several_cells(block: Block, data: Var) -> bool:
-    """Whether the init and the updates touch the memory they accumulate in anywhere but in one cell."""
-    stores: list[BufferStore] = []
-    loads: list[BufferLoad] = []
-
-    def look(node: Node) -> None:
-        if isinstance(node, BufferStore) and node.buffer.data is data:
-            stores.append(node)
-        elif isinstance(node, BufferLoad) and node.buffer.data is data:
-            loads.append(node)
-
-    for part in (block.init, block.body):
-        if part is not None:
-            pre_order_visit(part, look)
-    touched = [*[store.indices for store in stores], *[load.indices for load in loads]]
-    return any([not structural_equal(indices, touched[0]) for indices in touched])

@@ -17,27 +17,19 @@ from itertools import pairwise
 
 from loopwright.arith import Analyzer
 from loopwright.ir import (
-    Buffer,
-    BufferStore,
     Expr,
     For,
     ForKind,
-    IfThenElse,
     IntImm,
     IterType,
-    Node,
-    Stmt,
     Var,
     const,
-    pre_order_visit,
     product,
     uses_var,
 )
-from loopwright.schedule.bindings import is_true, rebind
-from loopwright.schedule.blocks import is_unit_axis
+from loopwright.schedule.bindings import rebind
 from loopwright.schedule.errors import BadStepArgument, NotSupported
-from loopwright.schedule.footprint import met_by_inits
-from loopwright.schedule.handles import block_key
+from loopwright.schedule.moved_inits import met_by_inits, started_elsewhere
 from loopwright.schedule.nests import nest
 from loopwright.schedule.plain_loops import check_bounds_stay, check_plain, value_at
 from loopwright.schedule.step import LoopResult, Proof, Step
@@ -73,7 +65,7 @@ def fuse(view: View, loops: Sequence[For], preserve_unit_iters: bool = True) -> 
     path = view.loop_path(loops[0].loop_var)
     body = rebind(loops[-1].body, values, [*view.all_loops_above(path[:-1]), new], preserve_unit_iters)
     after = view.replaced(path, nest([new], body))
-    buffers = {buffer.data: buffer for buffer in (*met_by_inits(loops[0]), *_started_elsewhere(view, loops))}
+    buffers = {buffer.data: buffer for buffer in (*met_by_inits(loops[0]), *started_elsewhere(view, loops))}
     proof = Proof.VALUES if buffers else Proof.ORDER_KEPT
     return Step(after, proof, results=[LoopResult(fused)], at=loops[0], buffers=list(buffers.values()))
 
@@ -92,42 +84,6 @@ def _why_apart(view: View, outer: For, inner: For) -> str:
     if len(loops) == len(between):
         return f"loop {', '.join(loops)} stands between {one} and {other}"
     return f"{other} is not the only statement in loop {one}"
-
-
-def _started_elsewhere(view: View, loops: Sequence[For]) -> list[Buffer]:
-    """The buffers of reductions that start before the fused loop, and before the reduction's own loop until now.
-
-    All of them start before the first is updated. That is the same where each has cells of its own, and where the
-    start depends on no condition: it would be asked for in loops of the reduction too, which may have no iterations.
-    """
-    found = []
-    for realize in view.blocks_below(loops[-1].body):
-        block = realize.block
-        if block.init is None:
-            continue
-        axes = list(zip(block.iter_vars, realize.iter_values, strict=True))
-        data = [(axis, value) for axis, value in axes if axis.iter_type != IterType.CommReduce]
-        with_data = [any([uses_var(value, {loop.loop_var}.__contains__) for _, value in data]) for loop in loops]
-        if not any(with_data) or all(with_data):
-            continue
-        axes_of_cells = [axis.var for axis, _ in data if not is_unit_axis(axis)]
-        own = all([any([index is var for index in cell]) for var in axes_of_cells for cell in _cells_of(block.init)])
-        path = view.block_path(block_key(block))
-        if not own or not is_true(realize.predicate) or any([isinstance(node, IfThenElse) for node in path]):
-            found += [region.buffer for region in block.writes]
-    return found
-
-
-def _cells_of(init: Stmt) -> list[tuple[Expr, ...]]:
-    """The indices that an init stores at."""
-    found = []
-
-    def look(node: Node) -> None:
-        if isinstance(node, BufferStore):
-            found.append(node.indices)
-
-    pre_order_visit(init, look)
-    return found
 
 
 def _check_empty(view: View, loops: Sequence[For]) -> None:

@@ -54,8 +54,8 @@ from loopwright.runtime.dtype import INT64
 from loopwright.schedule.bindings import guard_blocks, rebind
 from loopwright.schedule.errors import BadStepArgument, NotSupported, ScheduleError
 from loopwright.schedule.extra_runs import check_extra_runs, with_room, with_wide_axes
-from loopwright.schedule.footprint import met_by_inits
 from loopwright.schedule.handles import BlockKey, block_key
+from loopwright.schedule.moved_inits import met_by_inits, started_by_rows
 from loopwright.schedule.naming import OldValues
 from loopwright.schedule.nests import nest
 from loopwright.schedule.plain_loops import check_plain, value_at
@@ -141,10 +141,7 @@ def split(
     buffers = met_by_inits(loop)
     if not fits:
         body = guard_blocks(body, index < loop.extent)
-        if uses_var(loop.extent, {other.loop_var for other in around}.__contains__):
-            # Reductions over no iterations start too, which a guard on loops of the reduction and others would not say.
-            started = [realize.block for realize in view.blocks_below(loop.body) if realize.block.init is not None]
-            buffers += [region.buffer for block in started for region in block.writes if region.buffer not in buffers]
+        buffers += [buffer for buffer in started_by_rows(view, loop) if buffer not in buffers]
     return Step(
         view.replaced(path, nest(loops, body)),
         Proof.VALUES if buffers else Proof.ORDER_KEPT,
@@ -174,7 +171,10 @@ def _extents(view: View, loop: For, factors: Sequence[int | str | None]) -> list
         known = [None if factor is None else product([factor], dtype) for factor in factors]
         numbers = [factor for factor in factors if isinstance(factor, int)]
         if None not in factors:
-            _check_enough(view, loop, numbers)
+            if not isinstance(loop.extent, IntImm):
+                _check_enough(view, loop, factors, product(numbers, dtype), size_facts(view.function))
+            elif prod(numbers) < loop.extent.value:
+                raise FactorsTooSmall(loop, numbers)
     given = [extent for extent in known if extent is not None]
     inferred = Analyzer().simplify(ceildiv(loop.extent, _product(given) if given else const(1, dtype)))
     extents = [inferred if extent is None else extent for extent in known]
@@ -182,20 +182,14 @@ def _extents(view: View, loop: For, factors: Sequence[int | str | None]) -> list
     return [in_64_bits(extent) if wide is INT64 else cast(extent, wide) for extent in extents]
 
 
-def _check_enough(view: View, loop: For, factors: Sequence[int]) -> None:
-    """Numbers as factors make as many iterations as the loop has."""
-    if isinstance(loop.extent, IntImm):
-        if prod(factors) < loop.extent.value:
-            raise FactorsTooSmall(loop, factors)
-        return
-    facts = size_facts(view.function)
+def _check_enough(view: View, loop: For, factors: Sequence[int | str | None], made: Expr, facts: Analyzer) -> None:
+    """The factors, which make `made` iterations, make as many as the loop has."""
     for other in view.all_loops_above(view.loop_path(loop.loop_var)[:-1]):
-        facts.bind(other.loop_var, Range.from_min_extent(other.min, other.extent))
-    if not facts.can_prove(loop.extent <= prod(factors)):
-        made = (
-            f"factors {list(factors)} make {prod(factors)} iterations, and loop {loop.loop_var.name} has {loop.extent}"
-        )
-        raise FactorsNotProved(loop, f"{made}: that may not be enough")
+        facts.bind(other.loop_var, Range.from_min_extent(other.min, other.extent), allow_override=True)
+    if not facts.can_prove(made >= loop.extent):
+        shown = f"[{', '.join([str(factor) for factor in factors])}]"
+        has = f"loop {loop.loop_var.name} has {loop.extent}: that may not be enough"
+        raise FactorsNotProved(loop, f"factors {shown} make {facts.simplify(made)} iterations, and {has}")
 
 
 def _is_no_factor(factor: object) -> bool:
@@ -214,11 +208,8 @@ def _symbolic(view: View, loop: For, factors: Sequence[int | str | None]) -> lis
             raise FactorsNotProved(loop, f"factor {factor} may be less than 1", str(factor))
         known.append(extent)
     given = [extent for extent in known if extent is not None]
-    if len(given) == len(known) and not facts.can_prove(_product(given) >= loop.extent):
-        made = facts.simplify(_product(given))
-        shown = f"[{', '.join([str(factor) for factor in factors])}]"
-        problem = f"factors {shown} make {made} iterations, and loop {loop.loop_var.name} has {loop.extent}"
-        raise FactorsNotProved(loop, f"{problem}: that may not be enough")
+    if len(given) == len(known):
+        _check_enough(view, loop, factors, _product(given), facts)
     return known
 
 
