@@ -738,8 +738,13 @@ BUGS = [
     ),
     Bug(
         "threads of a reduction all start its cells",
-        lambda: patch("loopwright.schedule.proving._started_by_all", lambda *_: None),
+        lambda: patch("loopwright.analysis.races._counters", lambda _, var: {var}),
         lambda: test_bind.test_threads_of_a_reduction_do_not_all_start_a_cell("i + j < 3", True),
+    ),
+    Bug(
+        "a copy beside a reduction over threads changes whose turn it is",
+        lambda: patch("loopwright.schedule.proving.with_turns_proved", lambda _, view, step: step),
+        every_case(test_enumeration.test_what_stands_beside_a_reduction_over_threads_changes_whose_turn_it_is),
     ),
     Bug(
         "fuse lets a reduction start in a loop that may have no iterations",

@@ -169,7 +169,7 @@ class Program:
         walk = _AccessWalk(function.argument_buffers())
         walk.functions = functions or {}
         walk.sizes = tuple(extent for buffer in function.argument_buffers() for extent in buffer.shape)
-        body, self.inits = write_named_inits(function.body)
+        body, self.inits, self.init_loops = write_named_inits(function.body)
         self.regions = write_regions(body)
         walk.visit(self.regions.body)
         self.function = function

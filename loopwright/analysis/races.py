@@ -349,10 +349,11 @@ def prove_no_race(program: Program, var: Var) -> ParallelRace | str | None:
         if any([loop.of is var and not _runs_once(loop) for loop in instance.loops]):
             return f"its iterations call {called_name(call)}, which may have effects: their order would not be kept"
     # The loop of a thread is there once for each stretch between barriers.
+    counters = _counters(program, var)
     shared: dict[tuple[Loop, Buffer], list[Access]] = {}
     for access in [*program.accesses, *program.pointers]:
         for loop in access.instance.loops:
-            if loop.of is var and not takes_turns(loop.node) and not program.is_own(access.cell[0], loop):
+            if loop.of in counters and not takes_turns(loop.node) and not program.is_own(access.cell[0], loop):
                 shared.setdefault((loop, access.cell[0]), []).append(access)
     for (found, buffer), accesses in shared.items():
         if not any([access.writes for access in accesses]):
@@ -365,6 +366,11 @@ def prove_no_race(program: Program, var: Var) -> ParallelRace | str | None:
         if race is not None:
             return race
     return None
+
+
+def _counters(program: Program, var: Var) -> set[Var]:
+    """The variables of a loop: its own, and those of the loops that mirror it in inits before it."""
+    return {var, *[mine for mine, of in program.init_loops.items() if of is var]}
 
 
 def _runs_once(loop: Loop) -> bool:

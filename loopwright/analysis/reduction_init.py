@@ -94,16 +94,22 @@ class InitUsesReduction(LoopwrightError, ValueError):
 
 def write_inits(root: Stmt) -> Stmt:
     """`root` with each block's init written down as its own nest; `root` itself when there is none."""
-    return write_named_inits(root)[0]
+    return write_named_inits(root).body
+
+
+class NamedInits(NamedTuple):
+    """A statement with its inits written down; of which block each init block is, and of which loop each loop there."""
+
+    body: Stmt
+    blocks: Mapping[Block, Block]
+    loops: Mapping[Var, Var]
 
 
 @lru_cache(maxsize=64)  # a version of a function that is scheduled is looked at in several ways
 @deep
-def write_named_inits(root: Stmt) -> tuple[Stmt, Mapping[Block, Block]]:
-    """The same, and which block each new init block is the init of."""
-    writer = _WriteInits()
-    result: Stmt = writer.visit(root)
-    return result, writer.inits
+def write_named_inits(root: Stmt) -> NamedInits:
+    """The same, and what the new blocks and loops stand for."""
+    return _WriteInits().write(root)
 
 
 class _Around(NamedTuple):
@@ -120,6 +126,7 @@ class _Written(NamedTuple):
     depth: int | None
     nest: Stmt
     block: Block
+    loops: Mapping[Var, Var]
 
 
 # Most steps of a schedule leave most reductions where they are: by the block with its bindings, and the loops around.
@@ -132,7 +139,12 @@ class _WriteInits(Rewriter):
         self.around: list[_Around] = []
         self.before: dict[For | While, list[Stmt]] = {}
         self.inits: dict[Block, Block] = {}
+        self.loops: dict[Var, Var] = {}
         self.homes: dict[Var, int] = {}  # memory allocated inside the innermost block: how many loops are around it
+
+    def write(self, root: Stmt) -> NamedInits:
+        body: Stmt = self.visit(root)
+        return NamedInits(body, self.inits, self.loops)
 
     def visit_Block(self, block: Block) -> Block:
         outside, self.around = self.around, []
@@ -151,9 +163,10 @@ class _WriteInits(Rewriter):
             return sequence.rebuild(self.visit)
         parts = []
         for part in sequence.seq:
-            written, inits = _written_part(part)
+            written, inits, loops = _written_part(part)
             if self.inits.keys().isdisjoint(inits):
                 self.inits.update(inits)
+                self.loops.update(loops)
             else:
                 written = self.visit(part)  # each definition of its variables is one of its own
             parts.append(written)
@@ -193,6 +206,7 @@ class _WriteInits(Rewriter):
         home = min([self.homes.get(region.buffer.data, 0) for region in changed.writes], default=0)
         written = self._written(realize, changed, home)
         self.inits[written.block] = changed
+        self.loops.update(written.loops)
         if written.depth is None:
             return seq([written.nest, realize.with_(block=block)])
         place = [item.loop for item in self.around if item.loop is not None][written.depth]
@@ -219,11 +233,9 @@ class _WriteInits(Rewriter):
 
 
 @lru_cache(maxsize=2048)  # a step of a schedule changes one nest of a function: the others are the same objects
-def _written_part(part: Stmt) -> tuple[Stmt, Mapping[Block, Block]]:
+def _written_part(part: Stmt) -> NamedInits:
     """A statement that nothing is around, with the inits in it written down."""
-    writer = _WriteInits()
-    written: Stmt = writer.visit(part)
-    return written, writer.inits
+    return _WriteInits().write(part)
 
 
 def _place_key(realize: BlockRealize, around: Sequence[_Around], home: int) -> Hashable | None:
@@ -269,7 +281,7 @@ class _Init:
             pairs = zip(self.block.iter_vars, self.realize.iter_values, strict=True)
             axes = [(axis, value) for axis, value in pairs if axis.iter_type != IterType.CommReduce]
             here = self._realize(axes, self.realize.predicate)
-            return _Written(None, here, here.block)
+            return _Written(None, here, here.block, {})
         place = self.loops[depth]
         inner = {loop.loop_var: loop for loop in self.loops[depth:] if isinstance(loop, For)}
         data, conditions = self._mirrored(inner, place)
@@ -286,7 +298,7 @@ class _Init:
                 extent=substitute(substitute(loop.extent, self.lets), renamed),
                 body=nest,
             )
-        return _Written(depth, nest, made.block)
+        return _Written(depth, nest, made.block, {new: old for old, new in renamed.items()})
 
     def _carrying_depth(self) -> int | None:
         """The index in `loops` of the outermost loop that carries the reduction."""

@@ -33,6 +33,7 @@ from loopwright.schedule.naming import OldValues
 from loopwright.schedule.proof import Origins, find_mismatch, find_race
 from loopwright.schedule.scopes import check_scopes
 from loopwright.schedule.step import Proof, Step
+from loopwright.schedule.turns import with_turns_proved
 from loopwright.schedule.view import View
 
 BUDGET: Final = 400_000  # isl operations for one flow: where more are needed, step by step is faster
@@ -108,6 +109,10 @@ class Deferred:
 
     def add(self, name: str, view: View, step: Step) -> None:
         """A step to be proved later, or now with all before it. Raises Doubt."""
+        try:
+            step = with_turns_proved("replay", view, step)
+        except ScheduleError:
+            raise Doubt from None
         origins = step.origins
         if step.proof is not Proof.GIVEN and step.given is None and not origins.loads and not origins.buffers:
             self.stretches[name].add(step)

@@ -9,9 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 
-from loopwright.analysis.reduction_init import write_named_inits
-from loopwright.analysis.thread_axes import tag_of
-from loopwright.ir import BlockRealize, For, ForKind, IterType, Node, Var, pre_order_visit, uses_var
+from loopwright.ir import For, IterType, Var, uses_var
 from loopwright.schedule.errors import NotProved, WouldChangeValues, WouldRace
 from loopwright.schedule.loop_kinds import check_thread_loops, concurrent_loops, to_prove_again
 from loopwright.schedule.memory_first import MOVES, memory_first
@@ -19,6 +17,7 @@ from loopwright.schedule.proof import Mismatch, Unproved, find_mismatch, find_ra
 from loopwright.schedule.record import proof_words
 from loopwright.schedule.step import Proof, Step
 from loopwright.schedule.tensorized import check_tensorized
+from loopwright.schedule.turns import with_turns_proved
 from loopwright.schedule.view import View
 
 
@@ -31,6 +30,7 @@ def prove_loop_kinds(view: View) -> None:
 
 def prove_step(method: str, view: View, step: Step) -> str:
     """How the step was shown to keep every value, in words; raises the refusal where it was not."""
+    step = with_turns_proved(method, view, step)
     if step.proof is Proof.VALUES:
         found = find_mismatch(step.given or view.function, step.after, step.origins, step.buffers)
         if isinstance(found, Mismatch):
@@ -47,11 +47,6 @@ def prove_step(method: str, view: View, step: Step) -> str:
 
 
 def _prove_no_race(method: str, view: View, var: Var) -> None:
-    several = _started_by_all(view, view.loop(var))
-    if several is not None:
-        condition = f"a condition ties {var.name} to other loops"
-        problem = f"each thread would start the cells of block {several}, since {condition}"
-        raise NotProved(f"{method}: loop {var.name}", problem, view.loop(var))
     race = find_race(view.function, var)
     if isinstance(race, Unproved):
         raise NotProved(f"{method}: loop {var.name}", race.reason, view.loop(var))
@@ -63,32 +58,6 @@ def _prove_no_race(method: str, view: View, var: Var) -> None:
         elif method in MOVES:
             hint = cache(lambda: memory_first(method, view, var, race.fields.get("buffer")))
         raise WouldRace(f"{method}: loop {var.name}", race.why, loop, race.fields, hint)
-
-
-def _started_by_all(view: View, loop: For) -> str | None:
-    """The block whose init all threads of a reduction over threads would run, each for the same cell.
-
-    It does where a condition ties the loop to others: then threads, and not one of them, say which cells there are.
-    """
-    if loop.kind is not ForKind.THREAD_BINDING or not _is_reduced(view, loop):
-        return None
-    below = {realize.block for realize in view.blocks_below(loop) if realize.block.init is not None}
-    if not below:
-        return None
-    written, inits = write_named_inits(view.function.body)
-    found: list[str] = []
-
-    def look(node: Node) -> None:
-        if isinstance(node, For) and node.loop_var is not loop.loop_var and tag_of(node) == tag_of(loop):
-            pre_order_visit(node.body, lambda inner: look_inside(inner, node.loop_var))
-
-    def look_inside(node: Node, var: Var) -> None:
-        if isinstance(node, BlockRealize) and inits.get(node.block) in below:
-            if not any([uses_var(value, {var}.__contains__) for value in node.iter_values]):
-                found.append(node.block.name_hint.removesuffix("_init"))
-
-    pre_order_visit(written, look)
-    return found[0] if found else None
 
 
 def _is_reduced(view: View, loop: For) -> bool:

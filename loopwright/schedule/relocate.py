@@ -154,6 +154,10 @@ class Relocation:
             raise NotSupported(step, "the root block cannot move", realize)
         if view.scope_of(path) is not view.scope_of(view.loop_path(loop.loop_var)):
             raise NotInOneScope(step, realize, loop)
+        if view.is_in_init(path) is not view.is_in_init(view.loop_path(loop.loop_var)):
+            name, around = self.block.name_hint, view.scope_of(path).block.name_hint
+            problem = f"of block {name!r} and loop {loop.loop_var.name} only one is in the init of block {around!r}"
+            raise NotSupported(step, problem, loop, "an init runs once a cell: what is in it stays, and nothing joins")
         if self.touched.effects:
             raise HasEffects(step, realize, self.touched.effects[0])
         without = View(view.replaced(path, None))

@@ -139,6 +139,11 @@ class View:
                 return statement
         raise NotSupported("schedule", "the statement is in no block", path[-1])
 
+    def is_in_init(self, path: Path) -> bool:
+        """Whether the end of a path is in the init of the innermost block around it."""
+        scope = self.scope_of(path)
+        return scope.block.init is not None and any([statement is scope.block.init for statement in path])
+
     def blocks_below(self, root: Stmt) -> list[BlockRealize]:
         """The blocks under `root`, in program order, not entering blocks."""
         found: list[BlockRealize] = []

@@ -124,6 +124,12 @@ WRONG = [
             ("sum_of_running_sums", "S", "S"),
         ]
     ],
+    # Nothing is summed, but each thread would start the cell.
+    (
+        program("sums_of_a_triangle", 1),
+        move("AddThreadLoop", loop=at("C"), thread_axis="threadIdx.x", extent=2),
+        "both touch C[0]",
+    ),
     (program("sum_and_gain", 1, 2), move("Merge", loops=(at("sum", 1), at("gain", 1))), "C[0] holds"),
     (program("sum_and_largest", 1, 2), move("Merge", loops=(at("sum", 1), at("largest", 1))), "C[0] holds"),
 ]
@@ -148,6 +154,22 @@ def test_the_truth_about_wrong_steps(case, step, witness):
     assert real is not None and not real.legal
     assert witness in real.why
     assert Site(case).ask(step).outcome == harness.REFUSED_RIGHT
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        move("Prefetch", block=BlockRef("C"), loop=at("C", 2), buffer=0, distance=1),
+        move("ReadAt", loop=at("C", 2), block=BlockRef("C"), read_buffer_index=0, storage_scope="global"),
+        move("Stage", block=BlockRef("C"), loop=at("C", 2), buffer=0, storage_scope="global", layout=None),
+    ],
+    ids=lambda step: step.kind,
+)
+def test_what_stands_beside_a_reduction_over_threads_changes_whose_turn_it_is(step):
+    bound = move("Bind", loop=at("C", 1), thread_axis="threadIdx.x")
+    chain, total = program("horner", 1, 2, 2), program("minus", 1, 2, 2)
+    assert Site(chain, (bound,)).ask(step).outcome == harness.REFUSED_RIGHT
+    assert Site(total, (bound,)).ask(step).outcome == harness.ACCEPTED_RIGHT
 
 
 def test_a_long_chain_of_choices_is_compared_link_by_link():

@@ -192,3 +192,16 @@ def test_handles_survive():
     sch.reverse_compute_at(c, sch.get_loops("B")[0])
     assert sch.get(c).name_hint == "C"
     assert [loop.name for loop in sch.get_loops(c)] == ["i"]
+
+
+def test_nothing_moves_between_the_init_and_the_body_of_a_block():
+    A = te.placeholder((4, 8), name="A")
+    k = te.reduce_axis((0, 4), name="k")
+    C = te.compute((8,), lambda j: te.sum(A[k, j], axis=k), name="C")
+    sch = Schedule(te.create_prim_func([A, C]))
+    sch.reorder(*reversed(sch.get_loops("C")))
+    sch.blockize(sch.get_loops("C")[1])
+    loop = sch.get_loops("C_init")[0]
+    message = "of block 'C' and loop j_init only one is in the init of block 'C_o'"
+    for step in ("reverse_compute_at", "compute_at"):
+        refused(sch, NotSupported, message, step, "C", loop)

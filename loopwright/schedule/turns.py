@@ -1,0 +1,101 @@
+"""Turns: the order of a reduction over threads, which depends on what stands beside it.
+
+    for tx in T.thread_binding(4, thread="threadIdx.x"):     →    for tx in T.thread_binding(4, thread="threadIdx.x"):
+        for k in range(8):                                            for k in range(8):
+            with T.block("C"): …  # reduces over tx and k                 with T.block("A_copy"): …
+                                                                          with T.block("C"): …
+
+On the left the threads take turns at the whole loop k: thread 0 makes its eight updates, then thread 1. On the right
+something else stands in that loop, so they take turns in each of its iterations (docs/semantics.md, "Threads"). So a
+step that keeps the order of everything in the text may change the order of updates; where it does, all is compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from loopwright.analysis.commuting_updates import update_law
+from loopwright.ir import Block, BlockRealize, For, ForKind, IfThenElse, IterType, Stmt, Var, uses_var
+from loopwright.schedule.errors import NotProved
+from loopwright.schedule.handles import BlockKey
+from loopwright.schedule.step import Proof, Step
+from loopwright.schedule.view import Path, View
+
+
+class Turn(NamedTuple):
+    """A block that reduces over threads: the loops around its turn, and those that are inside."""
+
+    around: tuple[Var, ...]
+    inside: tuple[Var, ...]
+
+
+def with_turns_proved(method: str, view: View, step: Step) -> Step:
+    """The step, which has to show that every value is kept where it changes who comes when in a reduction."""
+    after = View(step.after)
+    new = _turns(after)
+    if not new:
+        return step
+    old = _turns(view)
+    changed = [key for key, turn in new.items() if old.get(key) != turn]
+    if not changed:
+        return step
+    if step.proof is not Proof.GIVEN:
+        return replace(step, proof=Proof.VALUES, buffers=None)
+    for key in changed:
+        realize = after.block_path(key)[-1]
+        assert isinstance(realize, BlockRealize)
+        if not _commutes(realize.block):
+            name = realize.block.name_hint
+            problem = f"threads would take turns at block {name} in another way, and the order of its updates counts"
+            raise NotProved(method, problem, step.at)
+    return step
+
+
+def _turns(view: View) -> dict[BlockKey, Turn]:
+    """The blocks that reduce over threads."""
+    found: dict[BlockKey, Turn] = {}
+    if not any([_is_bound(path[-1]) for path in view.index.loops.values()]):
+        return found
+    for key, path in view.index.blocks.items():
+        turn = _turn_of(path)
+        if turn is not None:
+            found[key] = turn
+    return found
+
+
+def _turn_of(path: Path) -> Turn | None:
+    realize = path[-1]
+    assert isinstance(realize, BlockRealize)
+    reduced = [
+        value
+        for axis, value in zip(realize.block.iter_vars, realize.iter_values, strict=True)
+        if axis.iter_type is IterType.CommReduce
+    ]
+    bound = {loop.loop_var for loop in path if isinstance(loop, For) and _is_bound(loop)}
+    if not any([uses_var(value, bound.__contains__) for value in reduced]):
+        return None
+    first = len(path) - 1
+    while _goes_inside(path[first - 1]):
+        first -= 1
+    return Turn(_loops(path[:first]), _loops(path[first:]))
+
+
+def _goes_inside(statement: Stmt) -> bool:
+    """Whether what is right around a block is part of its turn."""
+    if isinstance(statement, For):
+        return statement.kind in (ForKind.SERIAL, ForKind.UNROLLED)
+    return isinstance(statement, IfThenElse) and statement.else_case is None
+
+
+def _is_bound(statement: Stmt) -> bool:
+    return isinstance(statement, For) and statement.kind is ForKind.THREAD_BINDING
+
+
+def _loops(statements: Sequence[Stmt]) -> tuple[Var, ...]:
+    return tuple([item.loop_var for item in statements if isinstance(item, For)])
+
+
+def _commutes(block: Block) -> bool:
+    return update_law(block.body, {region.buffer: region.buffer for region in block.writes}) is not None
