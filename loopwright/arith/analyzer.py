@@ -229,8 +229,9 @@ class Analyzer:
 
     @deep
     def _simplify(self, e: Expr) -> Expr:
-        self.engine.begin()
-        return self.engine.simplify(e)
+        engine = self.engine
+        engine.begin()
+        return engine.simplify(e)
 
     rewrite_simplify = simplify
     canonical_simplify = simplify

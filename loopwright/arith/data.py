@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from loopwright.ir import BufferLoad, Call, Cast, Expr, IntImm, Op, ProducerLoad, Reduce, Select, SizeVar, Var
+from loopwright.ir import BinaryExpr, BufferLoad, Call, Cast, Expr, IntImm, Op, ProducerLoad, Reduce, Select, SizeVar, Var
 
 if TYPE_CHECKING:
     from loopwright.arith.simplify import Simplifier
@@ -26,8 +26,12 @@ def is_data(s: Simplifier, e: Expr) -> bool:
         return False
     found = s.data.get(e)
     if found is None:
-        operands = computed_from(e)
-        found = s.data[e] = operands is None or any([is_data(s, operand) for operand in operands])
+        if isinstance(e, BinaryExpr):
+            found = is_data(s, e.a) or is_data(s, e.b)
+        else:
+            operands = computed_from(e)
+            found = operands is None or any([is_data(s, operand) for operand in operands])
+        s.data[e] = found
     return found
 
 

@@ -62,7 +62,7 @@ def learn(s: Simplifier, condition: Expr, holds: bool = True) -> None:
 
 def is_stable(e: Expr) -> bool:
     """Whether the value depends on variables alone, not on memory or calls with effects."""
-    return isinstance(e, Var) or not has_node(e, _is_unstable)
+    return isinstance(e, (IntImm, Var)) or not has_node(e, _is_unstable)
 
 
 def _is_unstable(node: Any) -> bool:

@@ -82,7 +82,8 @@ class Simplifier:
 
     def begin(self) -> None:
         """A question begins: it may take as much work as was left, and some."""
-        self.left = min(max(self.left, 0) + REFILL, WORK)
+        if self.left < WORK:
+            self.left = min(max(self.left, 0) + REFILL, WORK)
 
     def forget(self) -> None:
         """Drop what was concluded from the facts: they have changed."""

@@ -3,6 +3,7 @@
 A saved trace is replayed this way: twelve steps need one comparison instead of twelve. Names of instances make that
 possible: a step that moves loops keeps them, one that makes copies or renames blocks says so, and both add up. Steps
 that rest on a reason of their own, or that inline loads, end a stretch: it is proved, and the next begins after them.
+A new layout with a cell of its own for every element ends none: what the stretch began with gets it, too.
 
 A doubt is no verdict: the trace is then replayed with a proof at each step, which finds the culprit, or accepts it all.
 """
@@ -109,15 +110,19 @@ class Deferred:
 
     def add(self, name: str, view: View, step: Step) -> None:
         """A step to be proved later, or now with all before it. Raises Doubt."""
+        stretch = self.stretches[name]
         try:
             step = with_turns_proved("replay", view, step)
+            if step.again is not None:
+                stretch.start = step.again(stretch.start)
+                return
         except ScheduleError:
             raise Doubt from None
         origins = step.origins
         if step.proof is not Proof.GIVEN and step.given is None and not origins.loads and not origins.buffers:
-            self.stretches[name].add(step)
+            stretch.add(step)
             return
-        self.stretches[name].prove(view.function)
+        stretch.prove(view.function)
         if step.proof is Proof.VALUES:
             found = find_mismatch(step.given or view.function, step.after, origins, step.buffers)
             if found is not None:

@@ -193,14 +193,14 @@ def memory_named(statement: Stmt | Expr) -> frozenset[Var]:
     return frozenset(found)
 
 
-def memory_outside(path: Sequence[Stmt]) -> frozenset[Var]:
-    """All memory that the statements of a path name, but for the last of them."""
-    found: set[Var] = set()
-    for parent, child in pairwise(path):
-        for other in parent.children():
-            if other is not child and isinstance(other, (Stmt, Expr)):
-                found |= memory_named(other)
-    return frozenset(found)
+def beside(path: Sequence[Stmt]) -> list[Stmt | Expr]:
+    """What stands in the statements of a path, but for the path itself."""
+    return [
+        other
+        for parent, child in pairwise(path)
+        for other in parent.children()
+        if other is not child and isinstance(other, (Stmt, Expr))
+    ]
 
 
 @deep

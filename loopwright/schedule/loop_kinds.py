@@ -31,9 +31,9 @@ from loopwright.ir import (
     uses_var,
 )
 from loopwright.schedule.errors import NotSupported, ScheduleError
-from loopwright.schedule.lemmas import memory_named, memory_outside
+from loopwright.schedule.lemmas import beside, memory_named
 from loopwright.schedule.step import Proof, Step
-from loopwright.schedule.view import View
+from loopwright.schedule.view import Path, View
 
 CONCURRENT: Final = (ForKind.PARALLEL, ForKind.VECTORIZED, ForKind.THREAD_BINDING)  # iterations at the same time
 _ON_THREADS: Final = (ForKind.PARALLEL, ForKind.THREAD_BINDING)
@@ -65,15 +65,24 @@ def to_prove_again(before: View, after: View, step: Step) -> list[Var]:
     """Loops whose iterations run at the same time, and under which something is new, or whose memory is used outside.
 
     Memory that is used in a parallel loop only may be that of each iteration; used elsewhere too, it is one for all.
+    Lanes of a vector have no memory of their own.
     """
     found = list(step.concurrent)
     for loop in concurrent_loops(after):
         old, new = before.index.loops.get(loop.loop_var), after.index.loops[loop.loop_var]
         if loop.loop_var in found:
             continue
-        if old is None or old[-1] is not loop or not (memory_named(loop) & memory_outside(new)) <= memory_outside(old):
+        if old is None or old[-1] is not loop or (loop.kind in _ON_THREADS and _shares_more(loop, old, new)):
             found.append(loop.loop_var)
     return found
+
+
+def _shares_more(loop: For, old: Path, new: Path) -> bool:
+    """Whether memory that the loop names is named outside of it, and was not before."""
+    known = set(beside(old))
+    added = frozenset[Var]().union(*[memory_named(node) for node in beside(new) if node not in known])
+    shared = added & memory_named(loop) if added else added
+    return bool(shared) and not shared <= frozenset().union(*map(memory_named, known))
 
 
 def owned_memory(function: PrimFunc) -> list[Buffer]:
@@ -127,7 +136,7 @@ class ThreadExtentsDiffer(ScheduleError):
 def check_thread_loops(method: str, view: View) -> None:
     """Loops bound to one axis are equally long, and no threads run inside vectors."""
     check_threads_outside_vectors(method, view)
-    if any([isinstance(loop, For) and loop.kind is ForKind.THREAD_BINDING for *_, loop in view.index.loops.values()]):
+    if view.index.has_threads:
         found = find_mismatch_of_extents(view.function.body)
         if found is not None:
             raise ThreadExtentsDiffer(method, *found)

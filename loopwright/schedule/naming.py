@@ -169,7 +169,7 @@ class Naming:
             used = self.used(place)
             return [*used], f"_u{len(used)}"
         around = [var for var in self.axes_around.get(key, ()) if var not in place.outer]
-        if not {*around} <= {*_axes_around(place)}:
+        if around and not {*around} <= {*_axes_around(place)}:
             raise NotProvable(f"block {_title(place)} is not inside the blocks that it was in")
         outer = [*place.outer, *around]
         return [(var.name, values.get(var)) for var in outer], "".join([f"_o{id(var)}" for var in outer])
@@ -201,8 +201,10 @@ class Naming:
 
     def _is_inlined(self, item: Reference, place: Place) -> bool:
         """Whether the access is a load that stands for one of another block."""
+        if not self.origins.loads or item.kind != "read":
+            return False
         key = self.dataflow.key(place)
-        found = self.origins.loads.get((key, item.ordinal)) if item.kind == "read" else None
+        found = self.origins.loads.get((key, item.ordinal))
         return found is not None and found[0] != key
 
     def texts(self, item: Reference, exprs: Sequence[Expr]) -> list[str] | None:

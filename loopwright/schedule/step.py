@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -50,4 +50,5 @@ class Step:
     at: Stmt | None = None  # what an error shows
     buffers: Sequence[Buffer] | None = None  # only flow through these can have changed; None: through any
     given: PrimFunc | None = None  # equal to the old version for the primitive's own reason; proved from there on
+    again: Callable[[PrimFunc], PrimFunc] | None = None  # a given step that any earlier version can take as well
     moved: Mapping[BlockKey, BlockKey] = field(default_factory=dict)  # blocks that are known by another key now

@@ -13,6 +13,7 @@ from loopwright.ir import (
     Block,
     BlockRealize,
     For,
+    ForKind,
     PrimFunc,
     SeqStmt,
     Stmt,
@@ -34,11 +35,13 @@ class _Index(Visitor):
         self.path: list[Stmt] = []
         self.loops: dict[Var, Path] = {}
         self.blocks: dict[BlockKey, Path] = {}
+        self.has_threads = False  # a loop is bound to them
 
     def visit_Stmt(self, statement: Stmt) -> None:
         self.path.append(statement)
         if isinstance(statement, For):
             self.loops[statement.loop_var] = tuple(self.path)
+            self.has_threads = self.has_threads or statement.kind is ForKind.THREAD_BINDING
         elif isinstance(statement, BlockRealize):
             self.blocks[block_key(statement.block)] = tuple(self.path)
         if self.by_parts and isinstance(statement, SeqStmt):
@@ -51,6 +54,7 @@ class _Index(Visitor):
         around = tuple(self.path)
         for part in sequence.seq:
             found = _index_of_part(part)
+            self.has_threads = self.has_threads or found.has_threads
             for var, path in found.loops.items():
                 self.loops[var] = around + path
             for key, path in found.blocks.items():

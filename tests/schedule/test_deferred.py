@@ -59,13 +59,37 @@ def test_steps_with_reasons_of_their_own_end_a_stretch(proofs):
     before = chain()
     sch = tir.Schedule(before)
     sch.compute_at("D", sch.get_loops("E")[0])
-    sch.transform_layout("E", "E", lambda i, j: (j, i))
+    sch.set_scope("E", 0, "local")
     sch.cache_write("F", 0, "local")
     sch.reverse_compute_at("F_local", sch.get_loops("F")[0])
     again = Schedule(before)
     sch.trace.apply_to_schedule(again)
     assert proofs["stretches"] == 2
     same_program(again.mod["main"], sch.mod["main"])
+
+
+def test_a_layout_with_a_cell_for_every_element_ends_no_stretch(proofs):
+    before = chain()
+    sch = tir.Schedule(before)
+    sch.compute_at("D", sch.get_loops("E")[0])
+    sch.transform_layout("E", "E", lambda i, j: (j, i))  # of a buffer that was there from the start
+    copy = sch.cache_read("F", 0, "global")
+    sch.transform_layout("F", ("read", 0), lambda i, j: (j, i))  # and of one that was not
+    sch.compute_at(copy, sch.get_loops("F")[0])
+    again = Schedule(before)
+    sch.trace.apply_to_schedule(again)
+    assert proofs["stretches"] == 1
+    same_program(again.mod["main"], sch.mod["main"])
+
+
+def test_a_wrong_step_before_a_new_layout_is_found():
+    sch = Schedule(diagonal, enable_check=False)
+    sch.reorder(*reversed(sch.get_loops("A")))
+    copy = sch.cache_write("A", 0, "global")
+    sch.transform_layout("A", ("write", 0), lambda i, j: (j, i))
+    assert copy is not None
+    with pytest.raises(WouldChangeValues, match="reorder"):
+        sch.trace.apply_to_schedule(Schedule(diagonal))
 
 
 def test_the_culprit_is_found_step_by_step():

@@ -31,6 +31,7 @@ from loopwright.ir import (
     IntImm,
     PrimFunc,
     Range,
+    SeqStmt,
     Stmt,
     Var,
     const,
@@ -46,6 +47,7 @@ from loopwright.schedule.buffers import BufferName, check_plain_use, fresh_buffe
 from loopwright.schedule.errors import NotSupported, ScheduleError
 from loopwright.schedule.fills import cell_nest, fill_nest, first_in_home
 from loopwright.schedule.index_map import IndexMap
+from loopwright.schedule.lemmas import fixed_by, memory_named, top_level
 from loopwright.schedule.moved_accesses import MovedAccesses
 from loopwright.schedule.nests import axes_over
 from loopwright.schedule.one_to_one import Collision, ElementsMeet, find_collision, inverse_on, outside
@@ -121,9 +123,10 @@ def transform_layout(
         raise NotSupported("transform_layout", problem, block)
     shape = parts.shape("transform_layout")
     axes = axes_over(shape)
-    inverse = _inverse(parts, axes, shape)
-    is_proved = inverse is not None or _check_collision(mapping, old, block)
     leaves_room = _cells([shape[place] for place in parts.places]) > _cells(parts.other_sizes)
+    is_proved = fixed_by(mapping.results).issuperset(mapping.inputs)
+    inverse = _inverse(parts, axes, shape) if leaves_room or not is_proved else None
+    is_proved = is_proved or inverse is not None or _check_collision(mapping, old, block)
     if leaves_room and pad_value is None:
         raise LayoutLeavesRoom(old, shape, block)
     new = fresh_buffer(old.name, shape, old, old.scope())
@@ -138,6 +141,15 @@ def transform_layout(
 
     # Build
     after = relaid(view.function, old, new, mapping)
+    if is_proved and padding is None and not is_argument:
+
+        def again(function: PrimFunc) -> PrimFunc:
+            if not any([old.data in memory_named(statement) for statement in top_level(function)]):
+                return function
+            check_plain_use("transform_layout", function.body, old)
+            return relaid(function, old, new, mapping)
+
+        return Step(after, Proof.GIVEN, at=block, buffers=[old], again=again)
     if padding is not None and inverse is not None:
         cells = outside(mapping, inverse, old.shape, axes, new.shape)
         after = _padded(View(after), new, axes, cells, padding, is_argument, block)
@@ -176,6 +188,11 @@ class _Relaid(MovedAccesses):
 
     def cell(self, indices: Sequence[Expr]) -> tuple[Expr, ...]:
         return tuple([self.facts.simplify(index) for index in self.mapping.at(indices)])
+
+    def visit_SeqStmt(self, sequence: SeqStmt) -> Stmt:
+        data = self.old.data
+        parts = [self.visit(part) if data in memory_named(part) else part for part in sequence.seq]
+        return sequence.with_(seq=tuple(parts))
 
     def visit_For(self, loop: For) -> Stmt:
         with self.facts.bound(loop.loop_var, Range.from_min_extent(loop.min, loop.extent)):
