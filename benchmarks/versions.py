@@ -1,8 +1,9 @@
-"""versions: the kernels of the benchmarks, compiled by this version of the project and by another one, side by side.
+"""versions: the benchmarks' kernels and models, compiled by this version of the project and by another, side by side.
 
     git worktree add ../before v1
     python -m benchmarks.versions ../before                                all kernels, one thread
     python -m benchmarks.versions ../before --families sgemm,resnet50 --threads 2 --rounds 15
+    python -m benchmarks.versions ../before --models                       whole models instead
 
 Each version is a process of its own, pinned to as many cores as it has threads; programs come from this version's
 benchmarks. Rounds are interleaved, and in each ours is timed twice: how far the ratio of the two is from 1 is what the
@@ -16,7 +17,8 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Mapping, Sequence
 from math import exp, log
 from pathlib import Path
 from statistics import median
@@ -74,6 +76,8 @@ def serve(folder: str, threads: int) -> None:
     from benchmarks.bench.cases import cases_of
     from benchmarks.bench.child import pin
     from benchmarks.bench.ours import build, contender
+    from benchmarks.bench.row import OURS
+    from benchmarks.models.raced import FUNCTION, case_of
 
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
@@ -81,7 +85,20 @@ def serve(folder: str, threads: int) -> None:
     call: Any = None
     for line in sys.stdin:
         order = json.loads(line)
-        if "name" in order:
+        if "model" in order:
+            path = Path(order["model"])
+            library = path.parent / str(os.getpid()) / f"{FUNCTION}.so"
+            library.parent.mkdir(exist_ok=True)
+            command = [sys.executable, "-m", "loopwright", "compile", str(path), "-o", str(library), "--quiet"]
+            start = perf_counter()
+            subprocess.run(command, check=True, env={**os.environ, "PYTHONPATH": folder}, cwd=folder)
+            answer = perf_counter() - start
+            case = case_of(path, library)
+            problem = case.make(*case.shape)
+            ours: Any = problem.peers[OURS]
+            call = ours.make(problem.inputs, problem.outputs)
+            call()
+        elif "name" in order:
             case = next(case for case in cases_of(order["family"]) if case.name == order["name"])
             problem = case.make(*case.shape)
             program = problem.program()
@@ -101,28 +118,39 @@ def serve(folder: str, threads: int) -> None:
         answers.flush()
 
 
-def race(other: Path, families: Sequence[str], threads: int, rounds: int) -> list[Row]:
-    """Every kernel of the families, timed by both versions."""
-    from benchmarks.bench.cases import cases_of
-
+def race(other: Path, orders: Mapping[str, Mapping[str, str]], threads: int, rounds: int) -> list[Row]:
+    """Every kernel or model, timed by both versions."""
     ours, theirs = Version(ROOT, threads), Version(other, threads)
     rows = []
     try:
-        for family in families:
-            for case in cases_of(family):
-                orders = {"family": family, "name": case.name}
-                compiled = [version.ask(**orders) for version in (ours, theirs)]
-                samples = []
-                for turn in range(rounds):
-                    first, other_time, again = _sampled([ours, theirs, ours], turn)
-                    samples.append((other_time / first, again / first))
-                ratio, same = (median(column) for column in zip(*samples, strict=True))
-                rows.append(Row(f"{family}: {case.name}", ratio, same, *compiled))
-                print(_told(rows[-1]), file=sys.stderr, flush=True)
+        for name, order in orders.items():
+            compiled = [version.ask(**order) for version in (ours, theirs)]
+            samples = []
+            for turn in range(rounds):
+                first, other_time, again = _sampled([ours, theirs, ours], turn)
+                samples.append((other_time / first, again / first))
+            ratio, same = (median(column) for column in zip(*samples, strict=True))
+            rows.append(Row(name, ratio, same, *compiled))
+            print(_told(rows[-1]), file=sys.stderr, flush=True)
     finally:
         ours.close()
         theirs.close()
     return rows
+
+
+def kernels(families: Sequence[str]) -> dict[str, dict[str, str]]:
+    """The kernels of the families, by name."""
+    from benchmarks.bench.cases import cases_of
+
+    found = [(family, case.name) for family in families for case in cases_of(family)]
+    return {f"{family}: {name}": {"family": family, "name": name} for family, name in found}
+
+
+def models(folder: Path) -> dict[str, dict[str, str]]:
+    """The models of the race, written into a folder."""
+    from benchmarks.models.raced import MODELS, write_model
+
+    return {f"models: {name}": {"model": str(write_model(name, folder))} for name in MODELS}
 
 
 def _sampled(versions: Sequence[Version], turn: int) -> list[float]:
@@ -152,6 +180,7 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("other", type=Path, help="the folder of the other version")
     parser.add_argument("--families", default=",".join(FAMILIES), help="by commas (default: all)")
+    parser.add_argument("--models", action="store_true", help="whole models instead of kernels")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=9)
     options = parser.parse_args(arguments)
@@ -160,13 +189,15 @@ def main(arguments: Sequence[str]) -> int:
     unknown = [name for name in options.families.split(",") if name not in FAMILIES]
     if unknown:
         parser.error(f"there is no family {unknown[0]!r}: there are {', '.join(FAMILIES)}")
-    rows = race(options.other, options.families.split(","), options.threads, options.rounds)
-    print(f"{len(rows)} kernels, {options.threads} threads, {options.rounds} rounds: time of the other / ours")
+    with tempfile.TemporaryDirectory() as folder:
+        orders = models(Path(folder)) if options.models else kernels(options.families.split(","))
+        rows = race(options.other, orders, options.threads, options.rounds)
+    print(f"{len(rows)} programs, {options.threads} threads, {options.rounds} rounds: time of the other / ours")
     for family in dict.fromkeys([row.name.split(":")[0] for row in rows]):
         mine = [row for row in rows if row.name.startswith(f"{family}:")]
         speed, same = _geomean([row.ratio for row in mine]), _geomean([row.again for row in mine])
         compiled = sum([row.compiled_by_other for row in mine]) / sum([row.compiled for row in mine])
-        print(f"  {family:14} {len(mine):3} kernels: {speed:.3f} (again {same:.3f}); time to compile {compiled:.3f}")
+        print(f"  {family:14} {len(mine):3} programs: {speed:.3f} (again {same:.3f}); time to compile {compiled:.3f}")
     speed, same = _geomean([row.ratio for row in rows]), _geomean([row.again for row in rows])
     compiled = sum([row.compiled_by_other for row in rows]) / sum([row.compiled for row in rows])
     print(f"geometric mean {speed:.3f} (again {same:.3f}); time to compile, in all {compiled:.3f}")

@@ -11,7 +11,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from loopwright.ir import BinaryExpr, BufferLoad, Call, Cast, Expr, IntImm, Op, ProducerLoad, Reduce, Select, SizeVar, Var
+from loopwright.ir import (
+    BinaryExpr,
+    BufferLoad,
+    Call,
+    Cast,
+    Expr,
+    IntImm,
+    Op,
+    ProducerLoad,
+    Reduce,
+    Select,
+    SizeVar,
+    Var,
+)
 
 if TYPE_CHECKING:
     from loopwright.arith.simplify import Simplifier

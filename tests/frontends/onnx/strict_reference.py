@@ -211,8 +211,16 @@ class Flatten(OpRun):
         return (x.reshape(math.prod(x.shape[:axis]), math.prod(x.shape[axis:])),)
 
 
+class Tile(OpRun):
+    def _run(self, x: Any, repeats: Any) -> Any:
+        require(len(repeats) == x.ndim, "one count for each dimension")
+        return (np.tile(x, repeats),)
+
+
 class GlobalMaxPool(OpRun):
     def _run(self, x: Any) -> Any:
+        if 0 in x.shape[2:]:
+            raise Unspecified("the greatest of no elements")
         return (x.max(tuple(range(2, x.ndim)), keepdims=True),)
 
 
@@ -367,7 +375,7 @@ class AveragePool(_Pool):
 
 _STRICT: Final = (
     Gather, GatherElements, GatherND, ScatterElements, ScatterND, Split, TopK, Pad, LayerNormalization, Gemm, PRelu,
-    Softmax, Reshape, Flatten, GlobalMaxPool, GlobalAveragePool, Conv, ConvTranspose, MaxPool, AveragePool,
+    Softmax, Reshape, Flatten, Tile, GlobalMaxPool, GlobalAveragePool, Conv, ConvTranspose, MaxPool, AveragePool,
 )  # fmt: skip
 for _each in _STRICT:
     _each.op_domain = ""

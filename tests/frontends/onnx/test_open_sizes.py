@@ -100,6 +100,16 @@ def test_squeezing_open_sizes_goes_by_the_call():
     require_right(text, [(2, 1)], [(0, 1)], [(2, 3)], [(2, 0)], [(0, 2)])
 
 
+@pytest.mark.parametrize("names", [("m", "k"), ("k", "m"), ("m", "?"), ("z", "?")])
+def test_expand_to_another_open_size_is_checked_whatever_the_names(names):
+    mine, wanted = names
+    text = f"(float[{mine}] x, float[2, {wanted}] z) => (float[a, b] y) {{ s = Shape(z) y = Expand(x, s) }}"
+    compiled = require_right(text, *[[numbers(m), numbers(2, k)] for m, k in [(7, 7), (1, 5), (7, 1), (1, 0), (0, 1)]])
+    for m, k in [(7, 3), (7, 0), (0, 5), (2, 3)]:
+        with pytest.raises(LoopwrightError, match=rf"axis 0 of input x .* is {m}, .* is {k}.* needs the first to be 1"):
+            compiled.run({"x": numbers(m), "z": numbers(2, k)})
+
+
 def test_expand_goes_to_its_target():
     text = "(float[n, 4] x) => (float[a, b] y) <int64[2] s = {3, 4}> { y = Expand(x, s) }"
     require_right(text, [(3, 4)], [(1, 4)], [(2, 4)], [(0, 4)])

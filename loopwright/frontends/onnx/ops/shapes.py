@@ -13,9 +13,9 @@ from loopwright.frontends.onnx.known import objects
 from loopwright.frontends.onnx.node import Node, all_known
 from loopwright.frontends.onnx.registry import converter
 from loopwright.ir import Expr as PrimExpr
-from loopwright.ir import Select, const
+from loopwright.ir import Select, as_expr, const
 from loopwright.relay.expr import Constant
-from loopwright.relay.op.sizes import broadcast_dim, divide_down, times
+from loopwright.relay.op.sizes import divide_down, times
 from loopwright.relay.types import Dim, as_dim, is_any, same_dim
 
 
@@ -196,17 +196,19 @@ def expand(node: Node, x: Any, shape: Any) -> Any:
 
 
 def _expanded(node: Node, one: Dim, other: Any) -> Dim:
-    """The size that two are broadcast to; of sizes with names, that it is so is checked when the model is called."""
+    """The size that two are broadcast to: the wanted one, unless that is 1.
+
+    That the tensor's own size is 1 or that one, `broadcast_to` checks when the model is called.
+    """
     if is_any(one):
         return one
     wanted = as_dim(other) if isinstance(other, PrimExpr) else int(other)
-    if isinstance(wanted, int) and wanted == 1:
-        return one
-    if isinstance(one, int) and one != 1:
-        if isinstance(wanted, int):
-            if one != wanted:
-                raise node.bad(f"a size of {one} cannot be expanded to {wanted}")
-            return one
-        assert isinstance(wanted, PrimExpr)
-        return as_dim(Select(wanted.equal(1), const(one, wanted.dtype), wanted))
-    return broadcast_dim("Expand", one, wanted)
+    if isinstance(wanted, int):
+        if isinstance(one, int) and one != 1 and wanted not in (1, one):
+            raise node.bad(f"a size of {one} cannot be expanded to {wanted}")
+        return one if wanted == 1 else wanted
+    if same_dim(one, wanted) or (isinstance(one, int) and one == 1):
+        return wanted
+    assert isinstance(wanted, PrimExpr)
+    kept = const(one, wanted.dtype) if isinstance(one, int) else as_expr(one).astype(wanted.dtype)
+    return as_dim(Select(wanted.equal(1), kept, wanted))
