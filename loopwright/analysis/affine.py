@@ -64,10 +64,10 @@ class Part:
     """A term that is not a variable: `floor(x / d)`, `trunc(x / d)`, `x mod d`, `min(x, y)`, `max(x, y)` or `x * y`.
 
     Equal parts of one program are one object. Of a product, x is a loop variable, y a form of parameters, and `symbol`
-    stands for it in isl text.
+    stands for it in isl text. With `is_loose`, it is for lemmas only: isl has no text for it, or for a part of it.
     """
 
-    __slots__ = ("args", "divisor", "op", "size", "symbol", "variables")
+    __slots__ = ("args", "divisor", "is_loose", "op", "size", "symbol", "variables")
 
     def __init__(self, op: Op, args: tuple[Form, ...], divisor: int, symbol: Var | None = None) -> None:
         self.op = op
@@ -76,6 +76,8 @@ class Part:
         self.symbol = symbol
         self.variables: frozenset[Var] = frozenset().union(*[arg.variables() for arg in args])
         self.size: int = 1 + sum([arg.size() for arg in args])
+        inner = [part.is_loose for arg in args for part in arg.parts()]
+        self.is_loose: bool = op in ("product", "quotient", "remainder") or True in inner
 
     def at(self, values: Mapping[Var, int]) -> int:
         """The number this is when its variables have `values`."""
@@ -296,8 +298,7 @@ class Affine:
             add_into(terms, form.terms, k)
             return k * form.const
         if isinstance(e, Let):
-            if e.var not in self.values:  # a walk met its value before: of lets in lets, each is looked into once
-                self.values[e.var] = self._form(e.value) if e.var.dtype.is_int else None
+            self._bind(e)
             return self._add(e.body, k, terms)
         if isinstance(e, Broadcast):
             return self._add(e.value, k, terms)
@@ -320,6 +321,23 @@ class Affine:
         if isinstance(e, (Min, Max)):
             return self._part("min" if isinstance(e, Min) else "max", (self._form(e.a), self._form(e.b)), 1, k, terms)
         raise NotAffine
+
+    def _bind(self, let: Let) -> None:
+        """Know what the variable of a let stands for: of lets in lets, each is looked into once, or by a walk before.
+
+        Its value outlives the question: what only a loose form may hold must not get into an exact one later.
+        """
+        var, is_loose = let.var, self._loose
+        if var not in self.values:
+            self._loose = False
+            try:
+                self.values[var] = self._form(let.value) if var.dtype.is_int else None
+            except NotAffine:
+                self.values[var] = None
+            finally:
+                self._loose = is_loose
+        if is_loose and self.values[var] is None and var.dtype.is_int and var not in self._loose_values:
+            self._loose_values[var] = self._form(let.value)
 
     def _form(self, e: Expr) -> Form:
         terms: dict[Var | Part, int] = {}
@@ -373,8 +391,13 @@ class Affine:
         self._parts[key] = part
 
     def cases(self, product: Part) -> Condition | None:
-        """What the symbol of a product is, case by case: all that isl need know. None where there are too many."""
+        """What the symbol of a product is, case by case: all that isl need know.
+
+        None where there are too many, and where the other factor is no text for isl (`i * ((n * m) // 2)`).
+        """
         assert product.symbol is not None
+        if product.is_loose:
+            return None
         (var,) = product.args[0].terms
         bounds = self._bounds.get(var) if isinstance(var, Var) else None
         if bounds is None or bounds[1] - bounds[0] >= CASES:

@@ -34,7 +34,7 @@ from loopwright.analysis.commuting_updates import update_law
 from loopwright.analysis.effects import OUTSIDE
 from loopwright.analysis.flow_question import NotProvable, Question, answer
 from loopwright.analysis.instances import Place
-from loopwright.analysis.polyhedral import Polyhedra
+from loopwright.analysis.polyhedral import Polyhedra, Undecided
 from loopwright.analysis.time_order import not_before
 from loopwright.arith.isl import BudgetExceeded, context
 from loopwright.ir import Block, Buffer, IterType, Var
@@ -180,6 +180,8 @@ class Dataflow:
                 found = self._compute(buffer, limit)
             except NotProvable as reason:
                 found = reason
+            except Undecided:  # isl has no text for a form
+                found = NotProvable(f"where {buffer.name} is read or written, is no affine question")
             except BudgetExceeded:
                 self._spent[buffer] = limit  # under a larger budget it may be asked again
                 raise _too_complex(buffer) from None

@@ -323,8 +323,10 @@ def may_meet(
         return {loop.var: f"o{k}" if is_block_tag(loop.thread_tag) else f"{letter}{k}" for k, loop in enumerate(loops)}
 
     first, second = named(one.loops, "i"), named(other.loops, "j")
-    constraints = polyhedra.domain(one.loops, one.guards, first) + polyhedra.domain(other.loops, other.guards, second)
-    constraints += same_indices(program, one, first, other, second)
+    other_thread = _other_thread(one, other, first, second)
+    if other_thread is None:
+        return False
+    constraints = [other_thread]
     for loop in one.loops:
         if loop.var in second and program.is_own(one.cell[0], loop):
             constraints.append(f"{first[loop.var]} = {second[loop.var]}")
@@ -333,11 +335,11 @@ def may_meet(
             constraints.append(f"{first[var]} {'<' if var in carried else '='} {second[var]}")
         if var in carried:
             break
-    other_thread = _other_thread(one, other, first, second)
-    if other_thread is None:
-        return False
     dims = list(dict.fromkeys([*first.values(), *second.values()]))
     try:
-        return polyhedra.smallest(dims, [*constraints, other_thread], certain=False) is not None
+        constraints += polyhedra.domain(one.loops, one.guards, first)
+        constraints += polyhedra.domain(other.loops, other.guards, second)
+        constraints += same_indices(program, one, first, other, second)
+        return polyhedra.smallest(dims, constraints, certain=False) is not None
     except Undecided:
         return True

@@ -15,7 +15,8 @@ from loopwright.analysis.affine import Affine, constant
 from loopwright.analysis.carried import Loop, carries
 from loopwright.analysis.products import coefficient_of
 from loopwright.analysis.races import prove_no_race
-from loopwright.ir import BufferStore, For, ForKind, PrimFunc, Var, const, decl_buffer
+from loopwright.ir import BufferStore, For, ForKind, Let, PrimFunc, Var, const, decl_buffer
+from loopwright.schedule.errors import NotProved
 from loopwright.script import tir as T
 from tests.campaign import programs
 
@@ -35,6 +36,43 @@ def test_a_product_has_a_form_where_the_loop_is_short():
     loose = affine.loose_form(long * n + n * n)
     assert loose is not None and loose.at({long: 7, n: 3}) == 30
     assert affine.form(short * n).key == affine.form(n * short).key
+
+
+def test_what_only_a_loose_form_holds_is_told_to_no_one():
+    m, short, held = Var("m"), Var("i"), Var("held")
+    affine = Affine()
+    affine.own(short, constant(0), constant(3))
+    assert affine.loose_form(short * (n * m // 2)) is not None
+    (product,) = affine.products.values()
+    assert affine.cases(product) is None  # no text for isl
+    # The variable of a let has its value in later questions as well.
+    inner = Let(held, n * m, held + 1)
+    assert affine.loose_form(inner).at({n: 3, m: 5}) == 16
+    assert affine.form(inner) is None and affine.form(held) is None
+    assert affine.loose_form(inner).at({n: 3, m: 5}) == 16
+    other = Var("other")
+    assert affine.form(Let(other, n * m, other)) is None
+    assert affine.loose_form(Let(other, n * m, other)).at({n: 3, m: 5}) == 15
+
+
+def test_a_step_over_a_loose_product_is_refused_in_words():
+    @T.prim_func
+    def parts(a: T.handle, b: T.handle):
+        n, m = T.int64(), T.int64()
+        A = T.match_buffer(a, (n, m))
+        B = T.match_buffer(b, (2, n * m // 2))
+        C = T.alloc_buffer((n, m))
+        for i, j in T.grid(n, m):
+            with T.block("C"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                C[vi, vj] = A[vi, vj] + T.float32(1)
+        for i, j in T.grid(2, n * m // 2):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = C[(vi * (n * m // 2) + vj) // m, (vi * (n * m // 2) + vj) % m]
+
+    with pytest.raises(NotProved, match="compute_inline could not be proved to keep every value"):
+        tir.Schedule(parts).compute_inline("C")
 
 
 def parts_of(size: int) -> PrimFunc:

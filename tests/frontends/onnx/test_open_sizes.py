@@ -239,3 +239,11 @@ def test_a_slice_backwards_from_before_the_first_element_is_empty():
     for size in ("3", "n"):
         text = f"(float[{size}, 2] x) => (float[a, 2] y) <{starts}> {{ y = Slice(x, s, e, k, t) }}"
         require_right(text, [(3, 2)])
+
+
+def test_half_of_what_two_open_sizes_hold():
+    text = """(float[n, m, 2] x) => (float[2, a] y) <int64[2] s = {2, -1}> {
+        p, q = Split<axis = 2, num_outputs = 2>(x)
+        y = Reshape(q, s)
+    }"""
+    require_right(text, [(2, 7, 2)], [(4, 3, 2)], [(1, 7, 2)], [(1, 2, 2)])
