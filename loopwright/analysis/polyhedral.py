@@ -13,7 +13,7 @@ from time import thread_time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from loopwright.analysis.affine import AllOf, Condition, Eq, Form, Ge, Part
-from loopwright.arith.isl import BudgetExceeded, within_budget
+from loopwright.arith.isl import BudgetExceeded, least_point, within_budget
 from loopwright.ir import SizeVar, Var
 from loopwright.runtime.dtype import INT32
 
@@ -259,21 +259,8 @@ def _whatever(points: Any, question: _Question) -> Any:
 
 
 def _smallest_point(points: Any, divisions: int) -> Any:
-    """The first point in lexicographic order; where isl fails to find the first, or takes long, some point."""
-    import islpy as isl
-
-    # isl 0.27 gives up on some sets with remainders, though not on the same set written in another way.
-    for same in (lambda: points, points.compute_divs, points.coalesce, points.make_disjoint):
-        try:
-            return within_budget(
-                lambda _, same=same: same().lexmin().sample_point(),  # type: ignore[misc]
-                BUDGET,
-                divisions,
-                SMALLEST_SECONDS,
-            )
-        except BudgetExceeded:
-            break
-        except isl.Error as error:
-            if "domain dimensions" not in str(error):
-                raise
-    return points.sample_point()
+    """The first point in lexicographic order; where that takes isl long, some point."""
+    try:
+        return within_budget(lambda _: least_point(points), BUDGET, divisions, SMALLEST_SECONDS)
+    except BudgetExceeded:
+        return points.sample_point()

@@ -17,7 +17,7 @@ from loopwright.analysis.dataflow import Reference
 from loopwright.analysis.effects import OUTSIDE
 from loopwright.analysis.races import ParallelRace
 from loopwright.analysis.thread_races import ThreadRace
-from loopwright.arith.isl import BudgetExceeded, context, within_budget
+from loopwright.arith.isl import BudgetExceeded, context, least_point, within_budget
 from loopwright.ir import Var
 from loopwright.schedule.naming import UNDEFINED, Label
 from loopwright.schedule.sight import Sight, Through
@@ -379,7 +379,7 @@ def _least(points: Any, known: Mapping[str, int]) -> tuple[tuple[int, ...], dict
     if natural.is_empty():
         natural = whole
     try:
-        first = natural.lexmin().sample_point()
+        first = least_point(natural)
     except isl.Error as error:
         if "unbounded" not in str(error):
             raise

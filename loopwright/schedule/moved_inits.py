@@ -36,6 +36,7 @@ from loopwright.schedule.bindings import is_true
 from loopwright.schedule.blocks import is_unit_axis
 from loopwright.schedule.footprint import Footprint, footprint, read_by
 from loopwright.schedule.handles import block_key
+from loopwright.schedule.lemmas import fixed_by
 from loopwright.schedule.view import View
 
 
@@ -45,7 +46,7 @@ def met_by_inits(loop: Stmt) -> list[Buffer]:
 
     The init runs before the outermost loop that carries the reduction, so splitting or fusing loops may move it, and a
     fused loop runs it once for each update. That is without consequence where nothing in the loop but the updates of
-    the same cell touches the buffer, and nothing in the loop writes what the init reads.
+    the same cell touches the buffer, each cell has one start, and nothing in the loop writes what the init reads.
     """
     parts = _Parts()
     parts.visit(loop)
@@ -57,7 +58,7 @@ def met_by_inits(loop: Stmt) -> list[Buffer]:
         others = [mark for block, mark in parts.marks if block is not realize]
         for data, buffer in init.writes.items():
             met = any([data in mark.reads or data in mark.writes for mark in others])
-            if met or own.effects or _touches_several_cells(realize.block, data):
+            if met or own.effects or _touches_several_cells(realize.block, data) or _shares_cells(realize.block, data):
                 found[data] = buffer
         asked = {**init.reads, **read_by(realize.predicate, *realize.iter_values)}
         for data, buffer in asked.items():
@@ -139,6 +140,21 @@ def _touches_several_cells(block: Block, data: Var) -> bool:
             pre_order_visit(part, look)
     touched = [*[store.indices for store in stores], *[load.indices for load in loads]]
     return any([not structural_equal(indices, touched[0]) for indices in touched])
+
+
+def _shares_cells(block: Block, data: Var) -> bool:
+    """Whether iterations with other values of the data axes may start one cell, so that the last start counts."""
+    assert block.init is not None
+    axes = {axis.var for axis in block.iter_vars if axis.iter_type != IterType.CommReduce and not is_unit_axis(axis)}
+    shares = False
+
+    def look(node: Node) -> None:
+        nonlocal shares
+        if isinstance(node, BufferStore) and node.buffer.data is data:
+            shares = shares or not axes <= fixed_by(node.indices)
+
+    pre_order_visit(block.init, look)
+    return shares
 
 
 def _cells_of(init: Stmt) -> list[tuple[Expr, ...]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from loopwright.schedule import Schedule
+from loopwright.schedule.errors import WouldChangeValues
 from tests.schedule.harness import enumerate as harness
 from tests.schedule.harness.cases import (
     GENERATORS,
@@ -18,7 +19,7 @@ from tests.schedule.harness.cases import (
 )
 from tests.schedule.harness.enumerate import Answer, Case, Site, cases, run
 from tests.schedule.harness.legality import truth_about
-from tests.schedule.harness.programs import TEMPLATES, Program
+from tests.schedule.harness.programs import BLOCKS, TEMPLATES, Program
 from tests.schedule.harness.reduce import Failing, Failure, reduced
 
 CASES = 1500
@@ -170,6 +171,27 @@ def test_what_stands_beside_a_reduction_over_threads_changes_whose_turn_it_is(st
     chain, total = program("horner", 1, 2, 2), program("minus", 1, 2, 2)
     assert Site(chain, (bound,)).ask(step).outcome == harness.REFUSED_RIGHT
     assert Site(total, (bound,)).ask(step).outcome == harness.ACCEPTED_RIGHT
+
+
+def test_a_loop_that_comes_to_carry_a_reduction_moves_its_starts():
+    """Each of two rows starts the cell they share; with a loop that runs twice, all starts would come before it."""
+    turned = move("Reorder", ordered_loops=(at("C", 1), at("C", 0)))
+    step = move("Split", loop=at("C"), factors=(2, None), preserve_unit_iters=True, tail="guard")
+    assert Site(program("starts_in_one_cell", 3, 1), (turned,)).ask(step).outcome == harness.REFUSED_RIGHT
+
+
+def test_a_witness_is_found_where_isl_takes_its_set_for_empty():
+    sch = Schedule(program("horner", 3, 3, 4).function)
+    sch.fuse(*sch.get_loops("C"))
+    with pytest.raises(WouldChangeValues, match=r"iteration \(vi=0, vj=0, vl=3\) of C reads C\[0\], but iteration"):
+        sch.add_guard("C", lambda v0, v1, v2: v2 != 2)
+
+
+def test_memory_of_an_iteration_inside_of_threads_is_no_race():
+    case = Program(next(template for template in BLOCKS if template.name == "halo_in_a_parallel_loop"), (3, 1))
+    local = move("SetScope", block=BlockRef("B"), buffer_index=0, storage_scope="local")
+    step = move("AddThreadLoop", loop=at("B"), thread_axis="threadIdx.x", extent=1)
+    assert Site(case, (local,)).ask(step).outcome == harness.ACCEPTED_RIGHT
 
 
 def test_a_long_chain_of_choices_is_compared_link_by_link():

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from time import perf_counter
 
 from loopwright.ir import PrimFunc
-from loopwright.runtime.errors import LoopwrightError, NotBuilt
+from loopwright.runtime.errors import LoopwrightError
 from loopwright.schedule import InstructionKind, Schedule
 from loopwright.schedule.errors import NotProved, ScheduleError, WouldChangeValues, WouldRace
 from loopwright.schedule.primitives import PRIMITIVES
@@ -133,11 +133,9 @@ class Site:
         try:
             real = None if self.terms is None else truth(self.terms, after)
             real = real or disproof(self.program.function, after)
-        except NotBuilt as error:
+        except LoopwrightError as error:
             if said:
                 return Answer(UNKNOWN, said)  # of what nobody can run, nobody knows what it would do
-            return Answer(BROKEN, _first_line(error))
-        except LoopwrightError as error:
             return Answer(BROKEN, f"{type(error).__name__}: {_first_line(error)}")
         if real is None:
             return Answer(UNKNOWN, said)

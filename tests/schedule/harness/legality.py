@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from loopwright.analysis.races import privatised
 from loopwright.evaluator import difference, evaluate, evaluate_terms
 from loopwright.evaluator.errors import (
     AxisOutsideDomain,
@@ -96,7 +97,7 @@ def terms_of(function: PrimFunc) -> Terms | None:
 
 def truth(before: Terms, after: PrimFunc) -> Truth | None:
     """The truth about going to `after` from what computed `before`; None when data steers the program."""
-    after = _with_private_memory(after)
+    after = _with_private_memory(privatised(after))
     found: Terms
     undefined = ""
     try:
