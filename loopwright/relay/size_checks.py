@@ -57,7 +57,7 @@ class SizeCheck:
 def assumptions_of(call: Call, *, computed: bool = False) -> list[Assumption]:
     """What a call of an operator assumes of sizes that are not numbers; `computed`: what its kernel does, too."""
     types = [arg.checked_type for arg in call.args]
-    known = [*_variables_of(types), *[var for size in _sizes_in(call.attrs.values()) for var in variables_in(size)]]
+    known = [*_variables_of(types), *[var for size in call.attrs.size_expressions() for var in variables_in(size)]]
     if not known:
         return []
     key = (call.attrs.key(), *map(type_text, types), *map(id, known), computed)
@@ -295,14 +295,6 @@ def _variables_of(types: Iterable[Type]) -> Iterator[Var]:
                     yield from variables_in(size)
         elif isinstance(of, TupleType):
             yield from _variables_of(of.fields)
-
-
-def _sizes_in(value: Any) -> Iterator[Expr]:
-    if isinstance(value, (list, tuple)):
-        for item in value:
-            yield from _sizes_in(item)
-    elif isinstance(value, Expr):
-        yield value
 
 
 def _stand_in(of: Type, name: str) -> Any:

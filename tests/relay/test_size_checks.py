@@ -74,6 +74,20 @@ def test_a_broadcast_against_a_number(number):
                 add(a, b)
 
 
+@pytest.mark.parametrize("values", [(1, 1), (0, 0), (1, 2)])
+def test_a_constant_repeated_to_an_open_size_is_checked_whatever_passes_make_of_it(values):
+    def scaled(a):
+        of = a.type_annotation.shape
+        return a * relay.broadcast_to(relay.const(np.array(values, "float32")), (of[1],))
+
+    for _ in range(2):  # a type that is known already says nothing less
+        found = model(scaled, a=("n", "m"))
+        np.testing.assert_array_equal(found(numbers(3, 2)), numbers(3, 2) * np.array(values, "float32"))
+        for m in (0, 1, 3):
+            with pytest.raises(SizesDoNotFit, match=rf"axis 0 of a constant is 2, m is {m}: broadcast_to needs"):
+                found(numbers(3, m))
+
+
 def test_three_open_sizes_and_every_axis():
     where = model(lambda a, b, c: relay.where(a > b, b, c), a=("n", "k"), b=("m", "k"), c=("l", "j"))
     for n, m, l, k, j in itertools.product([0, 1, 2], [1, 2, 3], [1, 2], [1, 3], [1, 3]):

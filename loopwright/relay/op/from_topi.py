@@ -67,7 +67,8 @@ class FromTopi(Operator):
 
 def type_of_compute(attrs: Operator, *types: Type) -> Type:
     """The type of what the operator's `compute` gives for inputs of these types."""
-    fixed = not any(map(is_dynamic, types))
+    # What is assumed of a size must be said each time: `compute` says it, a type that is known does not.
+    fixed = not any(map(is_dynamic, types)) and not attrs.size_expressions()
     key = (attrs.key(), *map(type_text, types)) if fixed else None
     if key in _known_types:
         return _known_types[key]

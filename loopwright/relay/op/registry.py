@@ -42,12 +42,13 @@ the tests walk the registry.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from enum import IntEnum
 from typing import Any, ClassVar, Final, TypeVar
 
 import numpy as np
 
+from loopwright.ir import Expr as PrimExpr
 from loopwright.ir.types import TupleType, Type
 from loopwright.relay.errors import BadAttribute, UnknownOperator
 from loopwright.relay.expr import Call, Expr, Tuple, TupleWrapper, require_expr
@@ -146,6 +147,10 @@ class Operator:
     def key(self) -> tuple[object, ...]:
         """What tells these attributes from others, as something to hash."""
         return (self.op_name, *(_hashable(value) for value in self.values()))
+
+    def size_expressions(self) -> list[PrimExpr]:
+        """The attributes, and parts of them, that are expressions: sizes that are no numbers."""
+        return list(_expressions_in(self.values()))
 
     def __repr__(self) -> str:
         return f"{self.op_name}({', '.join(f'{name}={value!r}' for name, value in self.items())})"
@@ -341,6 +346,14 @@ def _hashable(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return tuple(_hashable(item) for item in value)
     return value.tobytes() if isinstance(value, np.ndarray) else (type(value).__name__, value)
+
+
+def _expressions_in(value: Any) -> Iterator[PrimExpr]:
+    if isinstance(value, (list, tuple)):
+        for item in value:
+            yield from _expressions_in(item)
+    elif isinstance(value, PrimExpr):
+        yield value
 
 
 def several(types: Sequence[Type]) -> TupleType:

@@ -221,6 +221,15 @@ def test_biases_and_scales_make_nothing_larger():
     require_right(text, [(2, 3), (3,)], [(2, 3), (1,)], [(2, 1), (3,)], [(2, 3), (2,)])
 
 
+@pytest.mark.parametrize("values", ["0, 0", "1, 1", "1, 2"])
+def test_biases_and_scales_of_one_number_have_their_size_still(values):
+    start = f"(float[n, m] x) => (float[n, m] y) <float[2] s = {{{values}}}>"
+    for node in ("LayerNormalization(x, s)", "PRelu(x, s)"):
+        require_right(f"{start} {{ y = {node} }}", [(3, 2)], [(3, 3)], [(3, 1)], rtol=1e-5)
+    text = f"(float[n, n] x) => (float[n, n] y) <float[2] s = {{{values}}}> {{ y = Gemm(x, x, s) }}"
+    require_right(text, [(2, 2)], [(3, 3)], [(1, 1)])
+
+
 def test_sizes_that_would_be_negative_are_refused_in_words():
     compiled = CompiledModel(model("(float[1, 1, n] x) => (float[a, b, c] y) { y = MaxPool<kernel_shape = [3]>(x) }"))
     with pytest.raises(LoopwrightError, match=r"axis 2 of input x \(n\) is 1: MaxPool_0 .* needs it at least 3"):
