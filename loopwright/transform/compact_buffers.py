@@ -18,6 +18,7 @@ Needs: no blocks.  Leaves: no `buffer_dim_align`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from typing import Final, NamedTuple
 
 from loopwright.arith import Analyzer, interval_of
@@ -49,12 +50,14 @@ from loopwright.ir import (
 )
 from loopwright.ir.node import rewrite_tuple
 from loopwright.ir.passes import function_pass
+from loopwright.ir.visitor import variables_in
 from loopwright.transform.errors import BlockNotLowered
 from loopwright.transform.flat_index import is_literal, sub_index
 from loopwright.transform.known_ops import ADDRESS_OF, PREFETCH
 from loopwright.transform.purity import has_data
 from loopwright.transform.write_allocations import ALIGN_KEY, allocated_size, strides_for
 
+LARGE: Final = 1 << 16  # a variable that may be so large counts as one that nothing bounds
 UNKNOWN_HIGH: Final = (1 << 31) - 1  # what the bound of a 32-bit index is when nothing is known
 
 
@@ -246,7 +249,24 @@ def _extent(span: _Span, size: Expr, facts: Analyzer) -> int | None:
     greatest = extent.value if isinstance(extent, IntImm) else int(facts.interval(extent)[1])
     if greatest < 1 or greatest >= UNKNOWN_HIGH:
         return None
-    return greatest if not isinstance(size, IntImm) or greatest < size.value else None
+    if isinstance(size, IntImm):
+        return greatest if greatest < size.value else None
+    return None if _grows_with_a_size(extent, greatest, facts) else greatest
+
+
+def _grows_with_a_size(extent: Expr, greatest: int, facts: Analyzer) -> bool:
+    """Whether `greatest` comes from the limits of a type: of `n // 2` it is 2**30, and no buffer has so many cells.
+
+    Then it would be less if the variables were.
+    """
+    with ExitStack() as less:
+        for var in variables_in(extent):
+            low, high = map(int, facts.interval(var))
+            if high >= LARGE:
+                low = max(low, -high // 4)
+                half = Range.from_min_extent(const(low, var.dtype), const(high // 2 - low, var.dtype))
+                less.enter_context(facts.bound(var, half))
+        return int(facts.interval(extent)[1]) < greatest
 
 
 class _CompactBuffers(Rewriter):

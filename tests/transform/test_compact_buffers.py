@@ -271,6 +271,36 @@ def test_the_size_of_a_last_tile_is_bounded_by_a_whole_one():
     same_results(before, got)
 
 
+@pytest.mark.parametrize("is_size", [False, True])
+def test_the_limit_of_a_type_is_no_size(is_size):
+    @T.prim_func
+    def before(a: T.handle, c: T.handle):
+        m = T.int32(is_size_var=True)
+        A = T.match_buffer(a, (m,))
+        C = T.match_buffer(c, (m,))
+        B = T.decl_buffer((m // 2,))
+        for i, j in T.grid((m + 62) // 64, 32):
+            if i * 32 + j < m // 2:
+                B[i * 32 + j] = A[i * 32 + j]
+        for i, j in T.grid((m + 62) // 64, 32):
+            if i * 32 + j < m // 2:
+                C[i * 32 + j] = B[i * 32 + j] + T.float32(1)
+
+    @T.prim_func
+    def triangle(a: T.handle, c: T.handle):
+        n = T.int32()
+        A = T.match_buffer(a, (n,))
+        C = T.match_buffer(c, (n,))
+        for i in range(n):
+            B = T.decl_buffer((n,))
+            for j in range(i // 2 + 1):
+                B[j] = A[j]
+            for j in range(i // 2 + 1):
+                C[j] = B[j] + T.float32(1)
+
+    unchanged(compact_buffers, before if is_size else triangle)
+
+
 @pytest.mark.parametrize("n", [1, 7, 8, 9, 13, 16])
 def test_after_compute_at(n):
     @T.prim_func

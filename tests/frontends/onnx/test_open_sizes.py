@@ -239,6 +239,8 @@ def test_sizes_that_would_be_negative_are_refused_in_words():
 def test_sizes_of_0_are_sizes_and_keep_none():
     text = "(float[n, 8, h, w] x) => (float[n, 2, a, b] y) { y = DepthToSpace<blocksize = 2>(x) }"
     require_right(text, [(1, 8, 2, 3)], [(0, 8, 2, 3)], [(1, 8, 0, 3)], [(2, 8, 2, 0)])
+    text = "(float[n, c, h, w] x) => (float[n, a, b, d] y) { y = SpaceToDepth<blocksize = 2>(x) }"
+    require_right(text, [(1, 2, 4, 2)], [(3, 2, 2, 6)], [(1, 0, 4, 2)], [(1, 2, 4, 3)])
     text = "(float[n, 4, w] x) => (float[a, b] y) { y = Flatten<axis = 2>(x) }"
     require_right(text, [(2, 4, 3)], [(0, 4, 3)], [(2, 4, 0)])
 
