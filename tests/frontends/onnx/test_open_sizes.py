@@ -258,3 +258,14 @@ def test_half_of_what_two_open_sizes_hold():
         y = Reshape(q, s)
     }"""
     require_right(text, [(2, 7, 2)], [(4, 3, 2)], [(1, 7, 2)], [(1, 2, 2)])
+
+
+@pytest.mark.parametrize("sizes", ["n, n", "n, m"])
+def test_parts_of_what_has_a_new_axis_are_as_many_as_the_axis_has(sizes):
+    text = f"""(float[{sizes}] x) => (float[1, 1, c] y, float[1, 1, c] z) <int64[1] k = {{1}}, int64[2] s = {{1, 1}}> {{
+        v = Unsqueeze(x, k)
+        y, z = Split<axis = 0>(v, s)
+    }}"""
+    require_right(text, [(2, 2)], [(3, 3)], [(0, 0)])
+    if sizes == "n, m":
+        require_right(text, [(2, 5)], [(2, 0)], [(3, 0)], [(4, 1)])

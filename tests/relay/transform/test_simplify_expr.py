@@ -45,6 +45,16 @@ def test_reshapes_with_a_size_variable():
     assert found.body is found.params[0]
 
 
+def test_reshapes_that_say_more_of_open_sizes_than_one_stay():
+    n, m = te.size_var("n"), te.size_var("m")
+    x = _x(n, m)
+    assert_unchanged(SIMPLIFY, relay.reshape(relay.expand_dims(x, 1), (2, 0, 0)))  # n is 2, also where m is 0
+    assert_unchanged(SIMPLIFY, relay.reshape(relay.reshape(x, (2, 0)), (n, m)))
+    assert_unchanged(SIMPLIFY, relay.expand_dims(relay.squeeze(x, axis=[0]), 0))
+    found = apply(SIMPLIFY, relay.expand_dims(relay.expand_dims(x, 1), 0))
+    assert operators(found) == ["reshape"]
+
+
 def test_an_empty_tensor_keeps_its_reshapes():
     x = _x(0, 3)
     assert_unchanged(SIMPLIFY, relay.reshape(relay.reshape(x, (3, 0), allowzero=True), (-1, 0), allowzero=True))

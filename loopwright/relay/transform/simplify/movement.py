@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from loopwright.ir.visitor import variables_in
 from loopwright.relay.expr import Call, Tuple
 from loopwright.relay.op.registry import make
 from loopwright.relay.transform.simplify.rule import rule, same_value, shape_of
 from loopwright.relay.transform.typed_rewrite import TypedRewrite, is_call
-from loopwright.relay.types import same_dim
+from loopwright.relay.types import is_dynamic, same_dim
+from loopwright.te.assumed_sizes import collected
 
 _RESHAPES = ("reshape", "contrib_reverse_reshape", "expand_dims", "squeeze", "nn.batch_flatten", "reshape_like")
 
@@ -21,18 +23,32 @@ _RESHAPES = ("reshape", "contrib_reverse_reshape", "expand_dims", "squeeze", "nn
 @rule(*_RESHAPES)
 def reshape_of_a_reshape(call: Call, types: TypedRewrite) -> Any:
     """One reshape to the last shape; none where that is the first."""
-    source = call.args[0]
+    source: Any = call
+    assumed: set[object] = set()
     while is_call(source, *_RESHAPES):
+        assumed |= _assumed(source, types)
         source = source.args[0]
     if same_value(types, call, source):
-        return source
+        return None if assumed else source
     if source is call.args[0]:
         return None
     shape = shape_of(types, call)
     # A size of 0 would be a code.
     if shape is None or any(isinstance(size, int) and size == 0 for size in shape):
         return None
-    return make("reshape", source, newshape=shape)
+    made = make("reshape", source, newshape=shape)
+    # Of open sizes, several may say more than one: that axis 0 is 2, not only that there are 2 * m elements.
+    return made if assumed <= _assumed(made, types) else None
+
+
+def _assumed(call: Any, types: TypedRewrite) -> set[object]:
+    """What a call assumes of open sizes, as something to compare."""
+    given = [types.type_of(arg) for arg in call.args]
+    if not any(map(is_dynamic, given)) and not call.attrs.size_expressions():
+        return set()
+    with collected() as found:
+        call.attrs.infer(*given)
+    return {(str(one.condition), frozenset(map(id, variables_in(one.condition)))) for one in found}
 
 
 def permutation(call: Any, rank: int) -> list[int] | None:
