@@ -172,6 +172,13 @@ class _VectorizeStmt(Rewriter):
             raise NeedsLanes
         return new
 
+    def first_lane(self, expr: Expr) -> Expr:
+        """What an expression is in lane 0, the first to fail where a condition all lanes agree on does not hold."""
+        new = substitute_folding(expr, {self.lane: const(0, self.lane.dtype)})
+        if self.exprs.depends(new):
+            raise NeedsLanes
+        return new
+
     def visit_SeqStmt(self, node: SeqStmt) -> Stmt:
         return flat_seq(node, self.visit)
 
@@ -240,7 +247,8 @@ class _VectorizeStmt(Rewriter):
 
     def visit_AssertStmt(self, node: AssertStmt) -> Stmt:
         try:
-            return node.with_(condition=self.uniform(node.condition), body=self.visit(node.body))
+            condition, message = self.uniform(node.condition), self.first_lane(node.message)
+            return node.with_(condition=condition, message=message, body=self.visit(node.body))
         except NeedsLanes:
             return self.by_lane(node)
 

@@ -89,3 +89,21 @@ def test_axes_that_start_below_zero():
     sch = tir.Schedule(shifted)
     sch.cache_index("Y", "global")
     assert_same_numbers(shifted, sch.mod["main"])
+
+
+def test_looked_up_indices_in_a_vectorized_loop_that_prefetches():
+    @T.prim_func
+    def before(B0: T.Buffer((2, 4), "int32"), B1: T.Buffer((3, 4), "int32")):
+        for i, j in T.grid(3, 4):
+            with T.block("B1"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B1[vi, vj] = B0[vi // 2, vj] * 2
+
+    sch = tir.Schedule(before)
+    inner = sch.get_loops("B1")[1]
+    sch.vectorize(inner)
+    sch.prefetch("B1", inner, 1, 2)
+    sch.cache_index("B1", "global", 0)
+    given, out = np.arange(8, dtype=np.int32).reshape(2, 4), np.zeros((3, 4), np.int32)
+    loopwright.build(sch.mod)(given, out)
+    np.testing.assert_array_equal(out, given[[0, 0, 1]] * 2)

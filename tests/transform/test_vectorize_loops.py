@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+import loopwright
+from loopwright.runtime.call_errors import IndexOutOfRange
 from loopwright.script import tir as T
 from loopwright.transform import PassContext, VectorExtentUnknown, vectorize_loops
 from tests.transform.before_after import PLAIN, check, same_at_every_stage, same_results, unchanged
@@ -421,3 +424,36 @@ def test_a_load_of_one_choice_is_not_sure_for_the_next():
             D[i] = T.Select(i < 3 and A[i] > T.float32(0), 1, 2)
 
     same_at_every_stage(func)
+
+
+def test_a_check_that_lanes_agree_on_tells_of_the_first_lane():
+    # The prefetch keeps the check inside the loop; only what it tells depends on the lane.
+    @T.prim_func
+    def func(I: T.Buffer((1,), "int32"), A: T.Buffer((4, 8)), B: T.Buffer((8,))):
+        for j in T.vectorized(8):
+            T.call_intrin("void", "tir.prefetch", T.address_of(A[0, j]), 0, 3, 1)
+            B[j] = A[I[0], 7 - j]
+
+    built = loopwright.build(func)
+    rows, out = np.arange(32, dtype=np.float32).reshape(4, 8), np.zeros(8, np.float32)
+    built(np.array([2], np.int32), rows, out)
+    np.testing.assert_array_equal(out, rows[2, ::-1])
+    with pytest.raises(IndexOutOfRange, match=r"reads A\[9, 7\], which is outside its shape \(4, 8\)"):
+        built(np.array([9], np.int32), rows, out)
+
+
+def test_a_check_that_tells_of_a_value_of_each_lane_runs_lane_by_lane():
+    @T.prim_func
+    def func(I: T.Buffer((1,), "int32"), J: T.Buffer((8,), "int32"), A: T.Buffer((4, 8)), B: T.Buffer((8,))):
+        for j in T.vectorized(8):
+            T.call_intrin("void", "tir.prefetch", T.address_of(A[0, j]), 0, 3, 1)
+            with T.LetStmt(T.truncmod(T.abs(J[j]), 8)) as k:
+                B[j] = A[I[0], k]
+
+    built = loopwright.build(func)
+    rows, out = np.arange(32, dtype=np.float32).reshape(4, 8), np.zeros(8, np.float32)
+    order = np.array([3, 1, 4, 1, 5, 9, 2, 6], np.int32)
+    built(np.array([2], np.int32), order, rows, out)
+    np.testing.assert_array_equal(out, rows[2, order % 8])
+    with pytest.raises(IndexOutOfRange, match=r"reads A\[9, 3\], which is outside its shape \(4, 8\)"):
+        built(np.array([9], np.int32), order, rows, out)
