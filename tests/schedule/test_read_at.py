@@ -149,3 +149,20 @@ def test_the_guard_of_a_block_within_another_is_told_in_loops():
     sch.reindex_cache_write("C", 0, "global", lambda v0: (v0 % 2,))
     sch.write_at(sch.get_loops("B")[0], outer, 0, "global")
     check(sch, halo)
+
+
+@pytest.mark.parametrize("depth", range(5))
+def test_the_loops_that_a_guard_of_the_copy_asks_about_are_axes_of_it(depth):
+    @T.prim_func
+    def before(X: T.Buffer((2, 4), "float64"), W: T.Buffer((2, 3), "float64"), C: T.Buffer((1, 2), "float64")):
+        for i, j, p, q in T.grid(1, 2, 2, 3):
+            with T.block("C"):
+                vi, vj, vp, vq = T.axis.remap("SSRR", [i, j, p, q])
+                with T.init():
+                    C[vi, vj] = T.float64(0)
+                C[vi, vj] = C[vi, vj] + X[vi + vp, vj + vq] * W[vp, vq]
+
+    sch = tir.Schedule(before)
+    sch.unroll_and_jam(sch.get_loops("C")[3], 2)
+    sch.read_at(sch.get_loops("C")[depth], "C", 0, "global")
+    check(sch, before)

@@ -24,7 +24,6 @@ from loopwright.ir import (
     BufferLoad,
     BufferRegion,
     BufferStore,
-    Expr,
     For,
     IfThenElse,
     IterType,
@@ -35,6 +34,7 @@ from loopwright.ir import (
     const,
     logical_and,
     substitute,
+    variables_in,
 )
 from loopwright.schedule.allocations import check_visible
 from loopwright.schedule.bindings import TRUE
@@ -133,20 +133,22 @@ def _block(
     """The block that copies the window, with its loops inside."""
     moving = set(window.variables())
     named = around_copy(step, view, scope, still, window.buffer).named
-    outer = [loop for loop in still if loop.loop_var in moving or loop in named] or list(still[-1:])
-    axes = {loop.loop_var: Var(f"v{k}", loop.loop_var.dtype) for k, loop in enumerate(outer)}
     facts = facts_under(still, [scope])
-    for loop in outer:
-        facts.bind(axes[loop.loop_var], Range.from_min_extent(loop.min, loop.extent))
-    origin = [facts.simplify(substitute(low, axes)) for low in window.origin]
     inner = counters_over(window.shape)
     for var, size in zip(inner, window.shape, strict=True):
         facts.bind(var, Range.from_min_extent(const(0, var.dtype), size))
+    conditions = list(inside_shape(window, inner, facts))
+    asked = {var for condition in conditions for var in variables_in(condition)}
+    needed = [loop for loop in still if loop.loop_var in moving or loop.loop_var in asked or loop in named]
+    outer = needed or list(still[-1:])
+    axes = {loop.loop_var: Var(f"v{k}", loop.loop_var.dtype) for k, loop in enumerate(outer)}
+    for loop in outer:
+        facts.bind(axes[loop.loop_var], Range.from_min_extent(loop.min, loop.extent))
+    origin = [facts.simplify(substitute(low, axes)) for low in window.origin]
     cell = [facts.simplify(low + var) for low, var in zip(origin, inner, strict=True)]
-    conditions: list[Expr] = [substitute(item, axes) for item in inside_shape(window, inner, facts)]
     body: Stmt = BufferStore(target, BufferLoad(source, tuple(cell)), cell)
     if conditions:
-        body = IfThenElse(logical_and(*conditions), body)
+        body = IfThenElse(substitute(logical_and(*conditions), axes), body)
     body = nest_over(inner, window.shape, body)
     box = tuple([Range.from_min_extent(low, size) for low, size in zip(origin, window.shape, strict=True)])
     iter_vars = [
