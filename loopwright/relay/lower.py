@@ -11,15 +11,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from loopwright import te
 from loopwright.ir.annotations import ASSUMED_SIZES, CHECKED_INDICES
 from loopwright.ir.expr import SizeVar
+from loopwright.ir.expr import Var as PrimVar
 from loopwright.ir.function import PrimFunc
 from loopwright.ir.types import TupleType, Type
+from loopwright.ir.visitor import variables_in
 from loopwright.relay.errors import CannotCompile
 from loopwright.relay.expr import Call, Constant, Function, Tuple, TupleGetItem, Var
 from loopwright.relay.index_checks import ranges_of
@@ -29,7 +31,7 @@ from loopwright.relay.own_sizes import OwnSizes
 from loopwright.relay.size_checks import equal_sizes
 from loopwright.relay.types import TensorType, is_any, type_text
 from loopwright.relay.visitor import ExprFunctor, post_order
-from loopwright.te.assumed_sizes import collected
+from loopwright.te.assumed_sizes import Assumption, collected
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,7 @@ class _Compute(ExprFunctor):
         super().__init__()
         self.sizes = sizes
         self.operators: list[str] = []
+        self.used: set[PrimVar] = set()  # in sizes that are attributes
 
     def visit_var(self, var: Var) -> Any:
         raise ValueError(f"{var.name_hint} is no parameter of the function that is lowered")
@@ -69,7 +72,9 @@ class _Compute(ExprFunctor):
         if not isinstance(call.op, Op):
             raise ValueError("a fused function calls operators alone")
         self.operators.append(call.op.name)
-        return self.sizes.attrs(call.attrs).compute(*args)
+        attrs = self.sizes.attrs(call.attrs)
+        self.used.update([var for size in attrs.size_expressions() for var in variables_in(size)])
+        return attrs.compute(*args)
 
 
 def constant_tensor(array: np.ndarray) -> te.Tensor:
@@ -109,11 +114,23 @@ def flat(value: Any) -> list[Any]:
     return [value]
 
 
-def lower_function(function: Function, name: str | None = None) -> Lowered:
-    """The loops of a function whose types are inferred and whose body is operators alone."""
-    given = [tensor for param in function.params for tensor in flat_types(param.checked_type)]
-    decided = decided_sizes(function.body)
-    types = given if decided else [*given, *flat_types(function.body.checked_type)]
+class _Stages(NamedTuple):
+    """What a kernel computes: its tensors, its sizes, and what they are assumed to be."""
+
+    sizes: OwnSizes
+    compute: _Compute
+    inputs: list[te.Tensor]
+    outputs: list[te.Tensor]
+    assumed: list[Assumption]
+
+    def can_read_sizes(self) -> bool:
+        """Whether every size that operators are given is a dimension of a tensor, or passed by name."""
+        dims = {size for tensor in (*self.inputs, *self.outputs) for size in tensor.shape if isinstance(size, PrimVar)}
+        return all(var in dims or var in self.sizes.needed for var in self.compute.used)
+
+
+def _stages(function: Function, types: Sequence[TensorType]) -> _Stages:
+    """The stages of a function; its sizes are read off tensors of these types, or passed by name."""
     sizes = OwnSizes(types, function.body, equal_sizes(function))
     compute = _Compute(sizes)
     inputs: list[te.Tensor] = []
@@ -122,7 +139,19 @@ def lower_function(function: Function, name: str | None = None) -> Lowered:
         compute.memo_map[id(param)] = value
     with collected() as assumed:
         results = flat(compute.visit(function.body))
-    outputs = _own_results(results, inputs)
+    return _Stages(sizes, compute, inputs, _own_results(results, inputs), assumed)
+
+
+def lower_function(function: Function, name: str | None = None) -> Lowered:
+    """The loops of a function whose types are inferred and whose body is operators alone."""
+    given = [tensor for param in function.params for tensor in flat_types(param.checked_type)]
+    decided = decided_sizes(function.body)
+    stages = _stages(function, given if decided else [*given, *flat_types(function.body.checked_type)])
+    if not stages.can_read_sizes():
+        # An operator computes the size of a result in other words than its type says: `min(size1, size0)` tells
+        # nobody what size1 is.
+        stages = _stages(function, given)
+    sizes, compute, inputs, outputs, assumed = stages
     called = name or "fused_" + "_".join(kernel_words(compute.operators))
     func = te.create_prim_func([*inputs, *outputs, *sizes.needed]).with_attr("global_symbol", called)
     trusted = _checked_indices(function, compute)

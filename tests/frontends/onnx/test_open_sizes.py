@@ -269,3 +269,16 @@ def test_parts_of_what_has_a_new_axis_are_as_many_as_the_axis_has(sizes):
     require_right(text, [(2, 2)], [(3, 3)], [(0, 0)])
     if sizes == "n, m":
         require_right(text, [(2, 5)], [(2, 0)], [(3, 0)], [(4, 1)])
+
+
+def test_halves_of_a_size_that_is_computed():
+    text = """(float[k] x) => (float[a] y, float[b] z) <int64[2] p = {1, 0}> {
+        q = Pad(x, p)
+        y, z = Split<axis = 0, num_outputs = 2>(q)
+    }"""
+    require_right(text, [(3,)], [(4,)], [(0,)], [(1,)], [(40,)])
+    text = """(float[k, n] x) => (float[a] y, float[b] z) <int64[1] s = {-1}> {
+        q = Reshape(x, s)
+        y, z = Split<axis = 0, num_outputs = 2>(q)
+    }"""
+    require_right(text, [(3, 5)], [(4, 2)], [(0, 3)], [(1, 1)])
