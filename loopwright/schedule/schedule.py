@@ -20,6 +20,7 @@ from loopwright.runtime import progress
 from loopwright.runtime.description import UNPROVED
 from loopwright.runtime.errors import asked_text, caller
 from loopwright.runtime.guesses import no_attribute
+from loopwright.schedule.alignment import with_alignment
 from loopwright.schedule.arguments import check_handles, check_levels, checked_types, nodes_of, plain
 from loopwright.schedule.composites import USERS, check_bodies
 from loopwright.schedule.deferred import Deferred, Doubt
@@ -282,7 +283,7 @@ class Schedule(
                 elif primitive.is_sample:
                     results, decision = primitive.function(view, self._random, **arguments)
                 else:
-                    step = primitive.function(view, **arguments)
+                    step = with_alignment(view, primitive.function(view, **arguments))
                     proof = self._apply(primitive, name, view, step)
                     results, several = step.results, step.several
         except ScheduleError as error:

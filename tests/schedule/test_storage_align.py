@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+import loopwright
 from loopwright import tir
 from loopwright.schedule.allocations import NotOurMemory
 from loopwright.schedule.buffers import NoSuchBuffer
@@ -46,3 +47,70 @@ def test_wrong_arguments_are_refused():
     refused(sch, NotOurMemory, r"F is an argument", "storage_align", "F", 0, 0, 8, 0)
     sch.annotate(sch.get_block("D"), "buffer_dim_align", "odd")
     refused(sch, BadStepArgument, r"the annotation buffer_dim_align of block 'D'", "storage_align", "D", 0, 0, 8, 0)
+    sch.unannotate(sch.get_block("D"), "buffer_dim_align")
+    sch.annotate(sch.get_block("D"), "buffer_dim_align", [["a", 0, 8, 1]])
+    refused(sch, BadStepArgument, r"the annotation buffer_dim_align of block 'D'", "storage_align", "D", 0, 0, 8, 0)
+
+
+def asked(sch) -> dict[str, object]:
+    """The blocks that ask for an alignment, and what they ask for."""
+    blocks = [sch.get(block) for block in sch.get_child_blocks(sch.get_block("root"))]
+    key = "buffer_dim_align"
+    return {block.name_hint: block.annotations[key] for block in blocks if key in block.annotations}
+
+
+def built(sch, before) -> None:
+    check(sch, before)
+    loopwright.build(sch.mod)
+
+
+@pytest.mark.parametrize(
+    ("step", "arguments", "name"),
+    [
+        ("cache_write", (0, "local"), "D_local"),
+        ("reindex", (("write", 0),), "D_reindex"),
+        ("reindex_cache_write", (0, "local", lambda i, j, r: (i * 5 + j,)), "D_local"),
+    ],
+)
+def test_it_goes_to_the_block_that_writes_the_buffer_now(step, arguments, name):
+    before = chain()
+    sch = tir.Schedule(before)
+    sch.storage_align("D", 0, 1, 8, 1)
+    getattr(sch, step)("D", *arguments)
+    assert asked(sch) == {name: [[0, 1, 8, 1]]}
+    built(sch, before)
+
+
+def test_it_is_dropped_with_the_dimension_that_it_is_about():
+    before = chain()
+    sch = tir.Schedule(before)
+    sch.annotate(sch.get_block("D"), "buffer_dim_align", [[0, 1, 8, 1]])
+    sch.transform_layout("D", ("write", 0), lambda i, j: (i * 5 + j,))
+    assert asked(sch) == {}
+    built(sch, before)
+
+
+def test_it_stays_where_the_buffer_is_replaced_by_one_in_other_memory():
+    before = chain()
+    sch = tir.Schedule(before)
+    sch.storage_align("D", 0, 0, 8, 1)
+    sch.set_scope("D", 0, "local")
+    assert asked(sch) == {"D": [[0, 0, 8, 1]]}
+    assert strides(sch) == [9, 1]
+    built(sch, before)
+
+
+def test_partial_sums_do_not_ask_for_the_alignment_of_the_whole():
+    sch = tir.Schedule(chain())
+    sch.storage_align("D", 0, 1, 8, 1)
+    sch.rfactor(sch.get_loops("D")[2], 0)
+    assert asked(sch) == {"D": [[0, 1, 8, 1]]}
+    loopwright.build(sch.mod)
+
+
+def test_what_a_user_takes_away_stays_away():
+    sch = tir.Schedule(chain())
+    sch.storage_align("D", 0, 1, 8, 1)
+    sch.unannotate(sch.get_block("D"), "buffer_dim_align")
+    sch.cache_write("D", 0, "local")
+    assert asked(sch) == {}

@@ -3,8 +3,8 @@
     B = T.alloc_buffer((64, 64))       →     B = T.alloc_buffer((64, 64), strides=(65, 1))
 
 Here `storage_align(block, 0, axis=0, factor=64, offset=1)`. The block keeps what was asked for in its annotation
-`buffer_dim_align`; the buffer's strides are what honours it. Strides only grow, so no two elements meet in one place;
-indices and order stay, so every read sees what it saw.
+`buffer_dim_align`, which goes where the buffer goes (`alignment.py`); the buffer's strides are what honours it. Strides
+only grow, so no two elements meet in one place; indices and order stay, so every read sees what it saw.
 """
 
 from __future__ import annotations
@@ -12,14 +12,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from loopwright.ir import BlockRealize, Buffer, Expr, IntImm, const
+from loopwright.schedule.alignment import ALIGN_KEY, wishes_of
 from loopwright.schedule.allocations import home_of
 from loopwright.schedule.buffers import check_no_pointer, exchange, find_buffer
 from loopwright.schedule.errors import BadStepArgument, NotSupported
 from loopwright.schedule.handles import block_key
 from loopwright.schedule.step import Proof, Step
 from loopwright.schedule.view import View
-
-_KEY = "buffer_dim_align"
 
 
 def storage_align(view: View, block: BlockRealize, buffer_index: int, axis: int, factor: int, offset: int) -> Step:
@@ -38,7 +37,7 @@ def storage_align(view: View, block: BlockRealize, buffer_index: int, axis: int,
     wishes.append([position, axis, factor, offset])
 
     aligned = buffer.with_(strides=_strides(buffer, [wish for wish in wishes if wish[0] == position], block))
-    noted = block.block.with_(annotations={**block.block.annotations, _KEY: wishes})
+    noted = block.block.with_(annotations={**block.block.annotations, ALIGN_KEY: wishes})
     path = view.block_path(block_key(block.block))
     after = view.replaced(path, block.with_(block=noted))
     return Step(exchange(after, buffer, aligned), Proof.GIVEN, at=block)
@@ -46,12 +45,12 @@ def storage_align(view: View, block: BlockRealize, buffer_index: int, axis: int,
 
 def _wishes(realize: BlockRealize) -> list[list[int]]:
     """What was asked for so far: [buffer, axis, factor, offset] each."""
-    found = realize.block.annotations.get(_KEY, [])
-    items = [item for item in found if isinstance(item, (list, tuple))] if isinstance(found, (list, tuple)) else []
-    if found and (len(items) != len(found) or any(len(item) != 4 for item in items)):  # type: ignore[arg-type]
-        problem = f"the annotation {_KEY} of block {realize.block.name_hint!r} is {found!r}"
+    found = wishes_of(realize.block)
+    if found is None:
+        problem = f"the annotation {ALIGN_KEY} of block {realize.block.name_hint!r} is "
+        problem += repr(realize.block.annotations[ALIGN_KEY])
         raise BadStepArgument("storage_align", problem, realize, "it is a list of (buffer, axis, factor, offset)")
-    return [[int(number) for number in item] for item in items]
+    return found
 
 
 def _strides(buffer: Buffer, wishes: Sequence[Sequence[int]], at: BlockRealize) -> tuple[Expr, ...]:
