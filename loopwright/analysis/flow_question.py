@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from loopwright.arith.isl import BudgetExceeded, context, within_budget
+from loopwright.arith.isl import BudgetExceeded, context, gave_up, within_budget
 
 if TYPE_CHECKING:
     import islpy
@@ -77,18 +77,12 @@ def _work_out(question: Question, buffer: str, divisions: int) -> Answer:
     base_of_all = _by_only_writes(question, asked, divisions)
     if base_of_all is None:
         sources, times = question.union([*question.written, question.start]), question.union(question.times)
-        base_of_all = (
-            isl.UnionAccessInfo.from_sink(asked)
-            .set_must_source(sources)
-            .set_schedule_map(times)
-            .compute_flow()
-            .get_must_dependence()
-            .reverse()
-        )
         # The virtual writer fills every cell, so everyone sees something. isl 0.27 loses some of it now and then.
-        if not asked.domain().is_subset(base_of_all.domain()):
-            base_of_all = _last_writers(asked, sources, times, question.rank)
-        if not asked.domain().is_subset(base_of_all.domain()):
+        for last_writers in (_last_writers, _last_writers_step_by_step):
+            base_of_all = _if_found(lambda way=last_writers: way(asked, sources, times, question.rank))
+            if base_of_all is not None and asked.domain().is_subset(base_of_all.domain()):
+                break
+        else:
             raise NotProvable(f"the flow through {buffer} cannot be followed")
     if not question.updaters:
         empty = isl.UnionMap.read_from_str(context(), "{ }")
@@ -127,8 +121,28 @@ def _by_only_writes(question: Question, asked: Any, divisions: int) -> Any:
         return None
 
 
+def _if_found(work: Callable[[], Any]) -> Any:
+    """What isl finds; None where it gives up."""
+    import islpy as isl
+
+    try:
+        return work()
+    except isl.Error as error:
+        if not gave_up(error):
+            raise
+        return None
+
+
 def _last_writers(asked: Any, sources: Any, times: Any, rank: int) -> Any:
-    """Reader → the last of those that write its cell before it, the long way: no step of it is isl's own search."""
+    """Reader → the last of those that write its cell before it."""
+    import islpy as isl
+
+    found = isl.UnionAccessInfo.from_sink(asked).set_must_source(sources).set_schedule_map(times).compute_flow()
+    return found.get_must_dependence().reverse()
+
+
+def _last_writers_step_by_step(asked: Any, sources: Any, times: Any, rank: int) -> Any:
+    """The same, the long way: no step of it is isl's own search."""
     import islpy as isl
 
     same_cell = asked.apply_range(sources.reverse())

@@ -125,6 +125,8 @@ class _FindGuards(Visitor):
         if linear is None or not isinstance(linear[0][0], IntImm) or linear[0][0].value == 0:
             return None
         step, rest = linear[0][0].value, linear[1]
+        if abs(step) > var.dtype.highest:
+            return None  # no number of the loop's type says where
         is_exact = not uses_var(rest, self.inner.__contains__)
         least, greatest = (rest, rest) if is_exact else self._range(rest)
         if greatest is None:

@@ -56,6 +56,7 @@ from loopwright.ir import (
     post_order_visit,
     pre_order_visit,
     seq,
+    uses_var,
 )
 from loopwright.ir.pass_context import PassContext
 from loopwright.ir.passes import function_pass
@@ -88,8 +89,11 @@ class _PartitionLoops(StmtRewriter):
         self.facts, self.cpu = facts, cpu
         self.keep_unit_loops = PassContext.current().setting("tir.LoopPartition").no_unroll_loop_with_extent_one
         self.copies = 1  # of the statement at hand that exist by now
+        self.lanes: set[Var] = set()  # variables whose value differs between the lanes of a vectorized loop
 
     def visit_LetStmt(self, let: LetStmt) -> Stmt:
+        if self.lanes and uses_var(let.value, self.lanes.__contains__):
+            self.lanes.add(let.var)
         with self.facts.bound(let.var, let.value, inline=False):
             return let.with_(body=self.visit(let.body))
 
@@ -150,6 +154,8 @@ class _PartitionLoops(StmtRewriter):
         """The loop with the loops in its body partitioned."""
         if is_no_op(loop.body):
             return no_op()
+        if loop.kind is ForKind.VECTORIZED:
+            self.lanes.add(loop.loop_var)
         with self.facts.bound(loop.loop_var, Range.from_min_extent(loop.min, loop.extent)):
             return loop.with_(body=self._body(loop.body))
 
@@ -197,6 +203,8 @@ class _PartitionLoops(StmtRewriter):
             for point in points:
                 if point is None or any(reaches(point, other) and reaches(other, point) for other in chosen):
                     continue
+                if self.lanes and uses_var(point, self.lanes.__contains__):
+                    continue  # lanes go through a loop in lockstep: all of them, one iteration after the other
                 if facts.can_prove(point <= zero) or facts.can_prove(point >= loop.extent):
                     continue
                 if not isinstance(point, IntImm) and loop.kind is ForKind.VECTORIZED and not guard.is_statement:

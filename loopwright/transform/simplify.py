@@ -17,6 +17,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from loopwright.arith import Analyzer
+from loopwright.arith.data import holds_data
+from loopwright.arith.linear import is_index
 from loopwright.ir import (
     Allocate,
     AllocateConst,
@@ -98,7 +100,9 @@ class _Simplify(Rewriter):
             return self.rebuild(call)
         condition = self.condition(call.args[0])
         if isinstance(condition, IntImm):
-            return self.visit(call.args[1 if condition.value else 2])
+            chosen, other = call.args[1:] if condition.value else (call.args[2], call.args[1])
+            if self._counts_alike(chosen, other):
+                return self.visit(chosen)
         with self.facts.constraint_scope(condition):
             chosen = self.visit(call.args[1])
         with self.facts.constraint_scope(logical_not(condition)):
@@ -109,10 +113,24 @@ class _Simplify(Rewriter):
 
     def visit_Select(self, expr: Select) -> Expr:
         condition = self.condition(expr.condition)
+        chosen, other = expr.true_value, expr.false_value
         if isinstance(condition, IntImm):
-            return self.visit(expr.true_value if condition.value else expr.false_value)
-        chosen, other = self.visit(expr.true_value), self.visit(expr.false_value)
+            kept, dropped = (chosen, other) if condition.value else (other, chosen)
+            if self._counts_alike(kept, dropped):
+                return self.visit(kept)
+        chosen, other = self.visit(chosen), self.visit(other)
         return expr.with_(condition=condition, true_value=chosen, false_value=other)
+
+    def _counts_alike(self, kept: Expr, dropped: Expr) -> bool:
+        """Whether a choice is the number that it chooses, also in what is computed from it.
+
+        With data on the other side, the choice is data: what is computed from it wraps around. An index that leaves its
+        type would not.
+        """
+        if not is_index(kept.dtype) or not holds_data(dropped) or holds_data(kept):
+            return True
+        low, high = self.facts.interval(kept)
+        return kept.dtype.lowest <= low and high <= kept.dtype.highest
 
     def visit_Let(self, expr: Let) -> Expr:
         value = self.visit(expr.value)

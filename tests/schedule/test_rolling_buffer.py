@@ -8,8 +8,9 @@ import pytest
 import loopwright
 from loopwright import te, tir
 from loopwright.schedule.allocations import NotOurMemory
-from loopwright.schedule.errors import BadStepArgument, WouldChangeValues
+from loopwright.schedule.errors import BadStepArgument, NotProved, WouldChangeValues
 from loopwright.schedule.primitives.rolling_buffer import NothingRolls
+from loopwright.script import from_source
 from loopwright.script import tir as T
 from tests.schedule.steps import assert_same_numbers, check, matmul, refused
 
@@ -216,3 +217,23 @@ def test_tiles_of_two_pools_in_two_dimensions():
     loopwright.build(sch.mod)(data, result)
     loopwright.build(before)(data, wanted)
     np.testing.assert_array_equal(result, wanted)
+
+
+def test_a_flow_that_isl_gives_up_on_is_no_error_of_isl():
+    program = from_source("""
+@T.prim_func
+def main(A: T.Buffer((8,), "int32"), C: T.Buffer((6,), "int32")):
+    B = T.alloc_buffer((8,), "int32")
+    for i0 in range(3):
+        for ax in range(4):
+            with T.block("B"):
+                vi = T.axis.spatial(8, i0 * 2 + ax)
+                B[vi] = A[vi] + 1
+        for i1 in range(2):
+            with T.block("C"):
+                vi = T.axis.spatial(6, i0 * 2 + i1)
+                C[vi] = B[vi] + B[vi + 2]
+""")
+    sch = tir.Schedule(program)
+    sch.unroll_and_jam(sch.get_loops("B")[0], 2)
+    refused(sch, NotProved, "the flow through B cannot be followed", "rolling_buffer", "B", 0)

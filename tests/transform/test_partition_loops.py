@@ -381,3 +381,27 @@ def test_a_loop_whose_extent_is_read_from_memory_is_not_cut():
 
     unchanged(partition_loops, func)
     same_at_every_stage(func)
+
+
+def test_a_loop_that_lanes_go_through_in_lockstep_is_not_cut_lane_by_lane():
+    """Lane j stores in iteration j: cut there, all lanes would store at once, and read what is not there yet."""
+
+    @T.prim_func
+    def chain(A: T.Buffer((2, 6), "int32")):
+        for j in T.vectorized(5):
+            for k in range(5):
+                if k >= j and k <= j:
+                    A[1, k + 1] = A[0, k + 1] + A[1, k] * 2
+
+    same_at_every_stage(chain)
+
+
+def test_a_guard_with_a_factor_that_no_number_of_the_loop_holds():
+    @T.prim_func
+    def steep(C: T.Buffer((5,), "int64")):
+        for i in range(5):
+            C[i] = T.int64(1)
+            if i + i + (i * 2147483646 + -2) >= i - i:
+                C[i] = T.int64(2)
+
+    same_at_every_stage(steep)

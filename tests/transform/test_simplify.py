@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
 from loopwright.ir import Allocate, BufferStore, PrimFunc, const, decl_buffer, no_op, seq
+from loopwright.script import from_source
 from loopwright.script import tir as T
 from loopwright.transform import simplify
-from tests.transform.before_after import check, same_program, unchanged
+from tests.transform.before_after import check, same_at_every_stage, same_program, unchanged
 
 
 def test_indices():
@@ -171,3 +174,20 @@ def test_what_is_simple_stays_the_same_object():
                 B[i * 8 + j] = A[i * 8 + j] + T.float32(1)
 
     unchanged(simplify, func)
+
+
+@pytest.mark.parametrize("choice", ["T.Select(T.bool(True), {x}, N[0])", "T.if_then_else(T.bool(False), N[0], {x})"])
+def test_a_choice_with_data_on_the_other_side_wraps_around_as_it_did(choice):
+    chosen = choice.format(x="T.Mul(1073741823, 1073741823) + 0")
+    program = from_source(f"""
+@T.prim_func
+def main(A: T.Buffer(1, "uint32"), N: T.Buffer(1, "int32"), C: T.Buffer(1, "int32")):
+    C[0] = T.min(T.Select(A[0] != T.uint32(0), 1073741823, 1073741822) // 7 * 357913942, {chosen})
+""")
+    same_at_every_stage(program)
+    small = from_source(f"""
+@T.prim_func
+def main(N: T.Buffer(1, "int32"), C: T.Buffer(1, "int32")):
+    C[0] = {choice.format(x="3 + 4")}
+""")
+    assert "N[0]" not in str(simplify(small).body)
