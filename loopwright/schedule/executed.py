@@ -121,12 +121,12 @@ def executed(step: str, path: Sequence[Stmt], kept: Sequence[Stmt], still: Seque
     conditions += conjuncts(realize.predicate)
     around = [statement for statement in path[: start + 1] if isinstance(statement, BlockRealize)]
     facts = facts_under(loops, around)
-    domain = _domain(realize, [loop for loop in loops if not any(loop is other for other in still)], facts)
+    moving = [loop for loop in loops if not any(loop is other for other in still)]
+    domain, said = _domain(realize, moving, facts, around)
     own = Analyzer()
     for axis, span in domain.items():
         own.bind(axis, Range.from_min_extent(span.low, own.simplify(span.high - span.low + 1)))
     terms = _OwnTerms(realize, loops, facts)
-    said: list[Expr] = []
     for condition in conditions:
         if facts.can_prove(condition):
             continue
@@ -139,20 +139,30 @@ def executed(step: str, path: Sequence[Stmt], kept: Sequence[Stmt], still: Seque
     return Executed(domain, said)
 
 
-def _domain(realize: BlockRealize, loops: Sequence[For], facts: Facts) -> dict[Var, Span]:
+def _domain(
+    realize: BlockRealize, loops: Sequence[For], facts: Facts, around: Sequence[BlockRealize]
+) -> tuple[dict[Var, Span], list[Expr]]:
+    """The values of the axes, and the conditions on them that decide where a block around allows fewer."""
     ranges = {loop.loop_var: Range.from_min_extent(loop.min, loop.extent) for loop in loops}
+    outer = {axis.var for item in around for axis in item.block.iter_vars}
     domain: dict[Var, Span] = {}
+    said: list[Expr] = []
     for axis, value in zip(realize.block.iter_vars, realize.iter_values, strict=True):
         assert axis.dom is not None
         low, high = axis.dom.min, facts.simplify(axis.dom.min + axis.dom.extent - 1)
         reached = interval_of(value, ranges, facts)
         if reached is not None:
-            if facts.can_prove(reached.min_value >= low):
-                low = reached.min_value
-            if facts.can_prove(reached.max_value <= high):
-                high = reached.max_value
+            least, greatest = reached
+            if facts.can_prove(least >= low):
+                low = least
+            elif uses_var(least, outer.__contains__) and not facts.can_prove(least <= low):
+                said.append(axis.var >= least)
+            if facts.can_prove(greatest <= high):
+                high = greatest
+            elif uses_var(greatest, outer.__contains__) and not facts.can_prove(greatest >= high):
+                said.append(axis.var <= greatest)
         domain[axis.var] = Span(low, high)
-    return domain
+    return domain, said
 
 
 class _OwnTerms:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+import loopwright
 from loopwright import tir
 from loopwright.schedule.errors import BadStepArgument, NotSupported, WouldChangeValues
 from loopwright.schedule.primitives.transform_block_layout import NotOneToOne
@@ -139,3 +141,22 @@ def test_int64_axes_stay_int64(index_map):
     check(sch, wide)
     assert sch.is_proved and "Cast" not in sch.mod["main"].script()
     assert {sch.get(loop).loop_var.dtype for loop in sch.get_loops("B")} == {"int64"}
+
+
+def test_a_copy_within_a_block_keeps_the_cells_that_it_copies():
+    @T.prim_func
+    def before(A: T.Buffer((2, 5), "int32"), C: T.Buffer((2, 5), "int32")):
+        for i, j in T.grid(2, 5):
+            with T.block("C"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                C[vi, vj] = A[vi, vj] * 2
+
+    sch = tir.Schedule(before)
+    sch.split(sch.get_loops("C")[0], [None, 4])
+    sch.blockize(sch.get_loops("C")[2], preserve_unit_iters=False)  # its axis runs to 4, of which the guard leaves 2
+    sch.cache_write("C", 0, "local")
+    sch.transform_block_layout("C_local", lambda i, j: (i * 5 + j,))
+    check(sch, before)
+    given, out = np.arange(10, dtype=np.int32).reshape(2, 5), np.zeros((2, 5), np.int32)
+    loopwright.build(sch.mod)(given, out)
+    np.testing.assert_array_equal(out, given * 2)
