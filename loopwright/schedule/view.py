@@ -14,12 +14,14 @@ from loopwright.ir import (
     BlockRealize,
     For,
     ForKind,
+    IfThenElse,
     PrimFunc,
     SeqStmt,
     Stmt,
     Var,
     Visitor,
     deep,
+    logical_not,
     no_op,
     seq,
 )
@@ -212,6 +214,10 @@ def _with_child(parent: Stmt, old: Stmt, new: Stmt | None) -> Stmt | None:
         return seq(kept) if kept else None
     if new is None:
         # A loop, condition or allocation around nothing does nothing; a block stays, with an empty body.
+        if isinstance(parent, IfThenElse) and parent.else_case is not None:
+            if old is parent.else_case:
+                return parent.with_(else_case=None)
+            return IfThenElse(logical_not(parent.condition), parent.else_case, None, span=parent.span)
         if not isinstance(parent, Block):
             return None
         new = no_op()

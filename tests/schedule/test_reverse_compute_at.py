@@ -205,3 +205,35 @@ def test_nothing_moves_between_the_init_and_the_body_of_a_block():
     message = "of block 'C' and loop j_init only one is in the init of block 'C_o'"
     for step in ("reverse_compute_at", "compute_at"):
         refused(sch, NotSupported, message, step, "C", loop)
+
+
+@T.prim_func
+def two_sides(A: T.Buffer(4), X: T.Buffer(4), Y: T.Buffer(4), Z: T.Buffer(4), n: T.int32):
+    for i in range(4):
+        with T.block("X"):
+            vi = T.axis.spatial(4, i)
+            X[vi] = A[vi] + 1.0
+    if n < 4:
+        for i in range(4):
+            with T.block("Y"):
+                vi = T.axis.spatial(4, i)
+                Y[vi] = X[vi] * 2.0
+    else:
+        for i in range(4):
+            with T.block("Z"):
+                vi = T.axis.spatial(4, i)
+                Z[vi] = X[vi] * 3.0
+
+
+@pytest.mark.parametrize(("moved", "other"), [("Y", "Z"), ("Z", "Y")])
+def test_a_block_that_leaves_one_side_of_a_condition_leaves_the_other_alone(moved, other):
+    sch = Schedule(two_sides)
+    sch.reverse_compute_at(moved, sch.get_loops("X")[0])
+    assert {"X", moved, other} <= set(sch.view().block_names())
+    for n in (3, 4):
+        given = [np.arange(4, dtype="float32"), *[np.zeros(4, "float32") for _ in range(3)]]
+        expected = [array.copy() for array in given]
+        loopwright.build(two_sides)(*expected, n)
+        loopwright.build(sch.mod)(*given, n)
+        for one, two in zip(given, expected, strict=True):
+            np.testing.assert_array_equal(one, two)
