@@ -82,6 +82,12 @@ def _resolved(op: str, shape: Sequence[Dim], groups: Sequence[Sequence[Anything]
     own += rest
     if len(infer) > 1:
         raise TypeMismatch(f"{op}: {tuple(told)} has {len(infer)} times -1", hint="one size at most can be inferred")
+    if not infer and not all(isinstance(size, int) for size in (*own, *new)):
+        # Numbers on both sides cancel: what is left says more of a size that is not known.
+        for size in [size for size in own if isinstance(size, int) and size > 0]:
+            twin = next((k for k, other in enumerate(new) if isinstance(other, int) and other == size), None)
+            if twin is not None:
+                del new[twin], own[next(k for k, other in enumerate(own) if isinstance(other, int) and other == size)]
     left, right = times(*own), times(*new)
     if infer:
         found[infer[0]] = [_quotient(op, shape, told, left, right, own, new)]

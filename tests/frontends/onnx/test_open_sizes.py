@@ -284,3 +284,13 @@ def test_halves_of_a_size_that_is_computed():
         y, z = Split<axis = 0, num_outputs = 2>(q)
     }"""
     require_right(text, [(3, 5)], [(4, 2)], [(0, 3)], [(1, 1)])
+
+
+def test_a_size_of_another_input_that_a_reshape_settles():
+    text = """(float[n, m, 3] x, float[2, 3, 1] w) => (float[n, a, 3] z, float[n, 2, 3] y) <int64[1] k = {3}> {
+        y = Conv(x, w)
+        t, i = TopK<axis = 1>(x, k)
+        s = Shape(x)
+        z = Expand(t, s)
+    }"""
+    require_right(text, [(2, 3, 3), (2, 3, 1)], [(2, 4, 3), (2, 3, 1)], [(2, 1, 3), (2, 3, 1)])
