@@ -24,57 +24,57 @@ from loopwright.schedule.step import Step
 from loopwright.schedule.view import View
 
 ALIGN_KEY: Final = "buffer_dim_align"
-Wishes = list[list[int]]
+Requests = list[list[int]]
 
 
-def wishes_of(block: Block) -> Wishes | None:
+def requests_of(block: Block) -> Requests | None:
     """What a block asks for: [buffer, axis, factor, offset] each. None where the annotation is no such list."""
     found: Any = block.annotations.get(ALIGN_KEY, ())
     try:
-        wishes = [[int(number) for number in wish] for wish in found]
+        requests = [[int(number) for number in request] for request in found]
     except (TypeError, ValueError):
         return None
-    return wishes if all([len(wish) == 4 and wish[0] >= 0 for wish in wishes]) else None
+    return requests if all([len(request) == 4 and request[0] >= 0 for request in requests]) else None
 
 
 def with_alignment(view: View, step: Step) -> Step:
-    """The step with every wish for the alignment of a buffer at a block that writes that buffer."""
+    """The step with every request for the alignment of a buffer at a block that writes that buffer."""
     before = _blocks(view)
-    known = [wish for block in before.values() for wish in _named(block)]
+    known = [request for block in before.values() for request in _named(block)]
     if not known:
         return step
     after = _blocks(View(step.after))
     written = {buffer for block in after.values() for buffer in _written(block)}
-    changed: dict[BlockKey, Wishes] = {}
+    changed: dict[BlockKey, Requests] = {}
     lost: list[tuple[Buffer, list[int]]] = []
     for key, block in after.items():
-        old, wishes = before.get(key), wishes_of(block)
-        if not wishes or (old is not None and old.annotations.get(ALIGN_KEY) != block.annotations[ALIGN_KEY]):
-            continue  # no wishes, or those of this very step
-        kept: Wishes = []
+        old, requests = before.get(key), requests_of(block)
+        if not requests or (old is not None and old.annotations.get(ALIGN_KEY) != block.annotations[ALIGN_KEY]):
+            continue  # no requests, or those of this very step
+        kept: Requests = []
         here = _written(block)
-        for position, *wish in wishes:
+        for position, *request in requests:
             if old is None:  # a new block with the annotations of another one
-                kept += [[position, *wish]] if position < len(here) and (here[position], wish) in known else []
+                kept += [[position, *request]] if position < len(here) and (here[position], request) in known else []
                 continue
             if position >= len(old.writes):
-                kept.append([position, *wish])  # about no buffer: the build tells
+                kept.append([position, *request])  # about no buffer: the build tells
                 continue
             buffer = old.writes[position].buffer
             if buffer in here:
-                kept.append([here.index(buffer), *wish])
+                kept.append([here.index(buffer), *request])
             elif buffer in written:
-                lost.append((buffer, wish))
+                lost.append((buffer, request))
             elif position < len(here) and here[position].ndim == buffer.ndim:
-                kept.append([position, *wish])
-        if kept != wishes:
+                kept.append([position, *request])
+        if kept != requests:
             changed[key] = kept
-    for buffer, wish in lost:
+    for buffer, request in lost:
         writers = [key for key, block in after.items() if buffer in _written(block)]
         key = next((item for item in writers if is_leaf(after[item])), writers[0])
-        wishes = changed.get(key, wishes_of(after[key]))
-        if wishes is not None:
-            changed[key] = [*wishes, [_written(after[key]).index(buffer), *wish]]
+        requests = changed.get(key, requests_of(after[key]))
+        if requests is not None:
+            changed[key] = [*requests, [_written(after[key]).index(buffer), *request]]
     return replace(step, after=_annotated(step.after, changed)) if changed else step
 
 
@@ -88,24 +88,24 @@ def _written(block: Block) -> list[Buffer]:
 
 
 def _named(block: Block) -> list[tuple[Buffer, list[int]]]:
-    """The wishes of a block, with the buffers themselves."""
+    """The requests of a block, with the buffers themselves."""
     written = _written(block)
-    return [(written[position], wish) for position, *wish in wishes_of(block) or () if position < len(written)]
+    return [(written[position], request) for position, *request in requests_of(block) or () if position < len(written)]
 
 
 class _Annotate(Rewriter):
-    def __init__(self, wishes: Mapping[BlockKey, Wishes]) -> None:
-        self.wishes = wishes
+    def __init__(self, requests: Mapping[BlockKey, Requests]) -> None:
+        self.requests = requests
 
     def visit_Block(self, block: Block) -> Block:
         block = self.rebuild(block)
-        wishes = self.wishes.get(block_key(block))
-        if wishes is None:
+        requests = self.requests.get(block_key(block))
+        if requests is None:
             return block
         others = {key: value for key, value in block.annotations.items() if key != ALIGN_KEY}
-        return block.with_(annotations={**others, ALIGN_KEY: wishes} if wishes else others)
+        return block.with_(annotations={**others, ALIGN_KEY: requests} if requests else others)
 
 
 @deep
-def _annotated(function: PrimFunc, wishes: Mapping[BlockKey, Wishes]) -> PrimFunc:
-    return function.with_(body=_Annotate(wishes).visit(function.body))
+def _annotated(function: PrimFunc, requests: Mapping[BlockKey, Requests]) -> PrimFunc:
+    return function.with_(body=_Annotate(requests).visit(function.body))

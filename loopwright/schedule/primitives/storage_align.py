@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from loopwright.ir import BlockRealize, Buffer, Expr, IntImm, const
-from loopwright.schedule.alignment import ALIGN_KEY, wishes_of
+from loopwright.schedule.alignment import ALIGN_KEY, requests_of
 from loopwright.schedule.allocations import home_of
 from loopwright.schedule.buffers import check_no_pointer, exchange, find_buffer
 from loopwright.schedule.errors import BadStepArgument, NotSupported
@@ -33,11 +33,11 @@ def storage_align(view: View, block: BlockRealize, buffer_index: int, axis: int,
     home_of("storage_align", view, buffer, block)
     check_no_pointer("storage_align", view.function.body, buffer)
     position = [region.buffer for region in block.block.writes].index(buffer)
-    wishes = [wish for wish in _wishes(block) if wish[:2] != [position, axis]]
-    wishes.append([position, axis, factor, offset])
+    requests = [request for request in _wishes(block) if request[:2] != [position, axis]]
+    requests.append([position, axis, factor, offset])
 
-    aligned = buffer.with_(strides=_strides(buffer, [wish for wish in wishes if wish[0] == position], block))
-    noted = block.block.with_(annotations={**block.block.annotations, ALIGN_KEY: wishes})
+    aligned = buffer.with_(strides=_strides(buffer, [request for request in requests if request[0] == position], block))
+    noted = block.block.with_(annotations={**block.block.annotations, ALIGN_KEY: requests})
     path = view.block_path(block_key(block.block))
     after = view.replaced(path, block.with_(block=noted))
     return Step(exchange(after, buffer, aligned), Proof.GIVEN, at=block)
@@ -45,7 +45,7 @@ def storage_align(view: View, block: BlockRealize, buffer_index: int, axis: int,
 
 def _wishes(realize: BlockRealize) -> list[list[int]]:
     """What was asked for so far: [buffer, axis, factor, offset] each."""
-    found = wishes_of(realize.block)
+    found = requests_of(realize.block)
     if found is None:
         problem = f"the annotation {ALIGN_KEY} of block {realize.block.name_hint!r} is "
         problem += repr(realize.block.annotations[ALIGN_KEY])
@@ -53,8 +53,8 @@ def _wishes(realize: BlockRealize) -> list[list[int]]:
     return found
 
 
-def _strides(buffer: Buffer, wishes: Sequence[Sequence[int]], at: BlockRealize) -> tuple[Expr, ...]:
-    wanted = {axis: (factor, offset) for _, axis, factor, offset in wishes}
+def _strides(buffer: Buffer, requests: Sequence[Sequence[int]], at: BlockRealize) -> tuple[Expr, ...]:
+    wanted = {axis: (factor, offset) for _, axis, factor, offset in requests}
     strides: list[Expr] = []
     stride: Expr = const(1, buffer.shape[-1].dtype)
     for axis in reversed(range(buffer.ndim)):
