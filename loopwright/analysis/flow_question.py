@@ -79,7 +79,7 @@ def _work_out(question: Question, buffer: str, divisions: int) -> Answer:
         sources, times = question.union([*question.written, question.start]), question.union(question.times)
         # The virtual writer fills every cell, so everyone sees something. isl 0.27 loses some of it now and then.
         for last_writers in (_last_writers, _last_writers_step_by_step):
-            base_of_all = _if_found(lambda way=last_writers: way(asked, sources, times, question.rank))
+            base_of_all = _if_found(last_writers, asked, sources, times, question.rank)
             if base_of_all is not None and asked.domain().is_subset(base_of_all.domain()):
                 break
         else:
@@ -121,12 +121,12 @@ def _by_only_writes(question: Question, asked: Any, divisions: int) -> Any:
         return None
 
 
-def _if_found(work: Callable[[], Any]) -> Any:
-    """What isl finds; None where it gives up."""
+def _if_found(search: Callable[..., Any], *given: Any) -> Any:
+    """What a search of isl's finds; None where it gives up."""
     import islpy as isl
 
     try:
-        return work()
+        return search(*given)
     except isl.Error as error:
         if not gave_up(error):
             raise

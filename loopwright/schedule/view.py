@@ -217,7 +217,7 @@ def _with_child(parent: Stmt, old: Stmt, new: Stmt | None) -> Stmt | None:
         if isinstance(parent, IfThenElse) and parent.else_case is not None:
             if old is parent.else_case:
                 return parent.with_(else_case=None)
-            return IfThenElse(logical_not(parent.condition), parent.else_case, None, span=parent.span)
+            return IfThenElse._make(logical_not(parent.condition), parent.else_case, span=parent.span)
         if not isinstance(parent, Block):
             return None
         new = no_op()
