@@ -4,7 +4,8 @@
     record.run(work, {"0": part, "500": another}, jobs=16, seconds=540)
     for data in record.parts(): ...
 
-A folder belongs to one campaign: going on with other settings is refused, since its counts would mix.
+A folder belongs to one campaign: going on with other settings is refused, since its counts would mix. A part that kills
+its process, or wants more than its share of memory, ends the campaign with an error that names it.
 """
 
 from __future__ import annotations
@@ -12,16 +13,24 @@ from __future__ import annotations
 import json
 import math
 import os
+import resource
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
+
+MEMORY: Final = 8 << 30  # bytes that a part may use: what needs more hides a fault
 
 
 class OtherCampaign(ValueError):
     """The folder holds the record of a campaign with other settings."""
+
+
+class PartFailed(RuntimeError):
+    """A part of a campaign ended its process, or raised an error of its own."""
 
 
 class Record:
@@ -45,7 +54,7 @@ class Record:
         """Do the parts that are not recorded yet, in processes, starting none after `seconds`; how many are left."""
         waiting = [name for name in parts if not self.has(name)]
         deadline = time.monotonic() + seconds
-        with ProcessPoolExecutor(jobs, get_context("spawn")) as pool:
+        with _processes(jobs) as pool:
             running: dict[Future[dict[str, Any]], str] = {}
             while True:
                 while waiting and len(running) < jobs + 1 and time.monotonic() < deadline:
@@ -54,7 +63,13 @@ class Record:
                 if not running:
                     return len(waiting)
                 for future in wait(running, return_when=FIRST_COMPLETED).done:
-                    self.add(running.pop(future), future.result())
+                    try:
+                        self.add(running[future], future.result())
+                    except BrokenProcessPool:
+                        raise _killer(work, {name: parts[name] for name in running.values()}) from None
+                    except Exception as error:
+                        raise PartFailed(f"part {running[future]}: {type(error).__name__}: {error}") from error
+                    del running[future]
 
     def has(self, name: str) -> bool:
         return (self.folder / f"part-{name}.json").exists()
@@ -66,6 +81,25 @@ class Record:
     def parts(self) -> Iterator[dict[str, Any]]:
         for path in sorted(self.folder.glob("part-*.json")):
             yield json.loads(path.read_text())
+
+
+def _processes(jobs: int) -> ProcessPoolExecutor:
+    return ProcessPoolExecutor(jobs, get_context("spawn"), _limit_memory)
+
+
+def _limit_memory() -> None:
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+
+
+def _killer(work: Callable[[Any], dict[str, Any]], parts: Mapping[str, Any]) -> PartFailed:
+    """Which of the parts under way ended its process: each is done again, alone."""
+    for name, part in parts.items():
+        with _processes(1) as pool:
+            try:
+                pool.submit(work, part).result()
+            except BrokenProcessPool:
+                return PartFailed(f"part {name} kills its process")
+    return PartFailed(f"one of the parts {', '.join(parts)} killed its process; none of them does alone")
 
 
 def _write(path: Path, data: Any) -> None:

@@ -105,7 +105,7 @@ def executed(step: str, path: Sequence[Stmt], kept: Sequence[Stmt], still: Seque
     for parent, child in pairwise(inside):
         if isinstance(parent, For):
             loops.append(parent)
-        elif any(parent is other for other in kept):
+        elif _stays(parent, child, kept):
             continue
         elif isinstance(parent, IfThenElse):
             condition = parent.condition if child is parent.then_case else logical_not(parent.condition)
@@ -137,6 +137,14 @@ def executed(step: str, path: Sequence[Stmt], kept: Sequence[Stmt], still: Seque
         if not own.can_prove(simple):
             said.append(simple)
     return Executed(domain, said)
+
+
+def _stays(parent: Stmt, child: Stmt, kept: Sequence[Stmt]) -> bool:
+    """Whether a statement is kept around a block; an `if`, with the block in the same branch."""
+    for other, below in pairwise([*kept, child]):
+        if other is parent:
+            return below is child or not isinstance(parent, IfThenElse)
+    return False
 
 
 def _domain(

@@ -98,8 +98,15 @@ def check_body(step: str, block: Block, at: Stmt) -> None:
 
 def with_wide_axes(body: Stmt, around: list[For]) -> Stmt:
     """`body` with the domains of its blocks' axes grown to hold every value that they are bound to."""
+    if any([_never_runs(loop) for loop in around]):
+        return body
     result: Stmt = _WideAxes(facts_under(around)).visit(body)
     return result
+
+
+def _never_runs(loop: For) -> bool:
+    """Whether a loop has no iterations: its variable has no values, and so no bounds."""
+    return isinstance(loop.extent, IntImm) and loop.extent.value <= 0
 
 
 def with_room(step: str, view: View, keys: Collection[BlockKey]) -> PrimFunc:
@@ -170,6 +177,8 @@ class _WideAxes(Rewriter):
         self.facts = facts
 
     def visit_For(self, loop: For) -> Stmt:
+        if _never_runs(loop):
+            return loop
         with self.facts.bound(loop.loop_var, Range.from_min_extent(loop.min, loop.extent), inline=False):
             return loop.with_(body=self.visit(loop.body))
 

@@ -160,3 +160,19 @@ def test_a_flow_that_isl_loses_half_of():
     sch.unroll_and_jam(sch.get_loops("odd")[0], 4)
     why = r"iteration \(vi=8\) of C reads B\[8\], but iteration \(vi=4\) of even no longer writes it"
     refused(sch, WouldChangeValues, why, "add_guard", "even", "lambda v0: v0 != 4")
+
+
+@T.prim_func
+def never(C: T.Buffer((0, 3), "int32")):
+    for f in range(0):
+        with T.block("C"):
+            vi = T.axis.spatial(0, f // 3)
+            vj = T.axis.spatial(3, f % 3)
+            C[vi, vj] = 1
+
+
+def test_axes_that_have_no_values_do_not_grow():
+    sch = tir.Schedule(never)
+    sch.add_guard("C", "lambda vi, vj: vj >= 1")
+    sch.remove_guard("C")
+    check(sch, never, never)

@@ -237,3 +237,37 @@ def test_a_block_that_leaves_one_side_of_a_condition_leaves_the_other_alone(move
         loopwright.build(sch.mod)(*given, n)
         for one, two in zip(given, expected, strict=True):
             np.testing.assert_array_equal(one, two)
+
+
+@T.prim_func
+def never_run(A: T.Buffer(4), B: T.Buffer(4), C: T.Buffer(4)):
+    D = T.alloc_buffer(4)
+    if T.bool(True):
+        for i in range(4):
+            with T.block("B"):
+                vi = T.axis.spatial(4, i)
+                B[vi] = A[vi] + 1.0
+            with T.block("C"):
+                vi = T.axis.spatial(4, i)
+                C[vi] = B[vi]
+    else:
+        for i in range(4):
+            with T.block("D"):
+                vi = T.axis.spatial(4, i)
+                D[vi] = B[vi]
+        for i in range(4):
+            with T.block("E"):
+                vi = T.axis.spatial(4, i)
+                C[vi] = D[vi]
+
+
+def test_a_block_from_the_other_branch_of_a_condition_keeps_its_own():
+    sch = Schedule(never_run)
+    loop = sch.get_loops("B")[0]
+    sch.reverse_compute_at("D", loop)
+    sch.reverse_compute_at("E", loop, index=0)  # in front of what it reads; but it never runs
+    assert "T.where(T.bool(False))" in sch.mod["main"].script()
+    check(sch, never_run)
+    given = [np.arange(4, dtype="float32"), np.zeros(4, "float32"), np.zeros(4, "float32")]
+    loopwright.build(sch.mod)(*given)
+    np.testing.assert_array_equal(given[2], given[0] + 1)

@@ -8,7 +8,7 @@ import pytest
 import loopwright
 from loopwright import te, tir
 from loopwright.schedule.allocations import NotOurMemory
-from loopwright.schedule.errors import BadStepArgument, NotProved, WouldChangeValues
+from loopwright.schedule.errors import BadStepArgument, NotProved, NotSupported, WouldChangeValues
 from loopwright.schedule.primitives.rolling_buffer import NothingRolls
 from loopwright.script import from_source
 from loopwright.script import tir as T
@@ -237,3 +237,24 @@ def main(A: T.Buffer((8,), "int32"), C: T.Buffer((6,), "int32")):
     sch = tir.Schedule(program)
     sch.unroll_and_jam(sch.get_loops("B")[0], 2)
     refused(sch, NotProved, "the flow through B cannot be followed", "rolling_buffer", "B", 0)
+
+
+def test_a_block_in_a_block_is_refused():
+    program = from_source("""
+@T.prim_func
+def main(A: T.Buffer((8,), "int32"), C: T.Buffer((6,), "int32")):
+    B = T.alloc_buffer((8,), "int32")
+    for i0 in range(3):
+        for ax in range(4):
+            with T.block("B_o"):
+                vo, vx = T.axis.remap("SS", [i0, ax])
+                with T.block("B"):
+                    vi = T.axis.spatial(8, vo * 2 + vx)
+                    B[vi] = A[vi] + 1
+        for i1 in range(2):
+            with T.block("C"):
+                vi = T.axis.spatial(6, i0 * 2 + i1)
+                C[vi] = B[vi] + B[vi + 2]
+""")
+    why = "block 'B_o', which writes B, has blocks inside"
+    refused(tir.Schedule(program), NotSupported, why, "rolling_buffer", "B_o", 0)

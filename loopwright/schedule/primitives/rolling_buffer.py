@@ -41,7 +41,7 @@ from loopwright.ir import (
     uses_var,
 )
 from loopwright.schedule.allocations import allocate, home_of, without_allocation
-from loopwright.schedule.blocks import leaves_of
+from loopwright.schedule.blocks import is_leaf, leaves_of
 from loopwright.schedule.buffers import (
     BufferName,
     check_plain_use,
@@ -205,6 +205,10 @@ class _Circular(MovedAccesses):
 def _index(realize: BlockRealize, buffer: Buffer, axis: int) -> Expr:
     """The one index in that dimension that a run of the block writes: its row."""
     block = realize.block
+    if not is_leaf(block):
+        problem = f"block {block.name_hint!r}, which writes {buffer.name}, has blocks inside"
+        hint = "roll the buffer before the block is put into another one"
+        raise NotSupported("rolling_buffer", problem, realize, hint)
     stores = [
         access
         for part in (block.init, block.body)

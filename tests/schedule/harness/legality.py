@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from loopwright.analysis.races import privatised
@@ -449,12 +450,22 @@ def numbers_of(function: PrimFunc, arguments: Sequence[np.ndarray]) -> list[np.n
     return copies
 
 
+def _rounding(buffer: Buffer) -> float:
+    """Half of what one unit in the last place of a number near 1 is; 0 for integers."""
+    return float(ml_dtypes.finfo(buffer.dtype.numpy()).eps) / 2 if buffer.dtype.is_float else 0.0
+
+
 def first_difference(
-    function: PrimFunc, got: Sequence[np.ndarray], wanted: Sequence[np.ndarray], within: float = 0.0
+    function: PrimFunc,
+    got: Sequence[np.ndarray],
+    wanted: Sequence[np.ndarray],
+    within: float = 0.0,
+    roundings: int = 0,
 ) -> str | None:
-    """The first cell where two results differ (by more than `within` of the largest), in words."""
+    """The first cell where two results differ (by more than `within` of the largest; floats, by more `roundings`)."""
     for buffer, a, b in zip(function.argument_buffers(), got, wanted, strict=True):
-        room = within * max(1.0, float(np.abs(b).max())) if within and b.size else 0.0
+        part = max(within, roundings * _rounding(buffer) if roundings else 0.0)
+        room = part * max(1.0, float(np.abs(b).max())) if part and b.size else 0.0
         wrong = np.argwhere(~(np.abs(a - b) <= room) if room else a != b)
         if len(wrong):
             where = tuple(wrong[0].tolist())
