@@ -11,7 +11,7 @@ from loopwright.schedule import Schedule
 from loopwright.schedule.errors import BadStepArgument, NotSupported
 from loopwright.schedule.primitives.blockize import NotInARow, TileNotWhole
 from loopwright.script import tir as T
-from tests.schedule.steps import chain, check, matmul, refused
+from tests.schedule.steps import assert_same_numbers, chain, check, matmul, refused
 
 
 @T.prim_func
@@ -394,3 +394,26 @@ def test_a_loop_whose_length_depends_on_loops_outside_is_no_tile():
     for units in (True, False):
         with pytest.raises(TileNotWhole, match="depends on loops outside"):
             sch.blockize(sch.get_loops("B")[1], preserve_unit_iters=units)
+
+
+@T.prim_func
+def pairs_as_often_as_told(S: T.Buffer((4,), "int32"), B: T.Buffer((4,), "int32")):
+    for i in range(4):
+        for j in range(T.min(T.max(S[i], 0), 2)):
+            for k in range(2):
+                with T.block("B"):
+                    vi = T.axis.spatial(4, i)
+                    vj = T.axis.opaque(4, j * 2 + k)
+                    B[vi] = B[vi] * 2 + vj
+
+
+def test_the_domain_of_an_axis_depends_on_neither_loops_nor_data():
+    sch = Schedule(pairs_as_often_as_told)
+    loop = sch.get_loops("B")[2]
+    refused(sch, TileNotWhole, "how many tiles axis vj has depends on loops or data", "blockize", loop)
+    sch.unroll(loop)
+    sch.blockize([sch.get_block("B")])
+    (axis,) = [axis for axis in sch.get(sch.get_block("B_o")).iter_vars if axis.var.name == "vj_o"]
+    assert axis.dom.extent.value == 4
+    sch.blockize([sch.get_block("B_o")])
+    assert_same_numbers(sch.mod["main"], pairs_as_often_as_told)

@@ -41,8 +41,10 @@ from loopwright.ir import (
     cast,
     conjuncts,
     const,
+    is_one,
     logical_and,
     no_op,
+    reads_memory,
     seq,
     structural_equal,
     substitute,
@@ -233,6 +235,11 @@ def _divide(step: str, realize: BlockRealize, loops: Sequence[For], inner: Seque
     parts = []
     for axis, (outer, tile) in zip(realize.block.iter_vars, pairs, strict=True):
         values = _outer_values(step, realize, axis, outer)
+        if any([reads_memory(end) or uses_var(end, domains.__contains__) for end in (values.min, values.extent)]):
+            if not is_one(tile.extent) or axis.dom is None:
+                problem = f"how many tiles axis {axis.var.name} has depends on loops or data: {values.extent!r}"
+                raise TileNotWhole(step, realize, problem)
+            values = axis.dom  # a domain says what holds everywhere
         parts.append(
             (facts.simplify(plain_expr(outer.source)), values, tile.extent, facts.simplify(plain_expr(tile.source)))
         )
