@@ -327,7 +327,8 @@ class Simplifier:
 
     def _as_factor(self, form: LinearForm, dtype: DataType) -> Expr:
         """A sum as one factor of a product."""
-        return form.atom() or self.write(form, dtype)
+        atom = form.atom()
+        return self.write(form, dtype) if atom is None else atom
 
     def _product_atom(self, operands: tuple[Expr, Expr]) -> LinearForm:
         factors: list[Expr] = []

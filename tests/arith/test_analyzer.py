@@ -26,6 +26,7 @@ from loopwright.ir import (
     decl_buffer,
     logical_and,
     logical_or,
+    substitute,
 )
 
 I, J, K, N, M = Var("i"), Var("j"), Var("k"), SizeVar("n"), SizeVar("m")
@@ -312,3 +313,12 @@ def test_a_loop_bound_that_was_read_from_memory_says_nothing_of_what_lies_there_
     j = Var("j")
     analyzer.bind(j, Range.from_min_extent(t[1], 1))
     assert analyzer.simplify(j) is j
+
+
+def test_a_long_sum_times_a_variable_is_not_multiplied_out():
+    terms = [Var(name) for name in "abcdefghi"]
+    total, n = sum(terms[1:], start=terms[0]), Var("n")
+    for product in (total * n, n * total):
+        simple = Analyzer().simplify(product)
+        values = {var: const(k + 2) for k, var in enumerate([*terms, n])}
+        assert Analyzer().simplify(substitute(simple, values)).value == sum(range(2, 11)) * 11

@@ -19,7 +19,6 @@ _HOMES = {
     "UnreadableModel": "errors",
     "BrokenGraph": "errors",
     "BadNode": "errors",
-    "ValueNeeded": "errors",
     "convert": "convert",
     "converter": "registry",
     "from_onnx": "convert",

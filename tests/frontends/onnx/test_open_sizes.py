@@ -91,6 +91,10 @@ def test_parts_of_an_open_axis_must_make_it_up():
         compiled(numbers(2, 6))
     text = "(float[m, n] x) => (float[m, 5] y, float[m, 0] z) <int64[2] p = {5, 0}> { y, z = Split<axis = 1>(x, p) }"
     require_right(text, [(2, 5)], [(2, 4)])
+    text = "(float[m, n] x) => (float[m, 0] y, float[m, 0] z) <int64[2] p = {0, 0}> { y, z = Split<axis = 1>(x, p) }"
+    compiled = require_right(text, [(2, 0)], [(2, 1)], [(0, 0)], [(1, 3)])
+    with pytest.raises(LoopwrightError, match=r"m \* n is 6, 0: Split_0 .* needs them equal"):
+        compiled(numbers(2, 3))
 
 
 def test_squeezing_open_sizes_goes_by_the_call():

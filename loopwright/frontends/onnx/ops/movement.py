@@ -63,9 +63,12 @@ def split(node: Node, x: Any, parts: Any = None) -> Any:
         return [_between(x, axis, low, high) for low, high in pairwise(edges)]
     if any(one < 0 for one in given) or (isinstance(size, int) and sum(given) != size):
         raise node.bad(f"parts {list(given)} do not make up the size {size} of axis {axis}")
-    if not isinstance(size, int):
-        # The same tensor, its size checked when the model is called: 0 keeps a size.
-        x = relay.reshape(x, [sum(given) if k == axis else 0 for k in range(node.rank(x))])
+    if not isinstance(size, int):  # the same tensor, its size checked when the model is called
+        if sum(given):
+            x = relay.reshape(x, [sum(given) if k == axis else 0 for k in range(node.rank(x))])  # 0 keeps a size
+        else:
+            wanted = [0 if k == axis else own for k, own in enumerate(node.shape(x))]
+            x = relay.reshape(x, wanted, allowzero=True)
     if len(given) == 1:
         return [x]
     cuts = np.cumsum(given)[:-1].tolist()
