@@ -44,6 +44,7 @@ class Lowered:
     name: str
     operators: tuple[str, ...]
     decided: tuple[Any, ...] = ()  # size variables whose values the kernel writes into its last output
+    named: tuple[PrimVar, ...] = ()  # size variables that it gets by name: no tensor has one of them as a dimension
 
 
 class _Compute(ExprFunctor):
@@ -53,7 +54,7 @@ class _Compute(ExprFunctor):
         super().__init__()
         self.sizes = sizes
         self.operators: list[str] = []
-        self.used: set[PrimVar] = set()  # in sizes that are attributes
+        self.used: dict[PrimVar, None] = {}  # in sizes that are attributes
 
     def visit_var(self, var: Var) -> Any:
         raise ValueError(f"{var.name_hint} is no parameter of the function that is lowered")
@@ -73,7 +74,7 @@ class _Compute(ExprFunctor):
             raise ValueError("a fused function calls operators alone")
         self.operators.append(call.op.name)
         attrs = self.sizes.attrs(call.attrs)
-        self.used.update([var for size in attrs.size_expressions() for var in variables_in(size)])
+        self.used.update(dict.fromkeys(var for size in attrs.size_expressions() for var in variables_in(size)))
         return attrs.compute(*args)
 
 
@@ -123,10 +124,15 @@ class _Stages(NamedTuple):
     outputs: list[te.Tensor]
     assumed: list[Assumption]
 
-    def can_read_sizes(self) -> bool:
-        """Whether every size that operators are given is a dimension of a tensor, or passed by name."""
+    def unknown(self) -> list[PrimVar]:
+        """The size variables of inputs and of operators that no tensor has as a dimension, and nobody passes by name.
+
+        There are no others: operators compute all sizes from these.
+        """
         dims = {size for tensor in (*self.inputs, *self.outputs) for size in tensor.shape if isinstance(size, PrimVar)}
-        return all(var in dims or var in self.sizes.needed for var in self.compute.used)
+        inputs = [var for tensor in self.inputs for size in tensor.shape for var in variables_in(size)]
+        used = dict.fromkeys((*inputs, *self.compute.used))
+        return [var for var in used if var not in dims and var not in self.sizes.needed]
 
 
 def _stages(function: Function, types: Sequence[TensorType]) -> _Stages:
@@ -147,20 +153,23 @@ def lower_function(function: Function, name: str | None = None) -> Lowered:
     given = [tensor for param in function.params for tensor in flat_types(param.checked_type)]
     decided = decided_sizes(function.body)
     stages = _stages(function, given if decided else [*given, *flat_types(function.body.checked_type)])
-    if not stages.can_read_sizes():
+    if stages.unknown():
         # An operator computes the size of a result in other words than its type says: `min(size1, size0)` tells
         # nobody what size1 is.
         stages = _stages(function, given)
     sizes, compute, inputs, outputs, assumed = stages
+    named = (*sizes.needed, *stages.unknown())
     called = name or "fused_" + "_".join(kernel_words(compute.operators))
-    func = te.create_prim_func([*inputs, *outputs, *sizes.needed]).with_attr("global_symbol", called)
+    func = te.create_prim_func([*inputs, *outputs, *named]).with_attr("global_symbol", called)
     trusted = _checked_indices(function, compute)
     if trusted:
         func = func.with_attr(CHECKED_INDICES, trusted)
     if assumed:
         func = func.with_attr(ASSUMED_SIZES, tuple(one.condition for one in assumed))
-    if sizes.needed:
-        func = func.with_(params=func.params[: -len(sizes.needed)])  # shapes hold them, and the caller knows them
+    # What a shape holds the caller passes with it; the others are parameters.
+    shown = {var for buffer in func.argument_buffers() for size in buffer.shape for var in variables_in(size)}
+    if any(var in shown for var in named):
+        func = func.with_(params=tuple(param for param in func.params if param not in named or param not in shown))
     return Lowered(
         func,
         tuple(given),
@@ -170,6 +179,7 @@ def lower_function(function: Function, name: str | None = None) -> Lowered:
         called,
         tuple(compute.operators),
         decided,
+        named,
     )
 
 

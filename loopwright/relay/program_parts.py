@@ -18,24 +18,31 @@ from loopwright.relay.expr import Function
 from loopwright.relay.lower import Lowered, lower_function
 from loopwright.relay.native.program import Bind, Launch, Require, Step, Value
 from loopwright.relay.size_checks import SizeCheck, distinct
+from loopwright.relay.structural import size_variables
 from loopwright.relay.types import Any as Any_
 from loopwright.relay.types import TensorType, is_any, type_text
 
 
 class Kernels:
-    """Kernels by what they compute: two calls of equal functions share one."""
+    """Kernels by what they compute: two calls of equal functions share one.
+
+    One that gets sizes by name is shared only by functions of the same size variables.
+    """
 
     def __init__(self) -> None:
         self.known: dict[object, Lowered] = {}
         self.names: dict[str, int] = {}
 
     def of(self, function: Function) -> Lowered:
-        key = structural_digest(function)
-        found = self.known.get(key)
+        digest = structural_digest(function)
+        found = self.known.get(digest)
+        if found is not None:
+            return found
+        by_name = (digest, *size_variables(function))
+        found = self.known.get(by_name)
         if found is None:
-            found = lower_function(function)
-            found = self._named(found)
-            self.known[key] = found
+            found = self._named(lower_function(function))
+            self.known[by_name if found.named else digest] = found
         return found
 
     def _named(self, kernel: Lowered) -> Lowered:

@@ -92,6 +92,10 @@ class Rows:
         for expression in order:
             self._add(expression)
 
+    def size_variables(self) -> list[SizeVariable]:
+        """The variables of sizes, in the order of their numbers."""
+        return [var for var in self._plain.numbers if isinstance(var, SizeVariable)]
+
     def _add(self, expression: Anything) -> None:
         row = self._row(expression)
         by_value = isinstance(expression, (Tuple, TupleGetItem, Constant, GlobalVar, Constructor))
@@ -248,3 +252,8 @@ def _named_parts(expression: Anything) -> list[tuple[str, Anything]]:
 def write(serialization: Serialization, root: Anything) -> None:
     """Add a graph (or a type) to what is hashed."""
     serialization.text(repr(Rows(root, serialization.map_free_vars, by_name=True).rows))
+
+
+def size_variables(root: Anything) -> list[SizeVariable]:
+    """The size variables of a graph, in the order in which they are met: in two equal graphs they correspond."""
+    return Rows(root, map_free_vars=True).size_variables()

@@ -54,3 +54,38 @@ def test_numbers_alone_change_nothing():
     assert isinstance(infer(body), TupleType)
     attrs = object()
     assert OwnSizes([of], body).attrs(attrs) is attrs
+
+
+def test_a_size_that_no_tensor_has_is_a_parameter():
+    n, m = te.size_var("n"), te.size_var("m")
+    x = relay.var("x", shape=(1, n))
+    function = relay.Function([x], relay.broadcast_to(relay.broadcast_to(x, (m, n)), (2, 3)))
+    infer(function)
+    lowered = lower_function(function)
+    assert lowered.named == (m,)
+    assert [param.name for param in lowered.func.params] == ["var_p0", "var_T_broadcast_to", "m"]
+
+
+def test_a_size_that_a_result_has_only_in_its_type_is_passed_by_name():
+    n = te.size_var("n")
+    x = relay.var("x", shape=(n - 1, 4))
+    function = relay.Function([x], relay.nn.pad(x, ((1, 0), (0, 0)), pad_mode="edge"))
+    infer(function)
+    lowered = lower_function(function)
+    assert lowered.named == (n,) and len(lowered.func.params) == 2  # the shapes hold n
+
+
+def test_equal_functions_of_other_sizes_share_no_kernel_that_is_passed_sizes_by_name():
+    def rows_by_columns(name, a, b):
+        x, w = relay.var(f"x{name}", shape=(a, b, 4)), relay.var(f"w{name}", shape=(5, 4))
+        y = relay.reshape(relay.nn.dense(relay.reshape(x, (a * b, 4)), w), (a, b, 5))
+        return [x, w], relay.reshape(relay.transpose(y, axes=[1, 0, 2]), (a * b, 5))
+
+    sizes = [te.size_var(name) for name in "abcd"]
+    given, one = rows_by_columns("0", *sizes[:2])
+    more, other = rows_by_columns("1", *sizes[2:])
+    lib = relay.build(relay.IRModule.from_expr(relay.Function([*given, *more], relay.Tuple([one, other]))), "llvm")
+    rng = np.random.default_rng(0)
+    arrays = [rng.random(shape, "float32") for shape in ((3, 5, 4), (5, 4), (5, 3, 4), (5, 4))]
+    for found, x, w in zip(lib.run(arrays), arrays[::2], arrays[1::2], strict=True):
+        np.testing.assert_allclose(found, (x @ w.T).transpose(1, 0, 2).reshape(-1, 5), rtol=1e-6)

@@ -298,3 +298,20 @@ def test_a_size_of_another_input_that_a_reshape_settles():
         z = Expand(t, s)
     }"""
     require_right(text, [(2, 3, 3), (2, 3, 1)], [(2, 4, 3), (2, 3, 1)], [(2, 1, 3), (2, 3, 1)])
+
+
+def test_a_kernel_whose_input_is_one_shorter_than_a_size():
+    text = (
+        "(float[4, c, n] x) => (float[a, b, d] y) <int64[6] p = {0, 2, 1, 2, 1, 0}> "
+        '{ t = MaxPool<kernel_shape = [2], strides = [1]>(x) y = Pad<mode = "edge">(t, p) }'
+    )
+    require_right(text, [(4, 4, 3)], [(4, 3, 2)], [(4, 1, 9)], [(4, 4, 1)], [(4, 0, 3)], [(4, 2, 0)])
+
+
+def test_a_kernel_uses_sizes_that_none_of_its_tensors_has():
+    text = (
+        "(float[m, k] x, float[1, n, 1] z) => (float[a, b, c, d] y) <int64[4] to = {2, 1, 2, 2}> "
+        "{ s = Shape(x) t = Expand(z, s) y = Expand(t, to) }"
+    )
+    calls = [(1, 1, 2), (1, 1, 3), (2, 2, 4), (0, 5, 2), (3, 1, 2), (1, 2, 1), (2, 2, 1), (2, 1, 2), (1, 1, 0)]
+    require_right(text, *[[(m, k), (1, n, 1)] for m, k, n in calls])
