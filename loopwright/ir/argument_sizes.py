@@ -95,7 +95,7 @@ def solved_sizes(function: PrimFunc) -> list[Solution]:
         found = False
         for entry in pending:
             unknown = _unknown(entry.declared, known)
-            linear = _linear(entry.declared, unknown[0]) if len(unknown) == 1 else None
+            linear = linear_in(entry.declared, unknown[0]) if len(unknown) == 1 else None
             if linear is not None and linear[0] != 0:
                 solutions.append(Solution(unknown[0], entry, *linear))
                 known.add(unknown[0])
@@ -113,18 +113,18 @@ def _unknown(expr: Expr, known: set[Var]) -> list[Var]:
     return [var for var in variables_in(expr) if var not in known]
 
 
-def _linear(expr: Expr, var: Var) -> tuple[int, Expr] | None:
+def linear_in(expr: Expr, var: Var) -> tuple[int, Expr] | None:
     """`expr` as scale * var + rest, where `rest` is free of `var`; None when it has no such form."""
     if expr is var:
         return 1, const(0, expr.dtype)
     if not uses_var(expr, var.same_as):
         return 0, expr
     if isinstance(expr, Cast) and expr.dtype.is_int and expr.value.dtype.is_int:
-        inner = _linear(expr.value, var)
+        inner = linear_in(expr.value, var)
         return None if inner is None else (inner[0], cast(inner[1], expr.dtype))
     if not isinstance(expr, (Add, Sub, Mul)):
         return None
-    a, b = _linear(expr.a, var), _linear(expr.b, var)
+    a, b = linear_in(expr.a, var), linear_in(expr.b, var)
     if a is None or b is None:
         return None
     if isinstance(expr, Mul):

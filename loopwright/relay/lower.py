@@ -9,13 +9,16 @@ taken apart: every tensor is one parameter, inputs first, then outputs.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from loopwright import te
+from loopwright.arith import Analyzer
+from loopwright.ir import Expr as PrimExpr
+from loopwright.ir import IntImm, as_expr
 from loopwright.ir.annotations import ASSUMED_SIZES, CHECKED_INDICES
 from loopwright.ir.expr import SizeVar
 from loopwright.ir.expr import Var as PrimVar
@@ -25,7 +28,7 @@ from loopwright.ir.visitor import variables_in
 from loopwright.relay.errors import CannotCompile
 from loopwright.relay.expr import Call, Constant, Function, Tuple, TupleGetItem, Var
 from loopwright.relay.index_checks import ranges_of
-from loopwright.relay.op.index_ranges import input_at
+from loopwright.relay.op.index_ranges import IndexRange, input_at
 from loopwright.relay.op.registry import Op
 from loopwright.relay.own_sizes import OwnSizes
 from loopwright.relay.size_checks import equal_sizes
@@ -164,8 +167,9 @@ def lower_function(function: Function, name: str | None = None) -> Lowered:
     trusted = _checked_indices(function, compute)
     if trusted:
         func = func.with_attr(CHECKED_INDICES, trusted)
-    if assumed:
-        func = func.with_attr(ASSUMED_SIZES, tuple(one.condition for one in assumed))
+    conditions = [*[one.condition for one in assumed], *sizes.conditions, *_indexed_axes(function, compute)]
+    if conditions:
+        func = func.with_attr(ASSUMED_SIZES, tuple(conditions))
     # What a shape holds the caller passes with it; the others are parameters.
     shown = {var for buffer in func.argument_buffers() for size in buffer.shape for var in variables_in(size)}
     if any(var in shown for var in named):
@@ -183,17 +187,39 @@ def lower_function(function: Function, name: str | None = None) -> Lowered:
     )
 
 
-def _checked_indices(function: Function, compute: _Compute) -> tuple[str, ...]:
-    """The names of the inputs that indices are made of which every caller checks (`index_checks.py`)."""
-    found: list[str] = []
+def _trusted_ranges(function: Function) -> Iterator[tuple[Call, IndexRange]]:
+    """The indices that the operators of a function trust: every caller checks them (`index_checks.py`)."""
     for call in post_order(function.body):
-        if not isinstance(call, Call) or not isinstance(call.op, Op):
-            continue
-        for each in ranges_of(call):
-            for part in post_order(input_at(call.args, each.indices)):
-                if isinstance(part, Var):
-                    found += [tensor.name for tensor in flat(compute.memo_map[id(part)])]
+        if isinstance(call, Call) and isinstance(call.op, Op):
+            for each in ranges_of(call):
+                yield call, each
+
+
+def _checked_indices(function: Function, compute: _Compute) -> tuple[str, ...]:
+    """The names of the inputs that checked indices are made of."""
+    found: list[str] = []
+    for call, each in _trusted_ranges(function):
+        for part in post_order(input_at(call.args, each.indices)):
+            if isinstance(part, Var):
+                found += [tensor.name for tensor in flat(compute.memo_map[id(part)])]
     return tuple(dict.fromkeys(found))
+
+
+def _indexed_axes(function: Function, compute: _Compute) -> Iterator[PrimExpr]:
+    """That the axes are not empty which checked indices, of which there are some, lie in.
+
+    Where an axis has one element at most, its index is 0, and nothing in the kernel says that it came from data.
+    """
+    for call, each in _trusted_ranges(function):
+        indices: Any = input_at(call.args, each.indices).checked_type
+        if each.ignored is not None or not all(isinstance(size, int) and size > 0 for size in indices.shape):
+            continue
+        data = compute.memo_map.get(id(input_at(call.args, each.data)))
+        if isinstance(data, te.Tensor):
+            for size in data.shape if each.axis is None else (data.shape[each.axis],):
+                condition = Analyzer().simplify(as_expr(size) >= 1)
+                if not isinstance(condition, IntImm):
+                    yield condition
 
 
 def decided_sizes(body: Any) -> tuple[Any, ...]:

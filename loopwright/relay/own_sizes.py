@@ -2,9 +2,10 @@
 
     fn (%p0: Tensor[(16 * n, 4), float32]) …    →    loops over p0[(size0, 4)]
 
-A kernel reads the sizes it needs off the shapes of its tensors. `16 * n`, or `a * b` of two variables, does not say
-what n, a and b are; but nothing asks for them where they occur nowhere by themselves. Whoever calls the kernel passes
-the whole size. Where they do occur, in the shape of something inside the kernel, they are `needed`: passed by name.
+A kernel reads the sizes it needs off the shapes of its tensors. `n + 1` says what n is: where it is `size0`, n is
+`size0 - 1`, in all other sizes too. `16 * n`, or `a * b` of two variables, does not say what n, a and b are; but
+nothing asks for them where they occur nowhere by themselves. Whoever calls the kernel passes the whole size. Where they
+do occur, in the shape of something inside the kernel, they are `needed`: passed by name.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from loopwright.analysis.queries import undefined_vars
+from loopwright.arith import Analyzer
 from loopwright.ir import Expr, IntImm, SizeVar, Var
+from loopwright.ir.argument_sizes import linear_in
 from loopwright.ir.types import TupleType, Type
 from loopwright.relay.expr import Call
 from loopwright.relay.size_checks import EqualSizes
@@ -33,9 +36,10 @@ class OwnSizes:
         sizes = [self._equal.replaced(size) for of in types for size in of.shape if isinstance(size, Expr)]
         outside = [size for size in sizes if not isinstance(size, IntImm)]
         given = {size for size in outside if isinstance(size, Var)}
-        hidden = [size for size in outside if not all(var in given for var in undefined_vars(size))]
         self._own: list[tuple[Expr, SizeVar]] = []
         self.needed: list[Var] = []
+        self.conditions: list[Expr] = []  # that hold of the kernel's own variables, for what they are made of is a size
+        hidden = self._solved(outside, given)
         if not hidden:
             return
         inside = [self._equal.replaced(size) for size in _sizes_inside(body)]
@@ -43,7 +47,30 @@ class OwnSizes:
         self.needed = list(dict.fromkeys(var for size in inside for var in undefined_vars(size) if var not in given))
         for size in hidden:
             if self._find(size) is None and not any(var in self.needed for var in undefined_vars(size)):
-                self._own.append((size, SizeVar(f"size{len(self._own)}", str(size.dtype))))
+                self._new_variable(size)
+
+    def _solved(self, outside: Sequence[Expr], given: set[Var]) -> list[Expr]:
+        """The sizes that hold unknown variables, after each that can be is solved for one, which joins `given`."""
+        hidden = [size for size in outside if not all(var in given for var in undefined_vars(size))]
+        for size in hidden:
+            unknown = [var for var in undefined_vars(size) if var not in given]
+            linear = linear_in(size, unknown[0]) if len(unknown) == 1 else None
+            if linear is None or linear[0] != 1:
+                continue
+            own = self._new_variable(size)
+            value = Analyzer().simplify(own - linear[1])
+            self._equal.add(value, unknown[0])
+            given.add(own)
+            condition = Analyzer().simplify(value >= 0)
+            if isinstance(unknown[0], SizeVar) and not isinstance(condition, IntImm):
+                self.conditions.append(condition)
+            return self._solved([self._equal.replaced(each) for each in outside], given)
+        return hidden
+
+    def _new_variable(self, size: Expr) -> SizeVar:
+        var = SizeVar(f"size{len(self._own)}", str(size.dtype))
+        self._own.append((size, var))
+        return var
 
     def _find(self, size: Expr) -> SizeVar | None:
         return next((var for known, var in self._own if same_dim(known, size)), None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from loopwright import relay, te
+from loopwright.analysis import check_program
 from loopwright.ir.types import TupleType
 from loopwright.relay.infer_type import infer
 from loopwright.relay.lower import lower_function
@@ -66,13 +67,32 @@ def test_a_size_that_no_tensor_has_is_a_parameter():
     assert [param.name for param in lowered.func.params] == ["var_p0", "var_T_broadcast_to", "m"]
 
 
-def test_a_size_that_a_result_has_only_in_its_type_is_passed_by_name():
-    n = te.size_var("n")
-    x = relay.var("x", shape=(n - 1, 4))
-    function = relay.Function([x], relay.nn.pad(x, ((1, 0), (0, 0)), pad_mode="edge"))
+def test_a_size_and_a_number_says_what_the_size_is():
+    m, n, k = (te.size_var(name) for name in "mnk")
+    types = [TensorType((m + 1, n - 2)), TensorType((m * 2 + 2, n + k, k * 3))]
+    body = relay.nn.relu(relay.var("x", types[0]))
+    infer(body)
+    sizes = OwnSizes(types, body)
+    assert [str(size) for size in sizes.shape(types[0].shape)] == ["size0", "size1"]
+    assert [str(size) for size in sizes.shape((*types[1].shape, m))] == [
+        "size0 * 2",
+        "size2",
+        "size2 * 3 - size1 * 3 - 6",
+        "size0 - 1",
+    ]
+    assert list(map(str, sizes.conditions)) == ["size0 >= 1", "size2 - size1 >= 2"]
+    assert sizes.needed == []
+
+
+def test_a_size_of_which_twice_as_many_rows_are_written():
+    m, n = te.size_var("m"), te.size_var("n")
+    x = relay.var("x", shape=(m + 1, 2, 4, n + 1))
+    turned = relay.nn.relu(relay.transpose(x, axes=[0, 1, 3, 2]))
+    function = relay.Function([x], relay.reshape(turned, (m * 2 + 2, n + 1, 4)))
     infer(function)
-    lowered = lower_function(function)
-    assert lowered.named == (n,) and len(lowered.func.params) == 2  # the shapes hold n
+    func = lower_function(function).func
+    assert [str(size) for size in func.buffer_map[func.params[1]].shape] == ["size0 * 2", "size1", "4"]
+    check_program(func)  # at no size does it read outside
 
 
 def test_equal_functions_of_other_sizes_share_no_kernel_that_is_passed_sizes_by_name():

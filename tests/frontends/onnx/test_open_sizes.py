@@ -315,3 +315,22 @@ def test_a_kernel_uses_sizes_that_none_of_its_tensors_has():
     )
     calls = [(1, 1, 2), (1, 1, 3), (2, 2, 4), (0, 5, 2), (3, 1, 2), (1, 2, 1), (2, 2, 1), (2, 1, 2), (1, 1, 0)]
     require_right(text, *[[(m, k), (1, n, 1)] for m, k, n in calls])
+
+
+def test_indices_into_what_has_one_element_at_most():
+    text = (
+        "(float[n, 3] x, int64[2] i) => (float[2] y) "
+        "<int64[1] k = {1}, int64[1] start = {-100}, int64[1] end = {1}, int64[1] axis = {0}> "
+        "{ t = ReduceSum<keepdims = 0>(x, k) s = Slice(t, start, end, axis) y = GatherElements<axis = 0>(s, i) }"
+    )
+    require_right(text, *[[(n, 3), [0, -1]] for n in (1, 3, 100, 101, 0)], [(2, 3), [0, 1]])
+
+
+def test_attention_over_a_padded_batch():
+    text = (
+        "(float[m, 2, 2, n] x) => (float[a, b, c, d] y) "
+        "<int64[8] p = {0, 0, 0, 1, 1, 0, 2, 0}, float v = {2.0}, float half = {0.5}> "
+        '{ q = Pad<mode = "constant">(x, p, v) k = Transpose<perm = [0, 1, 3, 2]>(q) s = MatMul(q, k) '
+        "h = Mul(s, half) t = Add(h, s) w = Softmax<axis = -1>(t) y = MatMul(w, q) }"
+    )
+    require_right(text, *[[(m, 2, 2, n)] for m, n in ((7, 3), (1, 11), (0, 0), (2, 1))], rtol=1e-4)
