@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from loopwright.arith import Analyzer
-from loopwright.ir import EQ, Expr, IntImm, Select, as_expr, is_one, logical_or, structural_equal
+from loopwright.ir import EQ, Expr, IntImm, Select, as_expr, is_one, logical_not, logical_or, structural_equal
 
 EQUAL: Final = "them equal"
 BROADCAST: Final = "them equal, or one of them 1"
@@ -115,18 +115,33 @@ def broadcast_size(one: Expr, other: Expr) -> Expr:
     `max(n, m)` would be wrong of 0 and 1, which give 0. Sizes that were repeated before are not asked again: the result
     for n and m, repeated with n, is itself.
     """
+    result = _first_not_one([*_repeated(one), *_repeated(other)])
+    if isinstance(result, Select) and not structural_equal(Analyzer().simplify(result), result):
+        # Of n and k // n simplifying leaves Select(n == 1, k, n), as if n had been repeated with k: say it otherwise.
+        return Select(logical_not(result.condition), result.false_value, result.true_value)
+    return result
+
+
+def _first_not_one(sizes: Sequence[Expr]) -> Expr:
+    """The first of the sizes, in an order that is always the same, that is not 1; 1 where all are."""
     parts: list[Expr] = []
-    for size in sorted([*_repeated(one), *_repeated(other)], key=str):  # any order will do, as long as it is one
+    for size in sorted(map(Analyzer().simplify, sizes), key=str):
         if not _is_among(size, parts):
             parts.append(size)
     result = parts[-1]
     for size in reversed(parts[:-1]):
-        result = Select(size.equal(1), result, size)
+        result = Select(_is_one(size), result, size)
     return result
 
 
 def _repeated(size: Expr) -> list[Expr]:
     """The sizes that `broadcast_size` made one of."""
+    parts = _apart(size)
+    # `Select(n == 1, 0, n)` has a 0 that is no size which n was repeated with: others would be put into its place.
+    return parts if len(parts) > 1 and structural_equal(_first_not_one(parts), size) else [size]
+
+
+def _apart(size: Expr) -> list[Expr]:
     parts: list[Expr] = []
     while isinstance(size, Select) and structural_equal(size.condition, _is_one(size.false_value)):
         parts.append(size.false_value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import operator
 
 import numpy as np
@@ -9,8 +10,11 @@ import pytest
 
 import loopwright
 from loopwright import te, tir, topi
+from loopwright.arith import Analyzer
+from loopwright.ir import substitute
+from loopwright.ir.intrinsics import maximum
 from loopwright.runtime.call_errors import SizesDoNotFit
-from loopwright.te.assumed_sizes import collected
+from loopwright.te.assumed_sizes import assume_broadcast, broadcast_size, collected
 
 
 def run(tensor, *inputs):
@@ -192,3 +196,26 @@ def test_a_schedule_of_a_function_that_checks_its_sizes():
     np.testing.assert_array_equal(out, np.zeros((4, 8)))
     with pytest.raises(SizesDoNotFit, match="axis 0 of A is 2, the other size is 4"):
         built(np.ones((2, 8), "float32"), b, out)
+
+
+def test_a_size_repeated_with_an_expression_of_itself():
+    n, k = te.size_var("n"), te.size_var("k")
+    for other in (n // 2, k // maximum(n, 1), n * k, n - 1, k):
+        size = broadcast_size(n, other)
+        again = Analyzer().simplify(broadcast_size(broadcast_size(Analyzer().simplify(size), other), k))
+        for numbers in itertools.product(range(5), repeat=2):
+            known = dict(zip((n, k), map(te.const, numbers), strict=True))
+            sizes = [Analyzer().simplify(substitute(each, known)).value for each in (n, other, k)]
+            if len({each for each in sizes if each != 1}) <= 1:
+                wanted = next((each for each in sizes if each != 1), 1)
+                assert Analyzer().simplify(substitute(again, known)).value == wanted
+
+
+def test_what_simplifying_leaves_is_no_size_that_was_checked():
+    n, z = te.size_var("n"), te.size_var("z")
+    with collected() as found:
+        assume_broadcast(Analyzer().simplify(broadcast_size(n, z // maximum(n, 1))), z)
+        assume_broadcast(Analyzer().simplify(broadcast_size(n, z)), z)
+    assert [str(one.condition) for one in found] == [
+        "T.Select(n != 1, n, z) == z or T.Select(n != 1, n, z) == 1 or z == 1"
+    ]

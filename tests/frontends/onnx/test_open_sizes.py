@@ -334,3 +334,20 @@ def test_attention_over_a_padded_batch():
         "h = Mul(s, half) t = Add(h, s) w = Softmax<axis = -1>(t) y = MatMul(w, q) }"
     )
     require_right(text, *[[(m, 2, 2, n)] for m, n in ((7, 3), (1, 11), (0, 0), (2, 1))], rtol=1e-4)
+
+
+def test_a_size_is_repeated_with_its_half_more_than_once():
+    text = (
+        "(float[n, 2, n] x) => (float[a, b, c] y) <float[1, 2, 3] w = {-1, -3, 2, -3, -3, -1}> "
+        "{ t = Conv<kernel_shape = [3], pads = [0, 1], strides = [2]>(x, w) e = Equal(t, x) y = Where(e, t, x) }"
+    )
+    require_right(text, *[[(n, 2, n)] for n in (3, 2, 1, 4, 9)])
+
+
+@pytest.mark.parametrize("op", ["Add(y, x)", "Add(y, z)", "Where(e, x, z)"])
+def test_a_size_is_repeated_with_a_product_of_itself_more_than_once(op):
+    text = (
+        "(float[n] x, float[k, n] t) => (float[a] r) <int64[1] all = {-1}> "
+        f"{{ z = Reshape(t, all) y = Add(x, z) e = Less(x, z) r = {op} }}"
+    )
+    require_right(text, *[[(n,), (k, n)] for n, k in ((3, 1), (1, 4), (1, 1), (3, 2), (0, 5), (2, 0), (1, 0))])
