@@ -72,6 +72,11 @@ def test_they_are_scheduled_by_rule(name):
         ),
         (lambda x: topi.image.resize2d(x, None, (4,), "NCHW"), InvalidShapeError, "has 1 entries"),
         (
+            lambda x: topi.image.resize2d(te.placeholder((1, 2, 0, 3), name="x"), None, (4, 6), "NCHW"),
+            InvalidShapeError,
+            r"x of shape \(1, 2, 0, 3\) has no pixels, its result of shape \(1, 2, 4, 6\) has",
+        ),
+        (
             lambda x: topi.image.resize2d(x, (0, 1), 4, "NCHW", "linear", "tf_crop_and_resize"),
             InvalidShapeError,
             "does not have 4 entries",

@@ -8,7 +8,7 @@ for such data), and converted to the type of the output at the end; the nearest 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from loopwright import te
@@ -25,7 +25,7 @@ from loopwright.topi.errors import InvalidShapeError, UnsupportedLayout
 from loopwright.topi.image.coordinates import MODES, Fraction, Real, rounding_of, source_of
 from loopwright.topi.image.sampling import cubic_weights, interpolated, linear_weights
 from loopwright.topi.registry import operator
-from loopwright.topi.sizes import check_rank, is_zero, known
+from loopwright.topi.sizes import check_rank, is_zero, known, shape_text
 from loopwright.topi.testing import image as meaning
 
 METHODS: Final = ("nearest_neighbor", "linear", "cubic")
@@ -122,10 +122,12 @@ def _resize(
     rounding = rounding_of(op, mode, rounding)
     shape = _shape(op, data, axes, size, output_shape)
     for axis in axes:
-        _require_pixels(data.shape[axis], shape)
+        _require_pixels(op, data, axis, shape)
     region = _region(op, roi, len(axes)) if mode == "tf_crop_and_resize" else None
     kind = DataType(out_dtype or data.dtype)
     real = DataType("float64" if data.dtype == "float64" else "float32")
+    if any(is_zero(extent) for extent in shape):
+        return _result(shape, lambda *_: const(0, kind))  # of which there is none
 
     def body(*at: Expr) -> Expr:
         sources = [
@@ -151,15 +153,27 @@ def _resize(
         checks = [check for check in outside if check is not None]
         return if_then_else(all_of(*checks), value, const(extrapolation, kind)) if checks else value
 
+    return _result(shape, body)
+
+
+def _result(shape: Sequence[Expr], body: Callable[..., Expr]) -> te.Tensor:
     result: te.Tensor = te.compute(shape, body, name="resize", tag=default_tag(tag.INJECTIVE))
     return result
 
 
-def _require_pixels(size: Expr, shape: Sequence[Any]) -> None:
+def _require_pixels(op: str, data: te.Tensor, axis: int, shape: Sequence[Any]) -> None:
     """What has no pixels becomes nothing else, unless that has none either."""
-    if known(size) is None and not any(is_zero(extent) for extent in shape):
-        nothing = [as_expr(extent).equal(0) for extent in shape if known(extent) is None]
-        assume(logical_or(size >= 1, *nothing), [size], "it at least 1, for there are pixels to be made of it")
+    size = data.shape[axis]
+    if known(size) or any(is_zero(extent) for extent in shape):
+        return
+    nothing = [as_expr(extent).equal(0) for extent in shape if known(extent) is None]
+    if is_zero(size) and not nothing:
+        raise InvalidShapeError(
+            op,
+            f"{data.name} of shape {shape_text(data.shape)} has no pixels, its result of shape {shape_text(shape)} has",
+            "give a picture with pixels, or ask for none",
+        )
+    assume(logical_or(size >= 1, *nothing), [size], "it at least 1, for there are pixels to be made of it")
 
 
 def _between(

@@ -164,6 +164,9 @@ def resize2d_samples() -> Iterable[Sample]:
     yield Sample((pictures(1, 1, 4, 4, dtype="uint8"), None, (2, 2), "NCHW", "linear", "align_corners"), whole)
     yield Sample((pictures(1, 1, 4, 3, dtype="float64"), None, (5, 5), "NCHW"), bound=linear_bound(2, "float64"))
     yield Sample((pictures(0, 1, 4, 3), None, (5, 5), "NCHW"))
+    for mode in ("half_pixel", "align_corners", "asymmetric", "pytorch_half_pixel"):
+        yield Sample((pictures(1, 1, 0, 3), None, (0, 6), "NCHW", "linear", mode))
+        yield Sample((pictures(1, 1, 4, 3), None, (2, 0), "NCHW", "nearest_neighbor", mode))
 
 
 def resize3d_samples() -> Iterable[Sample]:

@@ -9,6 +9,7 @@ import pytest
 
 from loopwright.frontends.onnx.compiled import CompiledModel, interpreted
 from loopwright.frontends.onnx.errors import BadNode
+from loopwright.runtime.errors import LoopwrightError
 from loopwright.runtime.op_errors import OpAttributeInvalid
 from tests.frontends.onnx.one_node import compare, one_node
 from tests.frontends.onnx.onnx_models import imported, model, random, run
@@ -95,3 +96,26 @@ def test_a_side_that_shrinks_to_nothing(mode, options, size):
     }}""")
     result = run(graph, np.ones((1, 2, 5, 1), "float32"))
     assert result.shape == (1, 2, 10, 0)
+
+
+@pytest.mark.parametrize("options", ["", ", antialias = 1", ', coordinate_transformation_mode = "align_corners"'])
+@pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
+def test_a_side_without_elements_becomes_nothing_else(mode, options):
+    if mode == "nearest" and "antialias" in options:
+        return
+    text = f"""(float[1, 2, h, 3] x) => (float[a, b, c, d] y, float[e, f, g, i] z) {{
+      scales = Constant<value = float[4] {{1, 1, 3, 3}}>()
+      y = Resize<mode = "{mode}"{options}>(x, , scales)
+      z = GlobalAveragePool(y)
+    }}"""
+    for graph in (model(text), model(text.replace("h,", "0,"))):
+        y, z = CompiledModel(graph).run({"x": np.ones((1, 2, 0, 3), "float32")})
+        assert y.shape == (1, 2, 0, 9)
+        assert z.shape == (1, 2, 1, 1) and np.isnan(z).all()
+    sized = text.replace("float[4] {1, 1, 3, 3}", "int64[4] {1, 2, 4, 6}").replace("(x, , scales)", "(x, , , scales)")
+    with pytest.raises(BadNode, match="axis 2 has no elements, and 4 are to be made of them"):
+        imported(model(sized.replace("h,", "0,")))
+    compiled = CompiledModel(model(sized))
+    assert compiled.run({"x": np.ones((1, 2, 2, 3), "float32")})[0].shape == (1, 2, 4, 6)
+    with pytest.raises(LoopwrightError, match=r"axis 2 .*(needs it at least 1|has no elements)"):
+        compiled.run({"x": np.ones((1, 2, 0, 3), "float32")})

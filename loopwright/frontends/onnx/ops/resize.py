@@ -188,13 +188,21 @@ def _resized(node: Node, x: Any, axes: Sequence[_Axis], how: _How) -> Any:
     ]
     if not changed:
         return x
-    if _fits_relay(node, x, changed, how):
+    after = list(node.shape(x))
+    for one in changed:
+        after[one.axis] = one.after
+    is_relay = _fits_relay(node, x, changed, how)
+    # Relay's operator has the call say so where it is the call that gives the size of another axis.
+    is_open = is_relay and any(not isinstance(size, int) for size in after)
+    is_empty = any(isinstance(size, int) and size == 0 for size in after)
+    for one in changed:
+        if isinstance(one.before, int) and one.before == 0 and not is_empty and not is_open:
+            raise node.bad(f"axis {one.axis} has no elements, and {one.after} are to be made of them")
+    if is_relay:
         return _by_relay(node, x, changed, how)
     for one in changed:
         if not isinstance(one.before, int) or not isinstance(one.after, int):
             raise node.sizes_needed(f"axis {one.axis} of size {one.before} is resized", [one.before])
-        if one.before == 0:
-            raise node.bad(f"axis {one.axis} has no elements")
     return _by_tables(node, x, changed, how)
 
 
