@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeGuard
 
-from loopwright.analysis.affine import Affine, Condition, Form, Ge, constant, inequalities
+from loopwright.analysis.affine import Affine, AnyOf, Condition, Eq, Form, Ge, constant, inequalities
 from loopwright.analysis.effects import CHANGES, OUTSIDE, SEES, reaches_outside
 from loopwright.analysis.instances import Assumption, Barrier, Instance, InstanceWalk, Loop, Realized
 from loopwright.analysis.memory_reach import bytes_of, flat_index, reach, reach_back, reach_of_rows
@@ -213,9 +213,12 @@ class Program:
                     self.sizes |= form.variables()
         plain = {v for c in self.context if not c.form.const for v in _just_variable(c.form)}
         assumed: Any = function.attrs.get(ASSUMED_SIZES, ())
+        self.choices: list[AnyOf] = []  # of which one case holds; they cost too much to be asked with everything
         for condition in assumed:
             known, _ = self.affine.condition(condition)
             self.context += [Ge(form) for form in inequalities([known]) if form.variables() <= self.sizes]
+            if isinstance(known, AnyOf) and _variables_of(known) <= self.sizes:
+                self.choices.append(known)
         self.ranges = Ranges(plain)
         self.polyhedra = Polyhedra(self)
         self.dataflow: Any = None  # made by dataflow.py when first asked for
@@ -271,6 +274,12 @@ class Program:
         if loop in self.homes.get(buffer.data, ()):
             return True
         return any([key is loop.var or key == loop.thread_tag for key in self.owners(buffer)])
+
+
+def _variables_of(condition: Condition) -> set[Var]:
+    if isinstance(condition, (Ge, Eq)):
+        return condition.form.variables()
+    return {var for item in condition.items for var in _variables_of(item)}
 
 
 def _just_variable(form: Form) -> list[Var]:

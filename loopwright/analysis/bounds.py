@@ -241,10 +241,18 @@ def _ask(
     if question in asked:
         return asked[question]
     asked[question] = False
+    dims = list(names.values())
+    choices = polyhedra.program.choices
     if not certain:
-        asked[question] = polyhedra.is_impossible(list(names.values()), constraints)
+        asked[question] = polyhedra.is_impossible(dims, constraints)
+        if choices and not asked[question]:
+            constraints += [polyhedra.condition(choice, names) for choice in choices]
+            asked[question] = polyhedra.is_impossible(dims, constraints)
         return asked[question]
-    point = polyhedra.smallest(list(names.values()), constraints)
+    point = polyhedra.smallest(dims, constraints)
+    if choices and point is not None:
+        constraints += [polyhedra.condition(choice, names) for choice in choices]
+        point = polyhedra.smallest(dims, constraints)
     if point is None:
         # That none is wrong whatever the scalars are does not mean that none is wrong for some of them.
         asked[question] = all([var in polyhedra.program.sizes for var in polyhedra.parameters])

@@ -18,7 +18,7 @@ import numpy as np
 from loopwright import te
 from loopwright.arith import Analyzer
 from loopwright.ir import Expr as PrimExpr
-from loopwright.ir import IntImm, as_expr
+from loopwright.ir import IntImm, as_expr, logical_or
 from loopwright.ir.annotations import ASSUMED_SIZES, CHECKED_INDICES
 from loopwright.ir.expr import SizeVar
 from loopwright.ir.expr import Var as PrimVar
@@ -206,20 +206,19 @@ def _checked_indices(function: Function, compute: _Compute) -> tuple[str, ...]:
 
 
 def _indexed_axes(function: Function, compute: _Compute) -> Iterator[PrimExpr]:
-    """That the axes are not empty which checked indices, of which there are some, lie in.
+    """That the axes are not empty which checked indices lie in, unless there are none of these.
 
     Where an axis has one element at most, its index is 0, and nothing in the kernel says that it came from data.
     """
     for call, each in _trusted_ranges(function):
-        indices: Any = input_at(call.args, each.indices).checked_type
-        if each.ignored is not None or not all(isinstance(size, int) and size > 0 for size in indices.shape):
+        indices, data = (compute.memo_map.get(id(input_at(call.args, of))) for of in (each.indices, each.data))
+        if each.ignored is not None or not isinstance(indices, te.Tensor) or not isinstance(data, te.Tensor):
             continue
-        data = compute.memo_map.get(id(input_at(call.args, each.data)))
-        if isinstance(data, te.Tensor):
-            for size in data.shape if each.axis is None else (data.shape[each.axis],):
-                condition = Analyzer().simplify(as_expr(size) >= 1)
-                if not isinstance(condition, IntImm):
-                    yield condition
+        none = [as_expr(size).equal(0) for size in indices.shape]
+        for size in data.shape if each.axis is None else (data.shape[each.axis],):
+            condition = Analyzer().simplify(logical_or(as_expr(size) >= 1, *none))
+            if not isinstance(condition, IntImm):
+                yield condition
 
 
 def decided_sizes(body: Any) -> tuple[Any, ...]:

@@ -6,7 +6,20 @@ import pytest
 
 from loopwright import te
 from loopwright.analysis import OutOfBounds, check_bounds
-from loopwright.ir import BufferStore, For, ForKind, IntImm, LetStmt, PrimFunc, Ramp, Var, const, decl_buffer
+from loopwright.ir import (
+    BufferStore,
+    For,
+    ForKind,
+    IntImm,
+    LetStmt,
+    PrimFunc,
+    Ramp,
+    Var,
+    const,
+    decl_buffer,
+    logical_or,
+)
+from loopwright.ir.annotations import ASSUMED_SIZES
 from loopwright.script import tir as T
 
 
@@ -365,3 +378,13 @@ def test_rank_zero():
         A[()] = T.float32(0)
 
     check_bounds(f)
+
+
+def test_one_of_two_cases_that_callers_have_checked():
+    n, k = te.size_var("n"), te.size_var("k")
+    a = te.placeholder((n,), name="A")
+    function = te.create_prim_func([a, te.compute((k,), lambda i: a[0], name="B")])
+    assert refused(function).problem == 'A[0] is outside its shape (0,): block "B" reads it at k = 1, n = 0, i = 0'
+    check_bounds(function.with_attr(ASSUMED_SIZES, (logical_or(k.equal(0), n >= 1),)))
+    other = function.with_attr(ASSUMED_SIZES, (logical_or(k >= 3, n >= 1),))
+    assert refused(other).problem == 'A[0] is outside its shape (0,): block "B" reads it at k = 3, n = 0, i = 0'

@@ -317,13 +317,17 @@ def test_a_kernel_uses_sizes_that_none_of_its_tensors_has():
     require_right(text, *[[(m, k), (1, n, 1)] for m, k, n in calls])
 
 
-def test_indices_into_what_has_one_element_at_most():
+@pytest.mark.parametrize("count", ["2", "k"])
+def test_indices_into_what_has_one_element_at_most(count):
     text = (
-        "(float[n, 3] x, int64[2] i) => (float[2] y) "
-        "<int64[1] k = {1}, int64[1] start = {-100}, int64[1] end = {1}, int64[1] axis = {0}> "
-        "{ t = ReduceSum<keepdims = 0>(x, k) s = Slice(t, start, end, axis) y = GatherElements<axis = 0>(s, i) }"
+        f"(float[n, 3] x, int64[{count}] i) => (float[{count}] y) "
+        "<int64[1] a = {1}, int64[1] start = {-100}, int64[1] end = {1}, int64[1] axis = {0}> "
+        "{ t = ReduceSum<keepdims = 0>(x, a) s = Slice(t, start, end, axis) y = GatherElements<axis = 0>(s, i) }"
     )
     require_right(text, *[[(n, 3), [0, -1]] for n in (1, 3, 100, 101, 0)], [(2, 3), [0, 1]])
+    if count == "k":
+        none = np.zeros(0, np.int64)
+        require_right(text, *[[(n, 3), none] for n in (0, 1, 200)], [(4, 3), [0]], [(0, 3), [0]])
 
 
 def test_attention_over_a_padded_batch():
@@ -351,3 +355,13 @@ def test_a_size_is_repeated_with_a_product_of_itself_more_than_once(op):
         f"{{ z = Reshape(t, all) y = Add(x, z) e = Less(x, z) r = {op} }}"
     )
     require_right(text, *[[(n,), (k, n)] for n, k in ((3, 1), (1, 4), (1, 1), (3, 2), (0, 5), (2, 0), (1, 0))])
+
+
+def test_a_letter_of_einsum_has_one_size_in_a_call():
+    text = '(float[m, 3] x, float[2, 3] z) => (float[a, b] y) { y = Einsum<equation = "ab,ab->ab">(x, z) }'
+    compiled = require_right(text, [(2, 3), (2, 3)])
+    for m in (1, 3):
+        with pytest.raises(LoopwrightError, match=r"axis 0 of input x .* axis 0 of input z is 2.*needs them equal"):
+            compiled.run({"x": numbers(m, 3), "z": numbers(2, 3)})
+    # A 1 that is known when the model is compiled is repeated.
+    require_right(text.replace("m", "1", 1), [(1, 3), (2, 3)])
