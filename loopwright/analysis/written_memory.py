@@ -2,41 +2,89 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Final
+
 from loopwright import ir
 
+_NONE: Final[Mapping[str, ir.PrimFunc]] = {}
 
-def written_pointers(function: ir.PrimFunc) -> set[ir.Var]:
-    """The memory that the function stores to, or may store to through a call; a window of it counts as all of it."""
-    written: set[ir.Var] = set()
-    whole: dict[ir.Var, ir.Var] = {}  # what a window is a window of
+
+def written_pointers(
+    function: ir.PrimFunc, functions: Mapping[str, ir.PrimFunc] = _NONE, by_others: bool = True
+) -> set[ir.Var]:
+    """The memory that the function stores to, or may store to through a call; a window of it counts as all of it.
+
+    A call of one of `functions` writes what that function may write; any other call, all that it has a pointer to, or
+    nothing unless `by_others`.
+    """
+    found: dict[ir.PrimFunc, set[ir.Var]] = {}
+    while True:  # functions that call each other tell more in a second round
+        before = sum(map(len, found.values()))
+        written = _written(function, functions, found, set(), by_others)
+        if not functions or sum(map(len, found.values())) == before:
+            return written
+
+
+def _written(
+    function: ir.PrimFunc,
+    functions: Mapping[str, ir.PrimFunc],
+    found: dict[ir.PrimFunc, set[ir.Var]],
+    seen: set[ir.PrimFunc],
+    by_others: bool,
+) -> set[ir.Var]:
+    written = found.setdefault(function, set())
+    if function in seen:
+        return written
+    seen.add(function)
+    whole: dict[ir.Var, set[ir.Var]] = {}  # what a window, or another name of a pointer, is made of
 
     def look(node: ir.Node) -> bool:
         if isinstance(node, ir.BufferStore):
             written.add(node.buffer.data)
         elif isinstance(node, ir.MatchBufferRegion):
-            whole[node.buffer.data] = node.source.buffer.data
+            whole.setdefault(node.buffer.data, set()).add(node.source.buffer.data)
+        elif isinstance(node, (ir.LetStmt, ir.Let)) and node.var.dtype.kind == "handle":
+            whole.setdefault(node.var, set()).update(_pointers_in(node.value))
         elif isinstance(node, ir.Call) and not (isinstance(node.op, ir.Op) and node.op.is_pure):
             if node.op.name == "tir.prefetch" or _only_reads(node):
                 return False  # takes an address, but writes nothing there
-            for arg in node.args:
-                ir.pre_order_visit(arg, escapes)
+            called = functions.get(node.op.name) if isinstance(node.op, ir.GlobalVar) else None
+            if called is None:
+                if by_others:
+                    written.update(*map(_pointers_in, node.args))
+            else:
+                inside = _written(called, functions, found, seen, by_others)
+                for param, arg in zip(called.params, node.args, strict=False):
+                    if (called.buffer_map[param].data if param in called.buffer_map else param) in inside:
+                        written.update(_pointers_in(arg))
         return True
 
-    def escapes(node: ir.Node) -> bool:
+    ir.pre_order_visit(function.body, look)
+    pending = list(written)
+    while pending:
+        for pointer in whole.get(pending.pop(), ()):
+            if pointer not in written:
+                written.add(pointer)
+                pending.append(pointer)
+    return written
+
+
+def _pointers_in(value: ir.Expr) -> set[ir.Var]:
+    """The pointers that reach whoever is given the value."""
+    found: set[ir.Var] = set()
+
+    def look(node: ir.Node) -> bool:
         if isinstance(node, ir.Var) and node.dtype.kind == "handle":
-            written.add(node)
+            found.add(node)
         elif isinstance(node, ir.Call) and node.op.name == "tir.address_of" and isinstance(node.args[0], ir.BufferLoad):
-            written.add(node.args[0].buffer.data)
+            found.add(node.args[0].buffer.data)
         elif isinstance(node, ir.Buffer):
-            written.add(node.data)
+            found.add(node.data)
         return not isinstance(node, ir.BufferLoad)  # a value was loaded: its buffer does not reach the function
 
-    ir.pre_order_visit(function.body, look)
-    for pointer in list(written):
-        while pointer in whole and whole[pointer] is not pointer:
-            pointer = whole[pointer]
-            written.add(pointer)
-    return written
+    ir.pre_order_visit(value, look)
+    return found
 
 
 def _only_reads(call: ir.Call) -> bool:

@@ -367,6 +367,8 @@ class WorkspaceExhausted(CallError, MemoryError):
 class ReadOnlyArgument(CallError, ValueError):
     """An array that must not be written was given for an argument that the function writes, or may write.
 
+    A program that stores into its own constants (`T.allocate_const`) is refused the same way when it is built.
+
     For example:
 
         import numpy as np

@@ -23,12 +23,14 @@ from loopwright.runtime.errors import InternalError
 # More than any target's limit for merging globals (4095 bytes on Arm), which would take the symbol away.
 SMALLEST: Final = 8192
 SECTION: Final = ".rodata.loopwright"
+WRITABLE_SECTION: Final = ".data.loopwright"  # of those whose address functions outside the program get
 
 
-def reserve(name: str, size: int, alignment: int) -> str:
+def reserve(name: str, size: int, alignment: int, writable: bool = False) -> str:
     """LLVM text that reserves room for `size` bytes under a symbol."""
     room = f"[{size} x i8] zeroinitializer"
-    return f'@{name} = internal externally_initialized constant {room}, section "{SECTION}", align {alignment}'
+    kind, section = ("global", WRITABLE_SECTION) if writable else ("constant", SECTION)
+    return f'@{name} = internal externally_initialized {kind} {room}, section "{section}", align {alignment}'
 
 
 def can_hold_data(triple: str) -> bool:
@@ -48,7 +50,8 @@ def place(image: bytes, data: Mapping[str, bytes]) -> bytes:
         if content is None or symbol.home == 0:
             continue
         section = sections[symbol.home]
-        if section.name != SECTION or symbol.value + len(content) > section.size or symbol.size != len(content):
+        ours = section.name in (SECTION, WRITABLE_SECTION)
+        if not ours or symbol.value + len(content) > section.size or symbol.size != len(content):
             raise InternalError(f"the object has no room for the constant {symbol.name}")
         start = section.offset + symbol.value
         filled[start : start + len(content)] = content

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from loopwright import ir
+from loopwright.analysis.constant_memory import writable_constants
 from loopwright.analysis.written_memory import written_pointers
 from loopwright.codegen.bounded_recursion import INNER, bounded_recursion
 from loopwright.codegen.describe_module import implicit_variables
@@ -106,6 +107,7 @@ class ModuleEmitter:
         emitter = self._emitter(builder)
         emitter.values = values
         emitter.apart, emitter.overlapping = apart, shared
+        emitter.writable = writable_constants(function, self.module.functions)
         emitter.run(function.body)
         if builder.open:
             builder.ret("i32 0")

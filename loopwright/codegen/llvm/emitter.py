@@ -39,6 +39,7 @@ class FunctionEmitter(ExpressionEmitter):
     def __init__(self, module: ModuleText, builder: FunctionBuilder, target: Any, bodies: Callable[..., str]) -> None:
         super().__init__(module, builder, target, bodies)
         self.workspaces: list[str] = []  # live heap memory, to be freed on the way out
+        self.writable: set[ir.Var] = set()  # constants whose address functions outside the program get
         self.in_parallel = False
         self.hints = LoopHints()
         self._stack_bytes = 0
@@ -252,7 +253,8 @@ class FunctionEmitter(ExpressionEmitter):
 
     def visit_AllocateConst(self, statement: ir.AllocateConst) -> None:
         data = np.ascontiguousarray(np.asarray(statement.data, dtype=statement.dtype.numpy())).tobytes()
-        symbol = self.module.constant_bytes(self.module.unique("lw.const"), data, ALIGNMENT)
+        writable = statement.buffer_var in self.writable
+        symbol = self.module.constant_bytes(self.module.unique("lw.const"), data, ALIGNMENT, writable)
         self.values[statement.buffer_var] = symbol
         self.apart.add(statement.buffer_var)
         self.run(statement.body)

@@ -64,15 +64,20 @@ class ModuleText:
         self._globals.append(f"@{name} = private unnamed_addr constant {text}, align {alignment}")
         return f"@{name}"
 
-    def constant_bytes(self, name: str, content: bytes, alignment: int) -> str:
-        """The symbol of a constant array; a large one has its content outside the text."""
+    def constant_bytes(self, name: str, content: bytes, alignment: int, writable: bool = False) -> str:
+        """The symbol of a constant array; a large one has its content outside the text.
+
+        One that is `writable` lies where a store is no fault, and shares its memory with no other.
+        """
         if self._data is None or len(content) < SMALLEST:
-            return self.constant(name, byte_string(content), alignment)
-        known = self._placed.setdefault((content, alignment), name)
-        if known != name:
-            return f"@{known}"
+            text = byte_string(content)
+            return self.variable(name, text, alignment) if writable else self.constant(name, text, alignment)
+        if not writable:
+            known = self._placed.setdefault((content, alignment), name)
+            if known != name:
+                return f"@{known}"
         self._data[name] = content
-        self._globals.append(reserve(name, len(content), alignment))
+        self._globals.append(reserve(name, len(content), alignment, writable))
         return f"@{name}"
 
     def variable(self, name: str, text: str, alignment: int) -> str:

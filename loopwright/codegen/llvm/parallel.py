@@ -134,6 +134,7 @@ def _emit_chunk(emitter: FunctionEmitter, loop: ir.For, captured: list[ir.Var], 
     inner = type(emitter)(emitter.module, builder, emitter.target, emitter._bodies)
     inner.in_parallel = True
     inner.apart = set(emitter.apart)
+    inner.writable = emitter.writable
     inner.overlapping = set(emitter.overlapping)
     inner.values = {var: f"%c{position}" for position, var in enumerate(captured)}
     low, high = (inner.cast(bound, INT64, loop.loop_var.dtype) for bound in ("%begin", "%end"))

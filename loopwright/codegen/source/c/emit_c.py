@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from loopwright import ir
+from loopwright.analysis.constant_memory import writable_constants
 from loopwright.codegen.bounded_recursion import INNER, bounded_recursion
 from loopwright.codegen.describe_module import implicit_variables
 from loopwright.codegen.math import body_types, expand
@@ -160,6 +161,7 @@ class _CFile:
         writer.values |= {var: Code(name) for var, name in signature.variables.items()}
         writer.pointees = _pointees(function)
         writer.declared = {buffer.data: memory_type(buffer.dtype) for buffer in function.argument_buffers()}
+        writer.writable = writable_constants(function, self.functions)
         writer.run(function.body)
         writer.line("return 0;")
         self.constants += writer.constants

@@ -47,6 +47,7 @@ class CFunction(SourceStatements):
         super().__init__(helpers, names, bodies)
         self.symbols = symbols
         self.constants: list[str] = []
+        self.writable: set[ir.Var] = set()  # constants whose address functions outside the program get
         self.effects: set[str] = set()  # variables whose value is a call to be made even if nobody reads it
         self.result: DataType | None = None  # of `T.ret`, written through the pointer `result`
         self._held: list[str] = []  # live memory of malloc
@@ -157,7 +158,8 @@ class CFunction(SourceStatements):
         cells = [_cell(dtype, value) for value in values] or ["0"]
         if any(word in cell for word in ("NAN", "INFINITY") for cell in cells):
             self.helpers.headers.add("math.h")
-        self.constants.append(f"static const {text} {name}[{len(cells)}] = {{\n{_rows(cells)}\n}};")
+        kind = "static" if var in self.writable else "static const"
+        self.constants.append(f"{kind} {text} {name}[{len(cells)}] = {{\n{_rows(cells)}\n}};")
         self.values[var], self.declared[var] = Code(name), text
         self.run(statement.body)
 
