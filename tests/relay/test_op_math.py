@@ -152,6 +152,22 @@ def test_composed_reductions():
     np.testing.assert_allclose(run(relay.logsumexp(x, axis=-1), {x: large}), expected, rtol=1e-6)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+def test_logsumexp_of_infinite_elements(dtype):
+    rows = np.array(
+        [[np.inf, 1, 2], [-np.inf] * 3, [np.inf, -np.inf, 0], [-np.inf, 1, 1], [np.nan, np.inf, 0], [9, 9, 9]], dtype
+    )
+    expected = np.array([np.inf, -np.inf, np.inf, 1 + np.log(2), np.nan, 9 + np.log(3)])
+    x = var(rows.shape, dtype)
+    close = {"rtol": 1e-2 if dtype == "float16" else 1e-6}
+    np.testing.assert_allclose(run(relay.logsumexp(x, axis=1), {x: rows}), expected, **close)
+    np.testing.assert_allclose(run(relay.logsumexp(x, axis=[-1], keepdims=True), {x: rows})[:, 0], expected, **close)
+    finite = np.arange(18, dtype=dtype).reshape(6, 3) / 18
+    everything = np.log(np.exp(finite.astype("float64")).sum())
+    np.testing.assert_allclose(run(relay.logsumexp(x), {x: finite}), everything, **close)
+    np.testing.assert_allclose(run(relay.logsumexp(x, axis=(0, 1)), {x: finite}), everything, **close)
+
+
 def test_shapes_that_are_expressions():
     shape, value = var((2,), "int64", "shape"), relay.const(2.5)
     sizes = np.array([2, 3])

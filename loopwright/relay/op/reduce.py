@@ -257,12 +257,18 @@ for _name, (_spread, _words) in _PAIRS.items():
 
 @calls("logsumexp")
 def logsumexp(data: Expr, axis: Anything = None, keepdims: bool = False) -> Expr:
-    """log(sum(exp(x))) along axes, from the distances to the greatest element: it does not overflow."""
+    """log(sum(exp(x))) along axes, from the distances to the greatest element: it does not overflow.
+
+    An infinite greatest element is no place to measure from: ∞ - ∞ is no number. The sum of the powers is right then,
+    which is ∞, or 0 where all elements are -∞.
+    """
     greatest = make("max", data, axis=axis, keepdims=True)
-    total = make("sum", make("exp", data - greatest), axis=axis, keepdims=keepdims)
-    shift = greatest if keepdims else make("max", data, axis=axis, keepdims=False)
-    made: Expr = make("log", total) + shift
-    return made
+    shift = make("where", make("isinf", greatest), make("zeros_like", greatest), greatest)
+    made: Expr = make("log", make("sum", make("exp", data - shift), axis=axis, keepdims=True)) + shift
+    if keepdims:
+        return made
+    named = [axis] if isinstance(axis, int) else (list(axis) if axis is not None else [])
+    return make("squeeze", made, axis=named or None)
 
 
 @register("collapse_sum_like", Kind.COMM_REDUCE)

@@ -147,17 +147,12 @@ def _spread(node: Node, x: Any, dim: Any, correction: Any, keepdim: bool) -> tup
 
 @converter("logsumexp")
 def logsumexp(node: Node, x: Any, dim: Any, keepdim: bool = False) -> Any:
-    """log(sum(exp(x))), of what is left when the greatest is taken away."""
+    """log(sum(exp(x))); of no axes, the elements themselves."""
     x = node.float_operand(x)
     axes = axes_of(node, x, dim)
     if not axes:
         return x
-    top = relay.max(x, axis=axes, keepdims=True)
-    # An infinite greatest would take itself away and leave no number.
-    base = relay.where(relay.isinf(top), node.like(x, 0), top)
-    total = relay.log(relay.sum(relay.exp(relay.subtract(x, base)), axis=axes, keepdims=True))
-    found = relay.add(total, base)
-    return found if keepdim else relay.squeeze(found, axis=axes)
+    return relay.logsumexp(x, axis=axes, keepdims=keepdim)
 
 
 @converter("linalg_vector_norm")
