@@ -41,6 +41,7 @@ from loopwright.ir import (
     const,
 )
 from loopwright.ir.assertion_errors import error_of, shown
+from loopwright.runtime.call_errors import SEPARATOR, WorkspaceExhausted
 from loopwright.runtime.dtype import DataType
 from loopwright.runtime.errors import NotBuilt
 
@@ -248,7 +249,10 @@ class StatementCompiler(CallCompiler):
 
         def make() -> Pointer:
             count = prod([size if isinstance(size, int) else size() for size in sizes]) * lanes
-            return Pointer(Memory.allocate(count, element, check))
+            try:
+                return Pointer(Memory.allocate(count, element, check))
+            except (MemoryError, OverflowError):  # the second: more bytes than a Python object may have
+                raise _no_memory(name, count * element.nbytes) from None
 
         return make
 
@@ -439,6 +443,11 @@ class StatementCompiler(CallCompiler):
                 raise BadRegion(buffer, problem, self.loops(scope))
 
         return check
+
+
+def _no_memory(name: str, size: int) -> WorkspaceExhausted:
+    message = f"no memory for the intermediate buffer {name}, which has {size:,} bytes"
+    return WorkspaceExhausted(SEPARATOR.join((message, "", "free memory, or tile the program")))
 
 
 def values_of(data: Any) -> np.ndarray:

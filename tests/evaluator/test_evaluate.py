@@ -72,8 +72,10 @@ from loopwright.runtime.call_errors import (
     ReadOnlyArgument,
     ShapeMismatch,
     StrideMismatch,
+    WorkspaceExhausted,
 )
 from loopwright.runtime.errors import LoopwrightError, NotBuilt
+from loopwright.script import from_source
 
 
 def serial(var, extent, body, kind=ForKind.SERIAL):
@@ -709,3 +711,17 @@ def test_a_pointer_between_two_elements():
     found = np.zeros(1, "uint16")
     evaluate(func, np.arange(8, dtype="uint8"), found)
     assert found[0] == 0x0403  # bytes 3 and 4
+
+
+@pytest.mark.parametrize("size", [1 << 40, 1 << 62, (1 << 63) - 1])
+@pytest.mark.parametrize(
+    "declared", ['A = T.decl_buffer((n,), "int32")', 'A = T.alloc_buffer((n,), "int32")'], ids=["decl", "alloc"]
+)
+def test_an_allocation_that_no_memory_holds_is_an_error_of_ours(size, declared):
+    program = from_source(
+        f'@T.prim_func\ndef main(O: T.Buffer((1,), "int32")):\n'
+        f"    {declared.replace('n,', f'T.int64({size}),')}\n    A[0] = 3\n    O[0] = A[0]\n"
+    )
+    message = rf"no memory for the intermediate buffer \w+, which has {4 * size:,} bytes"
+    with pytest.raises(WorkspaceExhausted, match=message):
+        evaluate(program, np.zeros(1, "int32"))
