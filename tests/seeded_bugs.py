@@ -28,7 +28,7 @@ from loopwright.evaluator import arithmetic as evaluator_arithmetic
 from loopwright.ir import structural
 from loopwright.ir.verifier import _Verifier
 from loopwright.relay.native.program import Part
-from loopwright.schedule import one_to_one, proof, sight
+from loopwright.schedule import one_to_one, proof, proving, sight
 from loopwright.script import from_source
 from loopwright.script.parser import expressions as parser_expressions
 from loopwright.script.printer import expressions as printer_expressions
@@ -53,6 +53,7 @@ from tests.schedule import (
     test_decompose_padding,
     test_decompose_reduction,
     test_deferred,
+    test_early_return,
     test_effects,
     test_enumeration,
     test_fuse,
@@ -384,6 +385,11 @@ def near_miss(cls: type[ir.Node], field: str) -> Callable[[], None]:
 
 
 BUGS = [
+    Bug(
+        "a return in the middle of a function is no different from any other statement",
+        lambda: patch.object(proving, "check_order_kept", lambda *_: None),
+        test_early_return.test_steps_that_change_an_order_are_refused,
+    ),
     Bug(
         "the init of a reduction is written inside its innermost loop",
         init_in_the_innermost_loop,

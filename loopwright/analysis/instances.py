@@ -42,6 +42,7 @@ from loopwright.ir import (
     Var,
     Visitor,
     While,
+    is_return,
 )
 
 
@@ -379,7 +380,7 @@ class InstanceWalk(Visitor):
             self.guard(value.args[0])
         elif is_barrier(evaluate):
             self.barriers.append(Barrier(self.loops, self.instance.positions, self.guards, self.exact))
-        elif isinstance(value, Call) and value.op.name == "tir.ret":
+        elif is_return(evaluate):
             self.may_leave = self.may_leave or bool(self.loops or self.guards or not self.exact)
             self.exact = False
 

@@ -165,5 +165,4 @@ class _Needs(Visitor):
 def _leaves(statement: ir.Stmt) -> bool:
     if isinstance(statement, ir.SeqStmt):
         return bool(statement.seq) and _leaves(statement.seq[-1])
-    value = statement.value if isinstance(statement, ir.Evaluate) else None
-    return isinstance(value, ir.Call) and value.op.name == "tir.ret"
+    return ir.is_return(statement)

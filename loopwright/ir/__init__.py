@@ -105,6 +105,7 @@ from loopwright.ir.stmt import (
     Stmt,
     While,
     is_no_op,
+    is_return,
     no_op,
     seq,
     stmt_list,

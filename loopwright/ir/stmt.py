@@ -6,7 +6,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
 
 from loopwright.ir.buffer import Buffer, BufferRegion, MatchBufferRegion, loaded_dtype, store_statement
-from loopwright.ir.expr import Expr, IntImm, IterVar, OperandMismatch, Producer, Range, Var, as_expr, as_exprs, const
+from loopwright.ir.expr import (
+    Call,
+    Expr,
+    IntImm,
+    IterVar,
+    OperandMismatch,
+    Producer,
+    Range,
+    Var,
+    as_expr,
+    as_exprs,
+    const,
+)
 from loopwright.ir.node import Node, base_node, node
 from loopwright.runtime.dtype import DataType
 
@@ -278,6 +290,12 @@ def no_op() -> Stmt:
 def is_no_op(statement: Stmt) -> bool:
     """Whether the statement is `no_op()`."""
     return isinstance(statement, Evaluate) and isinstance(statement.value, IntImm)
+
+
+def is_return(statement: Stmt) -> bool:
+    """Whether the statement is `T.ret`: the function ends here."""
+    value = statement.value if isinstance(statement, Evaluate) else None
+    return isinstance(value, Call) and value.op.name == "tir.ret"
 
 
 def stmt_seq(*statements: Stmt) -> Stmt:

@@ -27,6 +27,7 @@ from loopwright.ir import (
     Stmt,
     pre_order_visit,
 )
+from loopwright.schedule.early_return import check_order_kept
 from loopwright.schedule.errors import ScheduleError
 from loopwright.schedule.handles import block_key
 from loopwright.schedule.loop_kinds import check_thread_loops, concurrent_loops
@@ -112,6 +113,7 @@ class Deferred:
         """A step to be proved later, or now with all before it. Raises Doubt."""
         stretch = self.stretches[name]
         try:
+            check_order_kept("replay", view, step)
             step = with_turns_proved("replay", view, step)
             if step.again is not None:
                 stretch.start = step.again(stretch.start)

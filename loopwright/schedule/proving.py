@@ -10,6 +10,7 @@ from collections.abc import Callable
 from functools import cache
 
 from loopwright.ir import For, IterType, Var, uses_var
+from loopwright.schedule.early_return import check_order_kept
 from loopwright.schedule.errors import NotProved, WouldChangeValues, WouldRace
 from loopwright.schedule.loop_kinds import check_thread_loops, concurrent_loops, to_prove_again
 from loopwright.schedule.memory_first import MOVES, memory_first
@@ -30,6 +31,7 @@ def prove_loop_kinds(view: View) -> None:
 
 def prove_step(method: str, view: View, step: Step) -> str:
     """How the step was shown to keep every value, in words; raises the refusal where it was not."""
+    check_order_kept(method, view, step)
     step = with_turns_proved(method, view, step)
     if step.proof is Proof.VALUES:
         found = find_mismatch(step.given or view.function, step.after, step.origins, step.buffers)

@@ -21,6 +21,7 @@ from loopwright.ir import (
     Var,
     Visitor,
     deep,
+    is_return,
     logical_not,
     no_op,
     seq,
@@ -38,6 +39,7 @@ class _Index(Visitor):
         self.loops: dict[Var, Path] = {}
         self.blocks: dict[BlockKey, Path] = {}
         self.has_threads = False  # a loop is bound to them
+        self.returns = 0  # statements that end the function
 
     def visit_Stmt(self, statement: Stmt) -> None:
         self.path.append(statement)
@@ -46,6 +48,8 @@ class _Index(Visitor):
             self.has_threads = self.has_threads or statement.kind is ForKind.THREAD_BINDING
         elif isinstance(statement, BlockRealize):
             self.blocks[block_key(statement.block)] = tuple(self.path)
+        elif is_return(statement):
+            self.returns += 1
         if self.by_parts and isinstance(statement, SeqStmt):
             self._add_parts(statement)
         else:
@@ -57,6 +61,7 @@ class _Index(Visitor):
         for part in sequence.seq:
             found = _index_of_part(part)
             self.has_threads = self.has_threads or found.has_threads
+            self.returns += found.returns
             for var, path in found.loops.items():
                 self.loops[var] = around + path
             for key, path in found.blocks.items():

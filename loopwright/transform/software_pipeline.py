@@ -41,6 +41,8 @@ from loopwright.ir import (
     Var,
     const,
     deep,
+    has_node,
+    is_return,
     seq,
     uses_var,
 )
@@ -95,6 +97,9 @@ def take_apart(loop: For) -> Body:
             body = body.body
         else:
             break
+    if has_node(body, is_return):
+        why = "an iteration may return (T.ret) after parts of later ones ran"
+        raise NotAPipeline(loop, why, "keep the loop as it is, or set a flag and return after it")
     statements = body.seq if isinstance(body, SeqStmt) else (body,)
     for wrap in reversed(around):
         statements = tuple([_inside_mark(part, wrap) for part in statements])
