@@ -74,7 +74,7 @@ from loopwright.transform.renew_definitions import renew_definitions
 from loopwright.transform.renormalize_splits import renormalize_splits
 from loopwright.transform.resolve_matches import resolve_matches
 from loopwright.transform.rewrite_unsafe_select import rewrite_unsafe_select
-from loopwright.transform.scalarize_vectors import scalarize_vectors
+from loopwright.transform.scalarize_vectors import scalarize_long_vectors, scalarize_vectors
 from loopwright.transform.simplify import simplify
 from loopwright.transform.skip_asserts import skip_asserts
 from loopwright.transform.software_pipeline import software_pipeline
@@ -165,6 +165,7 @@ __all__ = [
     "renormalize_splits",
     "resolve_matches",
     "rewrite_unsafe_select",
+    "scalarize_long_vectors",
     "scalarize_vectors",
     "simplify",
     "skip_asserts",

@@ -40,7 +40,7 @@ from loopwright.transform.plan_storage import plan_storage
 from loopwright.transform.precompute_constants import precompute_constants
 from loopwright.transform.privatise_buffers import privatise_buffers
 from loopwright.transform.remove_no_op import remove_no_op
-from loopwright.transform.scalarize_vectors import scalarize_vectors
+from loopwright.transform.scalarize_vectors import scalarize_long_vectors, scalarize_vectors
 from loopwright.transform.simplify import simplify
 from loopwright.transform.skip_asserts import skip_asserts
 from loopwright.transform.software_pipeline import software_pipeline
@@ -89,6 +89,7 @@ CPU_PIPELINE: list[Step] = [
     Step(vectorize_outer_loops, 2),  # before flatten_buffers: dimensions tell cells apart
     Step(flatten_buffers, 2),  # before vectorize_loops: a lane is a stride of the flat index
     Step(vectorize_loops, 2),  # before simplify: it makes the last new index arithmetic
+    Step(scalarize_long_vectors, 2),  # after it: loops of many lanes are cut there, where their lanes allow it
     Step(remove_no_op, 3),  # before simplify: what is not there need not be simplified
     Step(simplify, 3),  # before choose_index_width: it compares and folds the program's own types
     Step(choose_index_width, 3),  # last: until here all passes see one index type
@@ -98,6 +99,7 @@ CPU_PIPELINE: list[Step] = [
 SOURCE_STEPS: dict[Pass, list[Step]] = {
     interchange_loops: [],  # the C compiler does both itself
     vectorize_outer_loops: [],
+    scalarize_long_vectors: [],
     vectorize_loops: [
         Step(unroll_small_loops, 2),  # before vectorize_loops: what that one unrolls itself stays loops over lanes
         Step(vectorize_loops, 2),  # vector statements say which loads come before which stores

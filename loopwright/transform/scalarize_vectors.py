@@ -6,6 +6,9 @@
 All lanes of a statement load and compute before the first one stores: where a statement reads the memory it writes at
 other places, its lanes are computed into memory of their own first. Buffers of vectors become buffers of their lanes.
 
+`scalarize_long_vectors` does the same to functions with a vector that is too long for LLVM, which cuts vectors into
+registers one by one: 4,096 lanes of a division take it seconds, and 65,536 lanes of anything end the process.
+
 Needs: `vectorize_loops` (no vectorized loops), flat buffers.  Leaves: no expression of more than one lane.
 """
 
@@ -13,8 +16,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from loopwright.codegen.llvm.types import LONGEST_VECTOR
 from loopwright.ir import (
     Allocate,
+    AllocateConst,
     Broadcast,
     Buffer,
     BufferLoad,
@@ -29,6 +34,7 @@ from loopwright.ir import (
     IntImm,
     Let,
     LetStmt,
+    Node,
     PrimFunc,
     Ramp,
     Rewriter,
@@ -319,3 +325,27 @@ def _allocate(buffer: Buffer, body: Stmt) -> Stmt:
 def scalarize_vectors(func: PrimFunc) -> PrimFunc:
     """Vector statements become loops over their lanes."""
     return func.with_(body=_Scalarize().visit(func.body))
+
+
+@function_pass
+@deep
+def scalarize_long_vectors(func: PrimFunc) -> PrimFunc:
+    """The vector statements of a function become loops over their lanes if there is one of very many lanes."""
+    return func.with_(body=_Scalarize().visit(func.body)) if _has_long_vectors(func.body) else func
+
+
+def _has_long_vectors(body: Stmt) -> bool:
+    found = False
+
+    def look(node: Node) -> bool:
+        nonlocal found
+        if isinstance(node, BufferStore):
+            found = found or max(node.value.dtype.lanes, node.buffer.dtype.lanes) > LONGEST_VECTOR
+        elif isinstance(node, (LetStmt, Evaluate)):
+            found = found or node.value.dtype.lanes > LONGEST_VECTOR
+        elif isinstance(node, (Allocate, AllocateConst)):
+            found = found or node.dtype.lanes > LONGEST_VECTOR
+        return isinstance(node, Stmt) and not found
+
+    pre_order_visit(body, look)
+    return found

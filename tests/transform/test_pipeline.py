@@ -281,6 +281,7 @@ def test_stages_start_with_the_program_itself():
         "vectorize_outer_loops",
         "flatten_buffers",
         "vectorize_loops",
+        "scalarize_long_vectors",
         "remove_no_op",
         "simplify",
         "choose_index_width",

@@ -5,12 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import loopwright as lw
 from loopwright.evaluator import evaluate
 from loopwright.ir import Expr, Node, pre_order_visit
 from loopwright.runtime.errors import NotBuilt
+from loopwright.script import from_source
 from loopwright.script import tir as T
 from loopwright.target import Target
-from loopwright.transform import lower, scalarize_vectors
+from loopwright.transform import lower, scalarize_long_vectors, scalarize_vectors
 from tests.transform.before_after import check, same_at_every_stage, unchanged
 
 PLAIN_C = Target("c -mtriple=x86_64-linux-gnu -mcpu=x86-64")
@@ -154,3 +156,59 @@ def test_a_call_that_takes_vectors_has_no_lanes():
 
     with pytest.raises(NotBuilt, match=r"tir.call_pure_extern on vectors, for a target without vectors"):
         scalarize_vectors(call)
+
+
+def test_only_functions_with_long_vectors_lose_them():
+    @T.prim_func
+    def short(A: T.Buffer((1024,)), B: T.Buffer((1024,))):
+        B[T.Ramp(0, 1, 1024)] = A[T.Ramp(0, 1, 1024)] * T.Broadcast(T.float32(2), 1024)
+
+    @T.prim_func
+    def before(A: T.Buffer((1025,)), B: T.Buffer((1025,))):
+        B[T.Ramp(0, 1, 1025)] = A[T.Ramp(0, 1, 1025)] * T.Broadcast(T.float32(2), 1025)
+
+    @T.prim_func
+    def after(A: T.Buffer((1025,)), B: T.Buffer((1025,))):
+        for lane in range(1025):
+            B[lane] = A[lane] * T.float32(2)
+
+    unchanged(scalarize_long_vectors, short)
+    check(scalarize_long_vectors, before, after)
+
+
+_LONG = {
+    "slice": ("O[0:{n}] = A[0:{n}] * 3", lambda a: a * 3),
+    "ramp": ("O[T.ramp({n} - 1, -1, {n})] = A[T.ramp(0, 1, {n})] // 3", lambda a: a[::-1] // 3),
+    "in place": ("O[0:{n}] = A[0:{n}]\n    O[0:{n}] = O[T.ramp({n} - 1, -1, {n})]", lambda a: a[::-1]),
+    "loop": ("for i in T.vectorized({n}):\n        O[i] = A[i] * 3", lambda a: a * 3),
+    "loop in place": (
+        "O[0:{n}] = A[0:{n}]\n    for i in T.vectorized({n} - 1):\n        O[i] = O[i + 1]",
+        lambda a: np.append(a[1:], a[-1]),
+    ),
+    "vectors in memory": (
+        'K = T.alloc_buffer((1,), "int32x{n}")\n    K[0] = A[0:{n}]\n    O[0:{n}] = K[0] + K[0]',
+        lambda a: a + a,
+    ),
+}
+
+
+@pytest.mark.parametrize("target", ["llvm", "c"])
+@pytest.mark.parametrize("kind", _LONG)
+def test_vectors_of_more_lanes_than_llvm_takes(kind, target):
+    n = 65536
+    text, expected = _LONG[kind]
+    program = from_source(
+        f'@T.prim_func\ndef main(A: T.Buffer(({n},), "int32"), O: T.Buffer(({n},), "int32")):\n    {text.format(n=n)}\n'
+    )
+    a, o = np.arange(n, dtype="int32"), np.zeros(n, "int32")
+    lw.build(program, target=target)(a, o)
+    np.testing.assert_array_equal(o, expected(a))
+
+
+def test_a_long_vector_inside_a_scalar_is_refused():
+    program = from_source(
+        '@T.prim_func\ndef main(A: T.Buffer((65536,), "int32"), O: T.Buffer((1,), "int32")):\n'
+        "    O[0] = T.Shuffle([A[0:65536]], [5])\n"
+    )
+    with pytest.raises(NotBuilt, match=r"a vector of 65,536 lanes \(int32x65536\)"):
+        lw.build(program, target="llvm")

@@ -7,13 +7,16 @@ import struct
 from typing import Final
 
 from loopwright.runtime.dtype import DataType
-from loopwright.runtime.errors import InternalError
+from loopwright.runtime.errors import InternalError, NotBuilt
 
 # Of internal symbols. No two kinds share a prefix, so that no function's name can clash with another kind.
 BODY_PREFIX: Final = "lw.body."
 MATH_PREFIX: Final = "lw.math."
 
 _FLOATS: Final = {16: "half", 32: "float", 64: "double"}
+
+# LLVM cuts vectors into registers one by one. Its time grows faster than their length, and at 65,536 lanes it aborts.
+LONGEST_VECTOR: Final = 1024
 
 
 def register_type(dtype: DataType) -> str:
@@ -27,7 +30,11 @@ def register_type(dtype: DataType) -> str:
         element = "void"
     else:
         element = f"i{bits}"
-    return element if dtype.lanes == 1 else f"<{dtype.lanes} x {element}>"
+    if dtype.lanes == 1:
+        return element
+    if dtype.lanes > LONGEST_VECTOR:
+        raise NotBuilt(f"a vector of {dtype.lanes:,} lanes ({dtype})", "write a loop over its elements")
+    return f"<{dtype.lanes} x {element}>"
 
 
 def memory_type(dtype: DataType) -> str:
