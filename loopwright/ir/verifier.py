@@ -104,6 +104,7 @@ class _Verifier(Visitor):
         self.functions = functions  # of the module; a function alone may call any
         self.defined: set[Var] = set()  # in scope here
         self.ever: set[Var] = set()  # defined anywhere so far: a second definition would be ambiguous
+        self.numbers: set[Var] = set()  # pointers that are made of a number
         self.hidden: set[Var] = set()  # loop variables outside the current block
         self.buffers: set[Buffer] = set()
         self.loops: list[Var] = []
@@ -186,6 +187,9 @@ class _Verifier(Visitor):
         if buffer not in self.buffers and buffer.data not in self.defined:
             problem = f"buffer {buffer.name} is used where it is not declared"
             self.fail(problem, "allocate it, or make it a parameter", memory=buffer.name)
+        if buffer.data in self.numbers:
+            problem = f"{buffer.name} is at an address that is made of a number ({buffer.data.name})"
+            self.fail(problem, "take the pointer as a parameter (T.handle), or from a buffer: no other memory is known")
 
     def visit_BufferLoad(self, load: BufferLoad) -> None:
         self._check_indices(load.buffer, load.indices)
@@ -375,6 +379,8 @@ class _Verifier(Visitor):
         if statement.var.dtype is not statement.value.dtype:
             name = statement.var.name
             self.fail(f"let {name} has type {statement.var.dtype}, its value {statement.value.dtype}", "cast the value")
+        if _is_number(statement.value) or statement.value in self.numbers:
+            self.numbers.add(statement.var)
         with self._defining([statement.var], statement):
             self.visit(statement.body)
 
@@ -474,3 +480,13 @@ class _Verifier(Visitor):
     def visit_Block(self, block: Block) -> None:
         self.place = block
         self._visit_block(block)
+
+
+def _is_number(value: Expr) -> bool:
+    """Whether a pointer is made of an integer."""
+    return (
+        value.dtype is HANDLE
+        and isinstance(value, Call)
+        and value.op.name == "tir.reinterpret"
+        and value.args[0].dtype is not HANDLE
+    )

@@ -10,7 +10,7 @@
 The loops inside are shared by all threads, and memory that each thread allocates exists once a thread: so what the
 threads read alike is near, and the machine has independent work side by side. Threads do not touch each other's cells
 (binding a loop proves it), so their turns do not matter. What differs in shape between threads (a loop whose length
-depends on the thread, a branch on it, a `while`) runs thread by thread.
+depends on the thread, a branch on it, a `while`) runs thread by thread; so does all, where a thread may return.
 
 Needs: no blocks; `canonicalize_loops`, which makes serial loops of the threads, under a mark.  Leaves: no such mark.
 """
@@ -40,6 +40,8 @@ from loopwright.ir import (
     Var,
     const,
     deep,
+    has_node,
+    is_return,
     pre_order_visit,
     seq,
     uses_var,
@@ -65,6 +67,8 @@ class _InjectVirtualThread(StmtRewriter):
         loop = loop.with_(annotations=rest)
         if not isinstance(loop.extent, IntImm) or loop.extent.value > MOST_THREADS or rest:
             return loop
+        if has_node(loop.body, is_return):
+            return loop  # what later threads do is left undone
         return _TakeTurns(loop.loop_var, loop.extent.value).visit(loop.body)
 
 

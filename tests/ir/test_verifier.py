@@ -7,6 +7,7 @@ import pytest
 from loopwright import ir, te
 from loopwright.ir import const
 from loopwright.ir.verifier import NotWellFormed, verify, verify_well_formed
+from loopwright.script import from_source
 from loopwright.script import ir as I
 from loopwright.script import tir as T
 from loopwright.transform.pipeline import stages
@@ -318,3 +319,17 @@ def test_the_symbols_of_a_match_live_in_its_block():
     after = ir.Evaluate(symbol + 1)
     with pytest.raises(NotWellFormed, match="variable s is used where it is not defined"):
         verify(matched.with_(body=ir.seq([matched.body, after])))
+
+
+@pytest.mark.parametrize("between", ["p", "q"])
+def test_a_buffer_at_an_address_made_of_a_number(between):
+    text = f"""
+@T.prim_func
+def main(A: T.Buffer((16,), "int32")):
+    p: T.handle("int32") = T.reinterpret("handle", T.uint64(8))
+    q: T.handle("int32") = p
+    X = T.decl_buffer((4,), "int32", data={between})
+    X[0] = 3
+"""
+    with pytest.raises(NotWellFormed, match=rf"X is at an address that is made of a number \({between}\)"):
+        verify(from_source(text))

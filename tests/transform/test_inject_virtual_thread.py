@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+import loopwright
 from loopwright.script import tir as T
 from loopwright.transform import canonicalize_loops, inject_virtual_thread
 from tests.transform.before_after import same_at_every_stage, same_native, same_program, same_results
@@ -99,3 +101,17 @@ def test_all_names_of_virtual_threads(tag):
                 C[v, k] = A[v, 7 - k]
 
     same_at_every_stage(before)
+
+
+def test_threads_after_one_that_returns_do_nothing():
+    @T.prim_func
+    def func(A: T.Buffer((8,), "int32"), C: T.Buffer((8,), "int32")):
+        for i in T.thread_binding(2, thread="vthread.x"):
+            for k in range(4):
+                C[i * 4 + k] = A[i * 4 + k] + 1
+                if i == 0 and k == 1:
+                    T.ret(0)
+
+    given, result = np.arange(8, dtype="int32"), np.zeros(8, "int32")
+    loopwright.build(func)(given, result)
+    assert result.tolist() == [1, 2, 0, 0, 0, 0, 0, 0]
