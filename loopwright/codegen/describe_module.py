@@ -11,6 +11,7 @@ from loopwright.runtime.description import UNPROVED, Argument, FunctionDescripti
 from loopwright.runtime.dtype import DataType
 from loopwright.target import CpuDescription
 
+_OF_EVERY_LIBRARY = ("loopwright_last_error", "loopwright_set_error")  # functions that each one has beside its own
 C_PREFIX = "loopwright_"  # of the functions a C program calls, apart from `lw_`, which is the runtime's
 
 
@@ -52,7 +53,8 @@ def describe_function(function: ir.PrimFunc) -> FunctionDescription:
 
 def c_name(name: str) -> str:
     """The name of the plain C entry of function `name`."""
-    return C_PREFIX + re.sub(r"\W", "_", name, flags=re.ASCII)
+    found = C_PREFIX + re.sub(r"\W", "_", name, flags=re.ASCII)
+    return f"{found}_" if found in _OF_EVERY_LIBRARY else found
 
 
 def implicit_variables(function: ir.PrimFunc) -> list[ir.Var]:

@@ -7,7 +7,7 @@ import pytest
 
 import loopwright
 from loopwright import ir
-from loopwright.codegen.llvm.constant_data import SECTION, SMALLEST, append, can_hold_data, place, reserve
+from loopwright.codegen.llvm.constant_data import SECTION, SMALLEST, append, is_elf, place, reserve
 from loopwright.codegen.llvm.emit_module import emit_module
 from loopwright.codegen.llvm.engine import compile_text
 from loopwright.evaluator import evaluate
@@ -76,7 +76,7 @@ def test_the_bytes_are_in_objects_for_every_machine(triple):
 def test_without_a_place_for_data_it_is_in_the_text():
     function = lookup(random_tables(1, SMALLEST))
     assert "externally_initialized" not in emit_module(lower(function, "llvm"), describe("llvm"))
-    assert not can_hold_data("arm64-apple-darwin")
+    assert not is_elf("arm64-apple-darwin")
     text = emit_module(lower(function, "llvm"), describe("llvm -mtriple=arm64-apple-darwin"), data={})
     assert "externally_initialized" not in text
 

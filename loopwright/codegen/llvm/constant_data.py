@@ -33,7 +33,7 @@ def reserve(name: str, size: int, alignment: int, writable: bool = False) -> str
     return f'@{name} = internal externally_initialized {kind} {room}, section "{section}", align {alignment}'
 
 
-def can_hold_data(triple: str) -> bool:
+def is_elf(triple: str) -> bool:
     """Whether objects for this triple are ELF files, which is where `place` can write."""
     return not any(name in triple for name in ("apple", "darwin", "macos", "windows", "win32", "wasm", "uefi"))
 

@@ -10,7 +10,7 @@ from loopwright.analysis.written_memory import written_pointers
 from loopwright.codegen.bounded_recursion import INNER, bounded_recursion
 from loopwright.codegen.describe_module import implicit_variables
 from loopwright.codegen.llvm.abi import EntryEmitter, entry_signature
-from loopwright.codegen.llvm.constant_data import can_hold_data
+from loopwright.codegen.llvm.constant_data import is_elf
 from loopwright.codegen.llvm.emitter import FunctionEmitter
 from loopwright.codegen.llvm.function_builder import FunctionBuilder
 from loopwright.codegen.llvm.module_text import ModuleText
@@ -35,7 +35,7 @@ def emit_module(
 
     With `data`, the contents of large constants are put there instead of into the text, for `compile_text` to place.
     """
-    text = ModuleText(cpu.triple, data=data if can_hold_data(cpu.triple) else None)
+    text = ModuleText(cpu.triple, data=data if is_elf(cpu.triple) else None)
     writer = ModuleEmitter(text, cpu)
     functions = bounded_recursion(with_symbols(module))
     text.functions = dict(functions.functions_items())

@@ -14,7 +14,11 @@ _KEYWORDS: Final = (
     "alignas alignof and asm bitand bitor bool catch class compl concept constexpr decltype delete explicit export "
     "false friend mutable namespace new noexcept not nullptr operator or private protected public requires template "
     "this throw true try typeid typename using virtual wchar_t xor I NULL NAN INFINITY HUGE_VAL EOF errno assert "
-    "complex imaginary unix linux size_t"
+    "complex imaginary unix linux size_t "
+    # of C11, C23 and GNU C, and other names that C++ and common headers take
+    "typeof typeof_unqual static_assert thread_local constinit consteval co_await co_return co_yield char8_t char16_t "
+    "char32_t const_cast dynamic_cast reinterpret_cast static_cast and_eq or_eq xor_eq not_eq ptrdiff_t stdin stdout "
+    "stderr environ offsetof va_list va_start va_arg va_end va_copy setjmp longjmp"
 ).split()
 # Functions of <math.h>, <stdio.h>, <stdlib.h> and <string.h>: a program may call them, so nothing else takes their
 # names; the last line is of functions that C libraries have beside the standard.
@@ -31,6 +35,12 @@ _OTHERS: Final = (
     "strncmp strncpy strpbrk strrchr strspn strstr strtok strxfrm "
     "j0 j1 jn y0 y1 yn gamma exp10 index rindex"
 ).split()
+# What the libraries that we link call, for the thread pool and workspace inside them too: a function of a program with
+# one of these names would be called instead.
+_OF_RUNTIME: Final = re.compile(
+    r"(pthread|sched|clock|sem|atomic)_\w+|TVMFFI\w*|dl(open|sym|close|error|addr|info)|sig\w+set|f(open|close|gets|read)|"
+    r"sscanf|getrusage|madvise|mmap|munmap|mprotect|posix_memalign|syscall|sysconf|loopwright_(last|set)_error"
+)
 LIBRARY: Final = frozenset([*_MATH, *[f"{name}{ending}" for name in _MATH for ending in "fl"], *_OTHERS])
 _RESERVED: Final = frozenset([*_KEYWORDS, *LIBRARY, "main"])
 _OF_STDINT: Final = re.compile(r"U?INT.*|u?int\w*_t|[A-Z]+_MAX")
@@ -86,4 +96,5 @@ def symbol(name: str) -> str:
     """What a function called `name` is called in C; `main` and other reserved names get a prefix."""
     text = re.sub(r"\W", "_", name, flags=re.ASCII)
     is_free = _PLAIN.fullmatch(text) and text not in _RESERVED and not text.startswith(OWN_PREFIX)
+    is_free = is_free and not _OF_RUNTIME.fullmatch(text)
     return text if is_free else f"loopwright_{text}"

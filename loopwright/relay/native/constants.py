@@ -65,12 +65,12 @@ def object_at(name: str, address: int, cpu: CpuDescription) -> bytes:
 
 def object_with(name: str, content: Bytes, cpu: CpuDescription) -> bytes:
     """An object that holds the constants in a section of its own."""
-    from loopwright.codegen.llvm.constant_data import append, can_hold_data, reserve
+    from loopwright.codegen.llvm.constant_data import append, is_elf, reserve
     from loopwright.codegen.llvm.engine import compile_text
     from loopwright.codegen.llvm.types import byte_string
 
     require_size(name, content.size)
-    in_text = not can_hold_data(cpu.triple)
+    in_text = not is_elf(cpu.triple)
     room = reserve(_SYMBOL, ALIGNMENT, ALIGNMENT)
     if in_text:
         start = byte_string(content.tobytes())

@@ -155,7 +155,7 @@ def _early(parted: Parted, target: Target, symbol: str) -> Early:
 
 
 def _machine_code(lowered: IRModule, target: Target, symbol: str, shared: set[int]) -> tuple[str, bytes, bool]:
-    from loopwright.codegen.llvm.constant_data import can_hold_data
+    from loopwright.codegen.llvm.constant_data import is_elf
     from loopwright.codegen.llvm.emit_module import ModuleEmitter
     from loopwright.codegen.llvm.engine import compile_text
     from loopwright.codegen.llvm.laid_out import is_laid_out
@@ -164,7 +164,7 @@ def _machine_code(lowered: IRModule, target: Target, symbol: str, shared: set[in
 
     cpu = describe(target)
     data: dict[str, bytes] = {}
-    text = ModuleText(cpu.triple, data=data if can_hold_data(cpu.triple) else None)
+    text = ModuleText(cpu.triple, data=data if is_elf(cpu.triple) else None)
     text.functions = dict(lowered.functions_items())
     writer = ModuleEmitter(text, cpu)
     for name, function in lowered.functions_items():

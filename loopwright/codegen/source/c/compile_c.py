@@ -27,6 +27,8 @@ from loopwright.target import CpuDescription
 # What results rest on: the language, and that nothing is fused which the program keeps apart.
 FLAGS: Final = ("-std=c99", "-ffp-contract=off")
 _LIBRARY_FLAGS: Final = ("-O2", "-shared", "-fPIC", "-fno-math-errno")
+# Functions of the source call each other, whatever of the same name the process has loaded before.
+_OWN_FUNCTIONS: Final = () if sys.platform in ("darwin", "win32") else ("-Wl,-Bsymbolic",)
 _COMPILERS: Final = ("cc", "gcc", "clang")
 _SECONDS: Final = 600
 
@@ -54,7 +56,7 @@ def host_flags(cpu: CpuDescription) -> list[str]:
 def compile_library(code: str, cpu: CpuDescription) -> Path:
     """The shared library made from `code` for `cpu`: from the cache, or freshly compiled."""
     compiler = find_compiler()
-    flags = [*FLAGS, *_LIBRARY_FLAGS, *host_flags(cpu)]
+    flags = [*FLAGS, *_LIBRARY_FLAGS, *host_flags(cpu), *_OWN_FUNCTIONS]
     key = "\0".join([code, *compiler, *flags, cpu.triple, cpu.name, cpu.llvm_features, sys.platform])
     directory = cache_directory()
     if directory is None:

@@ -13,6 +13,7 @@ from loopwright import ir
 from loopwright.analysis.written_memory import written_pointers
 from loopwright.codegen.describe_module import implicit_variables, size_variables
 from loopwright.codegen.llvm.abi import EntryEmitter, entry_signature
+from loopwright.codegen.llvm.constant_data import is_elf
 from loopwright.codegen.llvm.emit_module import ModuleEmitter, emit_description
 from loopwright.codegen.llvm.emitter import FunctionEmitter
 from loopwright.codegen.llvm.ffi_values import RESULT_TOO_LARGE, store_result
@@ -67,7 +68,10 @@ class _CEntry(EntryEmitter):
             arguments.append(f"ptr {slot}")
         self.b.do("store i64 0, ptr %result")  # the value None, unless the function returns another
         types = ", ".join(argument.rpartition(" ")[0] for argument in arguments)
-        self.module.declare(self.symbol, f"i32 @{quoted(self.symbol)}({types})")
+        # Protected: offered by the library, but what it calls itself is its own, whatever else the process has loaded.
+        # Libraries that are not ELF call their own functions in any case.
+        protected = "protected " if is_elf(self.emitter.target.triple) else ""
+        self.module.declare(self.symbol, f"{protected}i32 @{quoted(self.symbol)}({types})")
         status = self.b.value(f"call i32 @{quoted(self.symbol)}({', '.join(arguments)})")
         self._raise_if(status)
         if result is not None:
