@@ -152,6 +152,7 @@ class TopK(OpRun):
 class Pad(OpRun):
     def _run(self, x: Any, pads: Any, value: Any = None, axes: Any = None, mode: str = "constant") -> Any:
         over = range(x.ndim) if axes is None else [int(axis) % x.ndim for axis in axes]
+        require(len(pads) == 2 * len(over), "there are not two pads for each axis")
         for place, axis in enumerate(over):
             before, after = int(pads[place]), int(pads[len(over) + place])
             size = x.shape[axis]
@@ -207,6 +208,32 @@ class Softmax(OpRun):
             return (x,)
         grown = np.exp((x - x.max(axis, keepdims=True)).astype("d"))
         return ((grown / grown.sum(axis, keepdims=True)).astype(x.dtype),)
+
+
+class LogSoftmax(OpRun):
+    """The package's takes the logarithm of a softmax, which is -inf where that is too small a number."""
+
+    def _run(self, x: Any, axis: int = -1) -> Any:
+        if x.size == 0:
+            return (x,)
+        shifted = (x - x.max(axis, keepdims=True)).astype("d")
+        return ((shifted - np.log(np.exp(shifted).sum(axis, keepdims=True))).astype(x.dtype),)
+
+
+class Einsum(OpRun):
+    """ONNX's text has one size for a letter; numpy repeats one of 1."""
+
+    def _run(self, *operands: Any, equation: str = "") -> Any:
+        terms = equation.replace(" ", "").split("->")[0].split(",")
+        sizes: dict[str, set[int]] = {}
+        for term, operand in zip(terms, operands, strict=True):
+            if "." not in term:
+                for letter, size in zip(term, operand.shape, strict=True):
+                    sizes.setdefault(letter, set()).add(size)
+        found = (np.einsum(equation, *operands),)
+        if any(len(each) > 1 for each in sizes.values()):
+            raise Unspecified("a letter stands for 1 and for another size")
+        return found
 
 
 class Flatten(OpRun):
@@ -379,7 +406,8 @@ class AveragePool(_Pool):
 
 _STRICT: Final = (
     Gather, GatherElements, GatherND, ScatterElements, ScatterND, Split, TopK, Pad, LayerNormalization, Gemm, PRelu,
-    Softmax, Reshape, Flatten, Tile, GlobalMaxPool, GlobalAveragePool, Conv, ConvTranspose, MaxPool, AveragePool,
+    Softmax, LogSoftmax, Einsum, Reshape, Flatten, Tile, GlobalMaxPool, GlobalAveragePool, Conv, ConvTranspose, MaxPool,
+    AveragePool,
 )  # fmt: skip
 for _each in _STRICT:
     _each.op_domain = ""
