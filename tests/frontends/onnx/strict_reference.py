@@ -220,6 +220,16 @@ class LogSoftmax(OpRun):
         return ((shifted - np.log(np.exp(shifted).sum(axis, keepdims=True))).astype(x.dtype),)
 
 
+class Mean(OpRun):
+    """The package's adds in place, which does not broadcast the first operand."""
+
+    def _run(self, *operands: Any) -> Any:
+        total = operands[0]
+        for operand in operands[1:]:
+            total = total + operand
+        return ((total / len(operands)).astype(operands[0].dtype),)
+
+
 class Einsum(OpRun):
     """ONNX's text has one size for a letter; numpy repeats one of 1."""
 
@@ -406,8 +416,8 @@ class AveragePool(_Pool):
 
 _STRICT: Final = (
     Gather, GatherElements, GatherND, ScatterElements, ScatterND, Split, TopK, Pad, LayerNormalization, Gemm, PRelu,
-    Softmax, LogSoftmax, Einsum, Reshape, Flatten, Tile, GlobalMaxPool, GlobalAveragePool, Conv, ConvTranspose, MaxPool,
-    AveragePool,
+    Softmax, LogSoftmax, Mean, Einsum, Reshape, Flatten, Tile, GlobalMaxPool, GlobalAveragePool, Conv, ConvTranspose,
+    MaxPool, AveragePool,
 )  # fmt: skip
 for _each in _STRICT:
     _each.op_domain = ""
