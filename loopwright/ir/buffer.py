@@ -84,6 +84,27 @@ class BadBufferShape(LoopwrightError, ValueError):
         super().__init__(f"buffer {name}: dimension {axis} of the shape is {what}", hint=hint)
 
 
+class BadBufferMemory(LoopwrightError, TypeError):
+    """The memory of a buffer is no pointer variable.
+
+    A buffer looks through a pointer that has a name: a parameter, memory that is allocated, or an address that a let
+    names.
+
+    For example:
+
+        from loopwright import tir
+
+        A = tir.decl_buffer((16,), "int32", name="A")
+        tir.decl_buffer((4,), "int32", data=tir.address_of(A[4]))
+    """
+
+    code = "LW0517"
+
+    def __init__(self, name: str, data: object) -> None:
+        hint = 'name the address first: p: T.handle("int32") = T.address_of(A[4]), then data=p'
+        super().__init__(f"buffer {name}: its data is {data}, which is no pointer variable", hint=hint)
+
+
 @base_node
 class Buffer(Node):
     """Memory at `data` seen as an array; two buffers are the same only when they are one object.
@@ -384,6 +405,8 @@ def decl_buffer(
     for axis, size in enumerate(sizes):
         if not size.dtype.is_int or (isinstance(size, IntImm) and size.value < 0):
             raise BadBufferShape(name, axis, size)
+    if data is not None and not isinstance(data, Var):
+        raise BadBufferMemory(name, data)
     element = DataType(dtype or "float32")
     index_dtype = sizes[0].dtype if sizes else DataType("int32")
     if elem_offset is None and offset_factor:

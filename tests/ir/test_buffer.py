@@ -7,7 +7,8 @@ import pytest
 from loopwright import ir
 from loopwright.arith import Analyzer
 from loopwright.ir import const
-from loopwright.ir.buffer import DEFAULT_ALIGNMENT, BadBufferShape, WrongIndexCount
+from loopwright.ir.buffer import DEFAULT_ALIGNMENT, BadBufferMemory, BadBufferShape, WrongIndexCount
+from loopwright.ir.intrinsics import address_of
 from loopwright.runtime.errors import LoopwrightError
 
 
@@ -140,3 +141,11 @@ def test_a_buffer_is_no_sequence():
     with pytest.raises(TypeError, match="buffer A cannot be iterated over") as caught:
         list(ir.decl_buffer((4,), name="A"))
     assert "hint: loop over its indices, as in for i in range(n), and use A[i]" in str(caught.value)
+
+
+def test_memory_is_a_pointer_variable():
+    A = ir.decl_buffer((16,), "int32", name="A")
+    with pytest.raises(BadBufferMemory, match=r"buffer X: its data is T.address_of\(A\[4\]\), which is no pointer"):
+        ir.decl_buffer((4,), "int32", name="X", data=address_of(A[4]))
+    with pytest.raises(BadBufferMemory, match="buffer X: its data is 1, which is no pointer variable"):
+        ir.decl_buffer((4,), "int32", name="X", data=1)
