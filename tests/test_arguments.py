@@ -12,7 +12,7 @@ import loopwright
 from loopwright import ir
 from loopwright.evaluator import evaluate
 from loopwright.ir.argument_sizes import UnknownSize, solved_sizes
-from loopwright.runtime.call_errors import CallError, MisalignedArgument, ShapeMismatch, StrideMismatch
+from loopwright.runtime.call_errors import CallError, DtypeMismatch, MisalignedArgument, ShapeMismatch, StrideMismatch
 from loopwright.script import tir as T
 
 WAYS = ["evaluator", "native"]
@@ -275,3 +275,21 @@ def test_programs_with_solved_variables_are_read_back():
 
     for function in (inside, shared, with_offset, double_strided):
         ir.assert_structural_equal(from_source(function.script()), function)
+
+
+@T.prim_func
+def chosen(A: T.Buffer((4,), "float32"), flag: T.bool):
+    A[0] = T.if_then_else(flag, T.float32(1), T.float32(2))
+
+
+def test_truth_values_of_numpy():
+    built, array = loopwright.build(chosen), np.zeros(4, "float32")
+    for flag, wanted in ((np.bool_(True), 1), (np.bool_(False), 2), (True, 1)):
+        built(array, flag)
+        assert array[0] == wanted
+
+
+@pytest.mark.parametrize("dtype", ["longdouble", "clongdouble"])
+def test_numbers_of_a_size_of_their_own_are_refused(dtype):
+    with pytest.raises(DtypeMismatch, match=r"argument number 1 has element type .*, which no function takes"):
+        loopwright.build(chosen)(np.zeros(4, dtype), True)

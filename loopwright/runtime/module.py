@@ -158,6 +158,10 @@ class Module:
         except BufferError:
             # numpy refused to export an argument, so the function has not run yet: trying again is safe.
             retyped = self._retype(args)
+        except ArgumentKindMismatch:
+            retyped = _with_bools(args)  # arguments are looked at before the function runs
+            if not retyped:
+                raise
         except LoopwrightError:
             raise
         except Exception:
@@ -372,3 +376,12 @@ class Module:
                     SEPARATOR.join([problem, why, "pass a copy: nd.array(x), or x.copy()"])
                 ) from None
         return retyped
+
+
+def _with_bools(args: tuple[Any, ...]) -> list[Any]:
+    """`args` with numpy's truth values as Python's; nothing where there are none."""
+    import numpy as np
+
+    if not any([isinstance(arg, np.bool_) for arg in args]):
+        return []
+    return [bool(arg) if isinstance(arg, np.bool_) else arg for arg in args]

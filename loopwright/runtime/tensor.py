@@ -240,7 +240,7 @@ def why_not_exported(array: np.ndarray) -> str | None:
     """What keeps an array from being passed in any form, or None."""
     if _is_ml_dtype(array.dtype):
         return None
-    if array.dtype.kind not in "biufc":
+    if array.dtype.kind not in "biufc" or array.dtype.char in "gG":  # longdouble, of a size of its own on each machine
         return f"has element type {array.dtype}, which no function takes"
     if not array.dtype.isnative:
         return f"has element type {array.dtype} with its bytes in the other order"
