@@ -208,7 +208,8 @@ class Affine:
         self._own: set[Var] = set()  # variables that stand for themselves: loops
         self.products: dict[Var, Part] = {}  # by their symbols
         self._loose = False  # whether products count that are not exact
-        self._loose_values: dict[Var, Form] = {}  # of variables whose value is not affine but for such products
+        # Of variables whose value is not affine but for such products; None where that is not so either.
+        self._loose_values: dict[Var, Form | None] = {}
         self._ends: dict[Var, tuple[Form | None, Form | None]] = {}  # of all loops; None where not affine
         self._reach: dict[Var, tuple[int, int]] = {}  # variable → its least and greatest value, once asked for
         # Conjunctions met before, by identity (and kept alive): a long one is asked for at each of its parts.
@@ -337,7 +338,10 @@ class Affine:
             finally:
                 self._loose = is_loose
         if is_loose and self.values[var] is None and var.dtype.is_int and var not in self._loose_values:
-            self._loose_values[var] = self._form(let.value)
+            try:
+                self._loose_values[var] = self._form(let.value)
+            except NotAffine:  # remembered as well: lets in lets ask again for each of them
+                self._loose_values[var] = None
 
     def _form(self, e: Expr) -> Form:
         terms: dict[Var | Part, int] = {}
