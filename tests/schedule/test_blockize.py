@@ -417,3 +417,18 @@ def test_the_domain_of_an_axis_depends_on_neither_loops_nor_data():
     assert axis.dom.extent.value == 4
     sch.blockize([sch.get_block("B_o")])
     assert_same_numbers(sch.mod["main"], pairs_as_often_as_told)
+
+
+def test_an_outer_part_of_one_value_that_loops_inside_decide():
+    @T.prim_func
+    def fused(A: T.Buffer((13, 5), "int32"), B: T.Buffer((13, 5), "int32")):
+        for f0, f1, f2 in T.grid(1, 61, 2):
+            with T.block("B"):
+                vi = T.axis.spatial(13, f0 * 24 + (f0 * 2 + f1 * 2 + f2) // 5)
+                vj = T.axis.spatial(5, (f0 * 2 + f1 * 2 + f2) % 5)
+                T.where((f0 * 61 + f1) * 2 + f2 < 65)
+                B[vi, vj] = A[vi, vj] * 3
+
+    sch = Schedule(fused)
+    sch.blockize(sch.get_loops("B")[0], preserve_unit_iters=False)
+    check(sch, fused)

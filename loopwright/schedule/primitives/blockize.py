@@ -235,7 +235,8 @@ def _divide(step: str, realize: BlockRealize, loops: Sequence[For], inner: Seque
     parts = []
     for axis, (outer, tile) in zip(realize.block.iter_vars, pairs, strict=True):
         values = _outer_values(step, realize, axis, outer)
-        if any([reads_memory(end) or uses_var(end, domains.__contains__) for end in (values.min, values.extent)]):
+        ends = () if is_one(values.extent) else (values.min, values.extent)  # one value is a number in the bindings
+        if any([reads_memory(end) or uses_var(end, domains.__contains__) for end in ends]):
             if not is_one(tile.extent) or axis.dom is None:
                 problem = f"how many tiles axis {axis.var.name} has depends on loops or data: {values.extent!r}"
                 raise TileNotWhole(step, realize, problem)
