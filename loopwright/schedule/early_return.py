@@ -12,7 +12,19 @@ keeps the order of everything, or is refused.
 
 from __future__ import annotations
 
-from loopwright.ir import AttrStmt, Block, BlockRealize, Evaluate, SeqStmt, Stmt, is_return
+from loopwright.ir import (
+    Allocate,
+    AllocateConst,
+    AttrStmt,
+    Block,
+    BlockRealize,
+    DeclBuffer,
+    Evaluate,
+    LetStmt,
+    SeqStmt,
+    Stmt,
+    is_return,
+)
 from loopwright.schedule.errors import NotProved
 from loopwright.schedule.step import Proof, Step
 from loopwright.schedule.view import View
@@ -34,7 +46,7 @@ def _ends_with_return(body: Stmt) -> bool:
             body = body.seq[-1]
         elif isinstance(body, BlockRealize) and not body.block.iter_vars:
             body = body.block
-        elif isinstance(body, (AttrStmt, Block)):
+        elif isinstance(body, (Allocate, AllocateConst, AttrStmt, Block, DeclBuffer, LetStmt)):
             body = body.body
         else:
             return False

@@ -70,9 +70,20 @@ def test_a_return_at_the_very_end_is_in_nobodys_way():
                 C[vi] = A[vi] * 2
         T.ret(0)
 
-    sch = tir.Schedule(doubled)
-    sch.vectorize(sch.get_loops("C")[0])
-    assert result_of(sch.mod) == (GIVEN * 2).tolist()
+    @T.prim_func
+    def doubled_beside_memory(A: T.Buffer((8,), "int32"), C: T.Buffer((8,), "int32")):
+        last = T.decl_buffer((1,), "int32")
+        for i in range(8):
+            with T.block("C"):
+                vi = T.axis.spatial(8, i)
+                C[vi] = A[vi] * 2
+        last[0] = C[7]
+        T.ret(last[0])
+
+    for function in (doubled, doubled_beside_memory):
+        sch = tir.Schedule(function)
+        sch.vectorize(sch.get_loops("C")[0])
+        assert result_of(sch.mod) == (GIVEN * 2).tolist()
 
 
 def test_an_iteration_that_may_return_is_no_part_of_a_pipeline():
