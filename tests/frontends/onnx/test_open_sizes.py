@@ -363,5 +363,7 @@ def test_a_letter_of_einsum_has_one_size_in_a_call():
     for m in (1, 3):
         with pytest.raises(LoopwrightError, match=r"axis 0 of input x .* axis 0 of input z is 2.*needs them equal"):
             compiled.run({"x": numbers(m, 3), "z": numbers(2, 3)})
-    # A 1 that is known when the model is compiled is repeated.
-    require_right(text.replace("m", "1", 1), [(1, 3), (2, 3)])
+    # A 1 that is known when the model is compiled is repeated, as numpy does; ONNX does not say.
+    x, z = numbers(1, 3), numbers(2, 3)
+    [y] = CompiledModel(model(text.replace("m", "1", 1))).run({"x": x, "z": z})
+    np.testing.assert_array_equal(y, x * z)
