@@ -18,6 +18,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import prod
 from typing import Any
 
@@ -52,6 +53,7 @@ from loopwright.ir import (
     For,
     ForKind,
     IterType,
+    Let,
     Max,
     Min,
     Mul,
@@ -60,6 +62,7 @@ from loopwright.ir import (
     Rewriter,
     Select,
     Stmt,
+    Var,
     const,
     pre_order_visit,
 )
@@ -344,22 +347,28 @@ def _added(update: Term) -> Term | None:
 
 def disproof(before: PrimFunc, after: PrimFunc, inputs: int = 4) -> Truth | None:
     """Inputs for which two programs differ or race; None when none were found, which proves nothing."""
-    stored = _stored(before)
     for seed in range(inputs):
-        # Few different values: several iterations go to one cell.
-        rng = np.random.default_rng(seed)
-        given: dict[str, list[int]] = {}
-        for buffer in before.argument_buffers():
-            size = prod([int(extent) for extent in buffer.shape])  # type: ignore[call-overload]
-            if buffer not in stored and buffer.dtype.is_int:
-                given[buffer.name] = rng.integers(-2, 3, size).tolist()
-        expected = terms_of(_ForInputs(before, given).visit(before))
+        given, expected = _expected(before, seed)
         if expected is None:
             return None
         real = truth(expected, _ForInputs(after, given).visit(after))
         if real is not None and not real.is_right:
             return real
     return None
+
+
+@lru_cache(maxsize=16)  # one program is asked about many steps, one after the other
+def _expected(before: PrimFunc, seed: int) -> tuple[Mapping[str, Sequence[int]], Terms | None]:
+    """Numbers for the integers that nobody writes, and what the program computes from them."""
+    # Few different values: several iterations go to one cell.
+    rng = np.random.default_rng(seed)
+    stored = _stored(before)
+    given: dict[str, list[int]] = {}
+    for buffer in before.argument_buffers():
+        size = prod([int(extent) for extent in buffer.shape])  # type: ignore[call-overload]
+        if buffer not in stored and buffer.dtype.is_int:
+            given[buffer.name] = rng.integers(-2, 3, size).tolist()
+    return given, terms_of(_ForInputs(before, given).visit(before))
 
 
 def has_chained_reduction(function: PrimFunc) -> bool:
@@ -431,10 +440,11 @@ class _ForInputs(Rewriter):
         place: Expr = const(0)
         for index, extent in zip(load.indices, load.buffer.shape, strict=True):
             place = place * extent + index
+        at = Var("at", place.dtype)  # the index is computed once, and not for every choice
         chosen: Expr = const(values[-1], load.dtype)
         for position, value in enumerate(values[:-1]):
-            chosen = Select(place.equal(position), const(value, load.dtype), chosen)
-        return chosen
+            chosen = Select(at.equal(position), const(value, load.dtype), chosen)
+        return Let(at, place, chosen)
 
 
 def numbers_of(function: PrimFunc, arguments: Sequence[np.ndarray]) -> list[np.ndarray] | str:
