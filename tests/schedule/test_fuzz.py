@@ -10,7 +10,7 @@ from loopwright.schedule.primitives.rfactor import NotCommutative
 from loopwright.script import tir as T
 from tests.campaign import programs
 from tests.schedule.harness.fuzz import STEPS, fuzz
-from tests.schedule.harness.legality import numbers_of
+from tests.schedule.harness.legality import numbers_of, terms_of
 from tests.schedule.harness.programs import Program, random_sketch
 
 PROGRAMS = programs(120, 240)
@@ -63,3 +63,18 @@ def test_of_equal_values_the_first_stays_the_one(values):
     before, after = numbers_of(best, arguments), numbers_of(sch.view().function, arguments)
     assert before[2] == after[2] == max(values)
     assert before[1] == after[1] == (-1 if max(values) == -128 else values.index(max(values)))
+
+
+@T.prim_func
+def index_beyond_64_bits_in_a_branch(A: T.Buffer((2,), "int32"), B: T.Buffer((2,), "int32")):
+    for i in range(2):
+        B[i] = T.if_then_else(
+            A[i] < A[i], A[T.Cast("int32", T.Mul(T.int64(8589934592), T.int64(8589934592)) % T.int64(2))], A[i]
+        )
+
+
+def test_a_program_has_numbers_where_a_branch_never_taken_has_no_term():
+    assert terms_of(index_beyond_64_bits_in_a_branch) is None
+    given = np.array([3, 5], "int32")
+    results = numbers_of(index_beyond_64_bits_in_a_branch, [given, np.zeros(2, "int32")])
+    np.testing.assert_array_equal(results[1], given)

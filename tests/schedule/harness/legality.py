@@ -30,6 +30,7 @@ from loopwright.evaluator import difference, evaluate, evaluate_terms
 from loopwright.evaluator.errors import (
     AxisOutsideDomain,
     DataDependent,
+    IndexTooLarge,
     IntegerDivisionByZero,
     OutOfBounds,
     Race,
@@ -92,10 +93,13 @@ class Truth:
 
 
 def terms_of(function: PrimFunc) -> Terms | None:
-    """What the function computes, symbolically; None when data steers it."""
+    """What the function computes, symbolically; None when data steers it.
+
+    A term holds both values of a select: one that data never takes may leave 64 bits, and numbers decide there too.
+    """
     try:
         return evaluate_terms(function, check_races=True)
-    except DataDependent:
+    except (DataDependent, IndexTooLarge):
         return None
 
 
