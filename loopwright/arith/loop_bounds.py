@@ -88,10 +88,10 @@ def interval_of(
     if not is_index(e.dtype):
         return None
     walk = _Interval(analyzer or Analyzer(), domains, e.dtype)
-    ends = walk.of(walk.engine.form(e))
-    if ends is None:
-        return None
     try:
+        ends = walk.of(walk.engine.form(e))
+        if ends is None:
+            return None
         return IntervalSet(walk.engine.write(ends[0], e.dtype), walk.engine.write(ends[1], e.dtype))
     except TooWide:
         return None

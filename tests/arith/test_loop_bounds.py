@@ -41,6 +41,7 @@ def test_intervals() -> None:
     assert of(Min(I, N), {I: Range(0, 8)}) == ("0", "T.min(n, 7)")
     assert of(Max(I, const(3)), {I: Range(0, 8)}) == ("3", "7")
     assert of(I * J, {I: Range(0, 8)}) is None  # the sign of j is not known
+    assert of(Max(I * -715827883, I * 7), {I: Range(0, 5)}) is None  # the least of the first is beyond int32
 
 
 @settings(max_examples=300, deadline=None)

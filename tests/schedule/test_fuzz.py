@@ -10,7 +10,7 @@ from loopwright.schedule.primitives.rfactor import NotCommutative
 from loopwright.script import tir as T
 from tests.campaign import programs
 from tests.schedule.harness.fuzz import STEPS, fuzz
-from tests.schedule.harness.legality import numbers_of, terms_of
+from tests.schedule.harness.legality import compares_by_numbers, numbers_of, terms_of, truth_about
 from tests.schedule.harness.programs import Program, random_sketch
 
 PROGRAMS = programs(120, 240)
@@ -78,3 +78,28 @@ def test_a_program_has_numbers_where_a_branch_never_taken_has_no_term():
     given = np.array([3, 5], "int32")
     results = numbers_of(index_beyond_64_bits_in_a_branch, [given, np.zeros(2, "int32")])
     np.testing.assert_array_equal(results[1], given)
+
+
+@T.prim_func
+def uses_the_greatest_of_nothing(A: T.Buffer((0,), "uint8"), C: T.Buffer((1,), "uint8")):
+    B = T.alloc_buffer((1,), "uint8")
+    for i, ko, ki in T.grid(1, 0, 1):
+        with T.block("greatest"):
+            vi = T.axis.spatial(1, i)
+            vk = T.axis.reduce(0, ko + ki)
+            with T.init():
+                B[vi] = T.uint8(3)
+            B[vi] = T.max(B[vi], A[vk])
+    for i in range(1):
+        with T.block("use"):
+            vi = T.axis.spatial(1, i)
+            C[vi] = B[vi] * B[vi]
+
+
+def test_a_reduction_of_nothing_is_compared_by_numbers():
+    sch = tir.Schedule(uses_the_greatest_of_nothing)
+    sch.rfactor(sch.get_loops("greatest")[2], 0)
+    assert not truth_about(uses_the_greatest_of_nothing, sch.mod["main"]).is_right
+    assert compares_by_numbers(uses_the_greatest_of_nothing)
+    results = numbers_of(sch.mod["main"], [np.zeros(0, "uint8"), np.zeros(1, "uint8")])
+    np.testing.assert_array_equal(results[1], [9])

@@ -22,8 +22,8 @@ from tests.schedule.harness.cases import Move, Unresolved, available_kinds, move
 from tests.schedule.harness.legality import (
     ROUNDED,
     Terms,
+    compares_by_numbers,
     disproof,
-    has_chained_reduction,
     same_numbers,
     terms_of,
     truth,
@@ -145,7 +145,7 @@ class Site:
         if not said and not real.is_right and not real.is_race and (added or rounded):
             if same_numbers(first, after, 4 if rounded else 16, ROUNDED if rounded else 0.0):
                 return Answer(REGROUPED, "", real.why)
-        if not said and not real.is_right and not real.is_race and has_chained_reduction(first):
+        if not said and not real.is_right and not real.is_race and compares_by_numbers(first):
             if same_numbers(first, after):
                 return Answer(REGROUPED, "", real.why)
         if said:

@@ -32,8 +32,8 @@ from tests.schedule.harness.cases import GENERATORS, Move, Unresolved, available
 from tests.schedule.harness.enumerate import ROUNDS
 from tests.schedule.harness.legality import (
     ROUNDED,
+    compares_by_numbers,
     first_difference,
-    has_chained_reduction,
     numbers_of,
     terms_of,
     truth,
@@ -205,7 +205,7 @@ def _wrong_terms(program: Program, before: PrimFunc, after: PrimFunc) -> Failure
     real = None if expected is None else truth(expected, after)
     if real is None or real.is_right:
         return None
-    if not real.is_race and has_chained_reduction(before):
+    if not real.is_race and compares_by_numbers(before):
         return _wrong_numbers(before, after, native=False, reordered=True)
     return Failure("race" if real.is_race else "terms", real.why)
 

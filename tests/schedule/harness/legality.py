@@ -53,6 +53,7 @@ from loopwright.ir import (
     Expr,
     For,
     ForKind,
+    IntImm,
     IterType,
     Let,
     Max,
@@ -375,18 +376,21 @@ def _expected(before: PrimFunc, seed: int) -> tuple[Mapping[str, Sequence[int]],
     return given, terms_of(_ForInputs(before, given).visit(before))
 
 
-def has_chained_reduction(function: PrimFunc) -> bool:
+def compares_by_numbers(function: PrimFunc) -> bool:
     """Whether some block reduces several values together, or by something other than one sum, product, min or max.
 
     Outside of their own buffer such updates are a chain, which terms do not compare with a set. So are those that
-    commute, but that no small values show to.
+    commute, but that no small values show to. And a reduction of nothing is a literal, which is folded into what uses
+    it; a reduction of two such is not.
     """
     found = False
 
     def look(node: Node) -> None:
         nonlocal found
-        if isinstance(node, Block) and any(axis.iter_type == IterType.CommReduce for axis in node.iter_vars):
-            found = found or not _is_plain_fold(node.body)
+        if isinstance(node, Block):
+            reduced = [axis.dom.extent for axis in node.iter_vars if axis.iter_type == IterType.CommReduce]
+            found |= bool(reduced) and not _is_plain_fold(node.body)
+            found |= any(isinstance(extent, IntImm) and extent.value == 0 for extent in reduced)
 
     pre_order_visit(function.body, look)
     return found
