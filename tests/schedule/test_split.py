@@ -667,3 +667,29 @@ def test_pad_widens_the_axes_of_blocks_inside():
     Y = np.zeros(2, "int32")
     evaluate(sch.mod["main"], Y)
     assert Y.tolist() == [0, 1]
+
+
+@T.prim_func
+def rows_from_one(C: T.Buffer((7, 5), "int32")):
+    B = T.alloc_buffer((7, 5), "int32")
+    for i in T.serial(1, 8):
+        with T.block("row"):
+            vi = T.axis.spatial((1, 8), i)
+            T.reads()
+            T.writes(B[vi - 1, 0:5])
+            for j in range(5):
+                with T.block("cell"):
+                    vj = T.axis.spatial(5, j)
+                    B[vi - 1, vj] = vi * vj
+    for i, j in T.grid(7, 5):
+        with T.block("C"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = B[vi, vj]
+
+
+def test_padding_inside_a_block_grows_only_the_padded_axis():
+    sch = tir.Schedule(rows_from_one)
+    sch.split(sch.get_loops("cell")[0], [None, 6], tail="pad")
+    (buffer,) = sch.get(sch.get_block("root")).alloc_buffers
+    assert [int(extent) for extent in buffer.shape] == [7, 6]
+    assert_same_numbers(rows_from_one, sch.mod["main"])

@@ -8,7 +8,7 @@ import pytest
 import loopwright as lw
 from loopwright import te, tir
 from loopwright.schedule.buffers import NoSuchBuffer
-from loopwright.schedule.errors import BadStepArgument, NotSupported, WouldChangeValues, WouldRace
+from loopwright.schedule.errors import BadStepArgument, NotProved, NotSupported, WouldChangeValues, WouldRace
 from loopwright.schedule.primitives.stage import InitOutsideWindow
 from loopwright.script import tir as T
 from tests.schedule.steps import assert_same_numbers, chain, check, check_replay, matmul, refused
@@ -316,3 +316,21 @@ def test_a_window_where_loops_leave_a_gap():
     assert "A_stage[v - v // 7 * 7 - v % 7 // 3 * 3]" in sch.mod.script()
     check_replay(sch, lines_of_seven)
     assert_same_numbers(sch.mod["main"], lines_of_seven)
+
+
+@T.prim_func
+def lower_triangle(A: T.Buffer((3, 3), "int32"), C: T.Buffer((3, 3), "int32")):
+    for i, j in T.grid(3, 3):
+        with T.block("C"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            T.where(j < i + 1)
+            C[vi, vj] = A[vj, vi] + C[vj, vi]
+
+
+def test_where_isl_fails_in_a_check_of_its_own_the_step_is_not_proved():
+    sch = tir.Schedule(lower_triangle)
+    sch.reorder(*reversed(sch.get_loops("C")))
+    inner = sch.get_loops("C")[1]
+    refused(
+        sch, NotProved, "could not be proved", "stage", "C", inner, 1, layout=lambda i, j: (i, j * 2 % 3)
+    )

@@ -226,7 +226,10 @@ def _wrong_numbers(
     if not native:
         return None
     results = [np.array(array) for array in arguments]
-    build(after)(*results)
+    try:
+        build(after)(*results)
+    except UninitialisedRead:  # a copy of what nobody uses
+        return None
     why = first_difference(before, results, expected, within)
     return None if why is None else Failure("native", why)
 

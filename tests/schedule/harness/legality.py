@@ -123,7 +123,25 @@ def truth(before: Terms, after: PrimFunc) -> Truth | None:
     why = difference(before, found)
     if why is None:
         return Truth(not undefined, undefined, copies_undefined=bool(undefined))
-    return Truth(False, undefined or why, is_regrouped=_regrouped(before, found))
+    is_regrouped = _regrouped(before, found)
+    if not undefined and not is_regrouped and _holds_unwrapped_literal(before):
+        return None  # a store wraps the literals below a choice too, which terms do not show: numbers decide
+    return Truth(False, undefined or why, is_regrouped=is_regrouped)
+
+
+def _holds_unwrapped_literal(terms: Terms) -> bool:
+    """Whether index arithmetic left a literal beyond its type somewhere in the terms."""
+    pending = [term for array in terms.values() for term in array.flat]
+    met: set[int] = set()
+    while pending:
+        term = pending.pop()
+        if term.number in met:
+            continue
+        met.add(term.number)
+        if term.op == "literal" and term.dtype.is_int and not term.dtype.lowest <= term.data <= term.dtype.highest:
+            return True
+        pending += term.args
+    return False
 
 
 def _check_races_in_lanes(function: PrimFunc) -> None:
