@@ -17,7 +17,6 @@ from loopwright.ir import (
     IfThenElse,
     IntImm,
     IterType,
-    IterVar,
     Mod,
     Node,
     Range,
@@ -25,6 +24,7 @@ from loopwright.ir import (
     SeqStmt,
     Stmt,
     Var,
+    conjuncts,
     const,
     deep,
     is_one,
@@ -42,62 +42,93 @@ def rebind(body: Stmt, values: Mapping[Var, Expr], around: Sequence[For], keep_u
 
     A loop of one iteration is a number, and goes from the bindings, unless `keep_units` is set.
     """
-    facts = Analyzer()
-    units: set[Var] = set()
-    for loop in around:
-        facts.bind(loop.loop_var, Range.from_min_extent(loop.min, loop.extent))
-        if is_one(loop.extent):
-            units.add(loop.loop_var)
-    rewriter = _KeepUnits(facts, around, units) if keep_units else _Simplify(facts)
-    rewriter.may_be_empty.update([loop.loop_var for loop in around if _may_be_empty(loop)])
+    rewriter = (_KeepUnits if keep_units else _Simplify)(around)
     result: Stmt = rewriter.visit(substitute(body, values))
     return result
 
 
 class _Simplify(Rewriter):
-    def __init__(self, facts: Analyzer) -> None:
-        self.facts = facts
+    def __init__(self, around: Sequence[For]) -> None:
+        self.facts = Analyzer()
+        self.loops: list[For] = []
         self.may_be_empty: set[Var] = set()
+        for loop in around:
+            self.facts.bind(loop.loop_var, Range.from_min_extent(loop.min, loop.extent))
+            self.enter(loop)
 
-    def visit_For(self, loop: For) -> Stmt:
+    def enter(self, loop: For) -> None:
+        self.loops.append(loop)
         if _may_be_empty(loop):
             self.may_be_empty.add(loop.loop_var)
+
+    def visit_For(self, loop: For) -> Stmt:
         low, extent = self.facts.simplify(loop.min), self.facts.simplify(loop.extent)
         with self.facts.bound(loop.loop_var, Range.from_min_extent(low, extent), inline=False):
-            return loop.with_(min=low, extent=extent, body=self.visit(loop.body))
+            self.enter(loop)
+            body = self.visit(loop.body)
+            self.loops.pop()
+            return loop.with_(min=low, extent=extent, body=body)
 
     def visit_BlockRealize(self, realize: BlockRealize) -> Stmt:
+        empty = self._empty_reductions(realize) if self.may_be_empty and realize.block.init is not None else None
+        if empty:
+            return self._with_init_of_nothing(realize, empty)
         values = [self.binding(value) for value in realize.iter_values]
-        if realize.block.init is not None and self.may_be_empty:
-            axes = zip(realize.block.iter_vars, realize.iter_values, values, strict=True)
-            values = [self._of_reduction(*item) for item in axes]
         return realize.with_(iter_values=tuple(values), predicate=self.facts.simplify(realize.predicate))
-
-    def _of_reduction(self, axis: IterVar, value: Expr, simple: Expr) -> Expr:
-        """What a reduction axis is bound to: a loop that may have no iterations is seen to be of the reduction."""
-        if axis.iter_type != IterType.CommReduce:
-            return simple
-        gone = {var for var in self.may_be_empty if uses_var(value, {var}.__contains__)}
-        return simple if all([uses_var(simple, {var}.__contains__) for var in gone]) else value
 
     def binding(self, value: Expr) -> Expr:
         return self.facts.simplify(value)
+
+    # --- a reduction of nothing still writes its init --------------------------------------------------------------
+
+    def _empty_reductions(self, realize: BlockRealize) -> set[Var]:
+        """The loops of a reduction that may have no iterations."""
+        axes = zip(realize.block.iter_vars, realize.iter_values, strict=True)
+        reduced = [value for axis, value in axes if axis.iter_type == IterType.CommReduce]
+        return {var for var in self.may_be_empty if any([uses_var(value, {var}.__contains__) for value in reduced])}
+
+    def _with_init_of_nothing(self, realize: BlockRealize, empty: set[Var]) -> Stmt:
+        """The init runs where the reduction has no iterations: what holds in those says nothing about the rest."""
+        outside = type(self)([loop for loop in self.loops if loop.loop_var not in empty])
+        values = []
+        for axis, value in zip(realize.block.iter_vars, realize.iter_values, strict=True):
+            if axis.iter_type == IterType.CommReduce:
+                simple = self.binding(value)  # must still be seen to be bound to the loops of the reduction
+                gone = [var for var in empty if uses_var(value, {var}.__contains__)]
+                values.append(simple if all([uses_var(simple, {var}.__contains__) for var in gone]) else value)
+            else:
+                values.append(outside.binding(value))
+        if not uses_var(realize.predicate, empty.__contains__):
+            return realize.with_(iter_values=tuple(values), predicate=outside.facts.simplify(realize.predicate))
+        conditions = []
+        for condition in conjuncts(realize.predicate):
+            if uses_var(condition, empty.__contains__):
+                simple = self.facts.simplify(condition)
+                is_true = isinstance(simple, IntImm) and bool(simple.value)
+                conditions.append(simple if is_true or uses_var(simple, empty.__contains__) else condition)
+            else:
+                conditions.append(outside.facts.simplify(condition))
+        return realize.with_(iter_values=tuple(values), predicate=logical_and(TRUE, *conditions))
 
 
 class _KeepUnits(_Simplify):
     """Leaves loops of one iteration in bindings: there, nothing is known of their variables."""
 
-    def __init__(self, facts: Analyzer, around: Sequence[For], units: set[Var]) -> None:
-        super().__init__(facts)
-        self.units = units
+    def __init__(self, around: Sequence[For]) -> None:
+        self.units: set[Var] = set()
         self.others = Analyzer()
+        super().__init__(around)
         for loop in around:
-            if loop.loop_var not in units:
+            if loop.loop_var not in self.units:
                 self.others.bind(loop.loop_var, Range.from_min_extent(loop.min, loop.extent))
+
+    def enter(self, loop: For) -> None:
+        super().enter(loop)
+        if is_one(loop.extent):
+            self.units.add(loop.loop_var)
 
     def visit_For(self, loop: For) -> Stmt:
         if is_one(loop.extent):
-            self.units.add(loop.loop_var)
             return super().visit_For(loop)
         with self.others.bound(loop.loop_var, Range.from_min_extent(loop.min, loop.extent), inline=False):
             return super().visit_For(loop)

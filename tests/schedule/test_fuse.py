@@ -11,7 +11,7 @@ from loopwright.ir.verifier import verify
 from loopwright.schedule.errors import BadStepArgument, NotProved, NotSupported, WouldChangeValues
 from loopwright.script import from_source
 from loopwright.script import tir as T
-from tests.schedule.steps import check, matmul, refused
+from tests.schedule.steps import assert_same_numbers, check, matmul, refused
 
 
 @T.prim_func
@@ -311,3 +311,26 @@ def test_fuse_is_refused_where_cells_would_not_start():
     parts, _ = sch.split(k, [3, None])
     with pytest.raises((WouldChangeValues, NotProved, NotSupported)):
         sch.fuse(i, parts)
+
+
+@T.prim_func
+def rows_of_a_triangle(A: T.Buffer((3,), "int32"), C: T.Buffer((3,), "int32")):
+    for io, ii in T.grid(2, 1):
+        for j in range(io + ii):
+            with T.block("C"):
+                vi = T.axis.spatial(3, io + ii)
+                vj = T.axis.reduce(1, j)
+                T.where(io + ii < 1)
+                with T.init():
+                    C[vi] = 7
+                C[vi] = C[vi] + A[vj]
+
+
+def test_a_row_without_iterations_keeps_the_guard_of_its_init():
+    sch = tir.Schedule(rows_of_a_triangle)
+    outer, inner, _ = sch.get_loops("C")
+    sch.fuse(outer, inner)  # every iteration of j is behind the guard; the init of row 0 is not
+    assert_same_numbers(rows_of_a_triangle, sch.mod["main"])
+    given = [np.ones(3, "int32"), np.full(3, -1, "int32")]
+    lw.build(sch.mod)(*given)
+    np.testing.assert_array_equal(given[1], [7, -1, -1])

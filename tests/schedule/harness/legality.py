@@ -502,7 +502,7 @@ def first_difference(
     for buffer, a, b in zip(function.argument_buffers(), got, wanted, strict=True):
         part = max(within, roundings * _rounding(buffer) if roundings else 0.0)
         room = part * max(1.0, float(np.abs(b).max())) if part and b.size else 0.0
-        wrong = np.argwhere(~(np.abs(a - b) <= room) if room else a != b)
+        wrong = np.argwhere(~(np.abs(a - b) <= room) & (a != b) if room else a != b)  # inf - inf is no number
         if len(wrong):
             where = tuple(wrong[0].tolist())
             cell = ", ".join([str(index) for index in where])
