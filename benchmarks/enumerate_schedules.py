@@ -25,7 +25,7 @@ from concurrent.futures import ProcessPoolExecutor
 from itertools import islice
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 os.environ.setdefault("LOOPWRIGHT_FREEZE", "1")
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
@@ -64,6 +64,7 @@ def main() -> int:
         "--exhaustive", action="store_true", help="every single step at these sizes, instead of a sample"
     )
     parser.add_argument("--kinds", nargs="+", help="only these steps, e.g. Merge ComputeAt")
+    parser.add_argument("--programs", nargs="+", help="only these programs, e.g. sums_of_a_triangle")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--json", type=Path, help="write the counts and every bad case here")
     parser.add_argument("--record", type=Path, help="a folder for the parts that are done, to go on with later")
@@ -95,22 +96,33 @@ def _campaign(options: argparse.Namespace) -> Tally:
     return _joined(jobs, _sample, _parts(options))
 
 
-def _parts(options: argparse.Namespace) -> list[tuple[int, int, Sequence[int], Sequence[str] | None]]:
+class Part(NamedTuple):
+    """So many cases from a seed on."""
+
+    seed: int
+    count: int
+    sizes: Sequence[int]
+    kinds: Sequence[str] | None
+    programs: Sequence[str] | None
+
+
+def _parts(options: argparse.Namespace) -> list[Part]:
     counts = [PART] * (options.cases // PART) + [options.cases % PART]
     seeds = [options.seed * 1_000_003 + position for position in range(len(counts))]
-    return [(seed, count, options.sizes, options.kinds) for seed, count in zip(seeds, counts, strict=True) if count]
+    chosen = options.sizes, options.kinds, options.programs
+    return [Part(seed, count, *chosen) for seed, count in zip(seeds, counts, strict=True) if count]
 
 
 def _recorded(options: argparse.Namespace) -> int:
     """Do the parts that are not recorded yet, then show all that are."""
-    settings = {name: getattr(options, name) for name in ("cases", "seed", "sizes", "kinds")}
+    settings = {name: getattr(options, name) for name in ("cases", "seed", "sizes", "kinds", "programs")}
     record = Record(options.record, settings)
     parts = {str(part[0]): part for part in _parts(options)}
     left = record.run(_sample_as_data, parts, options.jobs, options.seconds)
     return _show_record(record, left)
 
 
-def _sample_as_data(part: tuple[int, int, Sequence[int], Sequence[str] | None]) -> dict[str, Any]:
+def _sample_as_data(part: Part) -> dict[str, Any]:
     start = time.perf_counter()
     tally = _sample(part)
     return {
@@ -149,7 +161,7 @@ def _show_record(record: Record, left: int) -> int:
     return 1 if wrong else 0
 
 
-def _joined(jobs: int, work: object, parts: Sequence[tuple[int, int, Sequence[int], Sequence[str] | None]]) -> Tally:
+def _joined(jobs: int, work: object, parts: Sequence[tuple[Any, ...]]) -> Tally:
     tally = Tally()
     with progress.shown(), progress.task("cases", len(parts)) as task:
         if jobs == 1:
@@ -164,9 +176,8 @@ def _joined(jobs: int, work: object, parts: Sequence[tuple[int, int, Sequence[in
     return tally
 
 
-def _sample(part: tuple[int, int, Sequence[int], Sequence[str] | None]) -> Tally:
-    seed, count, sizes, kinds = part
-    return run(cases(seed, sizes, kinds), count)
+def _sample(part: Part) -> Tally:
+    return run(cases(part.seed, part.sizes, part.kinds, part.programs), part.count)
 
 
 def _share(part: tuple[int, int, Sequence[int], Sequence[str] | None]) -> Tally:

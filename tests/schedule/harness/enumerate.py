@@ -181,12 +181,15 @@ def is_unsafe(kind: str) -> bool:
 
 
 def cases(
-    seed: int, sizes: Sequence[int] = (1, 2, 3, 4), kinds: Sequence[str] | None = None
+    seed: int,
+    sizes: Sequence[int] = (1, 2, 3, 4),
+    kinds: Sequence[str] | None = None,
+    names: Sequence[str] | None = None,
 ) -> Iterator[tuple[Site, Move]]:
     """Cases without end, even over primitives and programs; single steps and sequences of up to three."""
     rng = random.Random(seed)
     chosen = list(kinds or available_kinds())
-    programs = template_programs(sizes)
+    programs = [program for program in template_programs(sizes) if not names or program.name.split("(")[0] in names]
     while True:
         rng.shuffle(programs)
         for program in programs:
