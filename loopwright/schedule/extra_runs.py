@@ -29,8 +29,10 @@ from loopwright.ir import (
     Range,
     Rewriter,
     Stmt,
+    Var,
     const,
     pre_order_visit,
+    uses_var,
 )
 from loopwright.schedule.blocks import blocks_in, is_leaf
 from loopwright.schedule.buffers import exchange, fresh_buffer
@@ -39,7 +41,7 @@ from loopwright.schedule.fills import fill_nest, first_in_home
 from loopwright.schedule.handles import BlockKey, block_key
 from loopwright.schedule.nests import axes_over
 from loopwright.schedule.regions import facts_inside, facts_under
-from loopwright.schedule.view import View
+from loopwright.schedule.view import Path, View
 from loopwright.schedule.windows import accesses
 
 
@@ -96,11 +98,16 @@ def check_body(step: str, block: Block, at: Stmt) -> None:
     pre_order_visit(block, look)
 
 
-def with_wide_axes(body: Stmt, around: list[For]) -> Stmt:
-    """`body` with the domains of its blocks' axes grown to hold every value that they are bound to."""
-    if any([_never_runs(loop) for loop in around]):
+def with_wide_axes(body: Stmt, path: Path, inside: Sequence[For] = ()) -> Stmt:
+    """`body` with the domains of its blocks' axes grown to hold every value that they are bound to.
+
+    It stands at the end of `path`, in new loops `inside` of that.
+    """
+    loops = [*[statement for statement in path if isinstance(statement, For)], *inside]
+    if any([_never_runs(loop) for loop in loops]):
         return body
-    result: Stmt = _WideAxes(facts_under(around)).visit(body)
+    blocks = [statement for statement in path if isinstance(statement, BlockRealize)]
+    result: Stmt = _WideAxes(facts_under(loops, blocks), {loop.loop_var for loop in inside}).visit(body)
     return result
 
 
@@ -173,8 +180,9 @@ def _allocated(realize: Stmt) -> tuple[Buffer, ...]:
 
 
 class _WideAxes(Rewriter):
-    def __init__(self, facts: Analyzer) -> None:
+    def __init__(self, facts: Analyzer, new: set[Var]) -> None:
         self.facts = facts
+        self.new = new  # variables of the new loops
 
     def visit_For(self, loop: For) -> Stmt:
         if _never_runs(loop):
@@ -190,6 +198,9 @@ class _WideAxes(Rewriter):
             if dom is not None and isinstance(dom.extent, IntImm) and isinstance(dom.min, IntImm):
                 low = min(dom.min.value, bound.min_value) if bound.min_value > -(2**31) else dom.min.value
                 high = max(dom.min.value + dom.extent.value, bound.max_value + 1)
+                if high >= 2**31 and uses_var(value, self.new.__contains__):
+                    problem = f"how far axis {axis.var.name} of block {realize.block.name_hint!r} runs is not known"
+                    raise NotSupported("split", problem, realize)
                 if high < 2**31 and (low, high) != (dom.min.value, dom.min.value + dom.extent.value):
                     grown = Range.from_min_extent(const(low, dom.min.dtype), const(high - low, dom.extent.dtype))
                     axis = axis.with_(dom=grown)

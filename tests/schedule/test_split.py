@@ -693,3 +693,52 @@ def test_padding_inside_a_block_grows_only_the_padded_axis():
     (buffer,) = sch.get(sch.get_block("root")).alloc_buffers
     assert [int(extent) for extent in buffer.shape] == [7, 6]
     assert_same_numbers(rows_from_one, sch.mod["main"])
+
+
+@T.prim_func
+def rows_in_a_block(C: T.Buffer((3, 5), "int32")):
+    B = T.alloc_buffer((5, 5), "int32")  # there is room for what runs past the end
+    for o in range(1):
+        with T.block("outer"):
+            vo = T.axis.spatial(1, o)
+            T.reads()
+            T.writes(B[vo * 3 : vo * 3 + 3, 0:5])
+            for f in range(15):
+                with T.block("B"):
+                    vi = T.axis.spatial(3, vo * 3 + f // 5)
+                    vj = T.axis.spatial(5, f % 5)
+                    B[vi, vj] = vi * vj
+    for i, j in T.grid(3, 5):
+        with T.block("C"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = B[vi, vj]
+
+
+def test_padding_inside_a_block_widens_axes_by_those_around():
+    sch = tir.Schedule(rows_in_a_block)
+    sch.split(sch.get_loops("B")[0], [None, 7], tail="pad")
+    rows, columns = sch.get(sch.get_block("B")).iter_vars
+    assert (int(rows.dom.extent), int(columns.dom.extent)) == (5, 5)
+    assert_same_numbers(rows_in_a_block, sch.mod["main"])
+
+
+@T.prim_func
+def rows_from_n(C: T.Buffer((3, 5), "int32"), n: T.int32):
+    B = T.alloc_buffer((5, 5), "int32")
+    for f in range(15):
+        with T.block("B"):
+            vi = T.axis.spatial(3, n + f // 5)
+            vj = T.axis.spatial(5, f % 5)
+            T.where(n == 0)
+            B[vi, vj] = vi * vj
+    for i, j in T.grid(3, 5):
+        with T.block("C"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = B[vi, vj]
+
+
+def test_padding_an_axis_of_unknown_length_is_refused():
+    sch = tir.Schedule(rows_from_n)
+    loop = sch.get_loops("B")[0]
+    problem = "how far axis vi of block 'B' runs is not known"
+    refused(sch, NotSupported, problem, "split", loop, [None, 7], tail="pad")

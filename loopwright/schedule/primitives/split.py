@@ -241,7 +241,8 @@ def _padded(view: View, loop: For, extents: Sequence[Expr], keep_units: bool) ->
     loops, index = _nest_of(loop, extents)
     path = view.loop_path(loop.loop_var)
     around = [*view.all_loops_above(path[:-1]), *loops]
-    body = with_wide_axes(rebind(loop.body, {loop.loop_var: value_at(loop, index)}, around, keep_units), around)
+    moved = rebind(loop.body, {loop.loop_var: value_at(loop, index)}, around, keep_units)
+    body = with_wide_axes(moved, path[:-1], loops)
     below = [block_key(realize.block) for realize in view.blocks_below(loop.body)]
     after = with_room("split", View(view.replaced(path, nest(loops, body))), below)
     check_extra_runs("split", after, below, loop)
