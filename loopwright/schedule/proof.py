@@ -16,12 +16,12 @@ Of a reduction, a reader must see the same base, and the same updates, each of t
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Collection
 from typing import Any, Final
 
 from loopwright.analysis.accesses import Access, accesses_of
-from loopwright.analysis.dataflow import BlockKey, InitOf, NotProvable, Reference, dataflow_of
+from loopwright.analysis.dataflow import BlockKey, Dataflow, InitOf, NotProvable, Reference, dataflow_of
 from loopwright.analysis.effects import OUTSIDE, called_name, calls_of_threads
 from loopwright.analysis.races import find_race_in, prove_no_race, without_race
 from loopwright.analysis.thread_axes import has_threads
@@ -154,6 +154,7 @@ class _Comparison:
         """The first buffer whose readers see something else."""
         old, new = self.old.dataflow, self.new.dataflow
         self._check_inlined()
+        self._check_loads()
         self._check_updates()
         unchanged = unchanged_memory(old.program.function, new.program.function)
         self._check_calls(unchanged)
@@ -204,6 +205,24 @@ class _Comparison:
                 name = block.name_hint if block is not None else "the function"
                 raise NotProvable(f"what is inlined into {name} is not always what it reads")
             done.add(claim)
+
+    def _check_loads(self) -> None:
+        """A block must have the loads that it had: they go by their numbers, and one that is gone renumbers the rest.
+
+        A load is gone where its value no longer matters: `A[i] - B[i]` once both are the same memory, `B[I[i] % 1]`.
+        """
+        origins = self.new.naming.origins
+        given = {key for key, _ in origins.loads}
+        known = _numbers_of_loads(self.old.dataflow)
+        for key, numbers in _numbers_of_loads(self.new.dataflow).items():
+            before = known.get(origins.renamed[key][0] if key in origins.renamed else key)
+            if before is None or key in given or key in origins.copies:
+                continue
+            # A block that stands in several places may have lost loads in one of them earlier.
+            if set(numbers) != set(before) or (len(before) > 1 and numbers != before):
+                block = self.new.keys[key]
+                title = block.name_hint if block is not None else "root"
+                raise NotProvable(f"block {title} would have {_counted(numbers)}, where it had {_counted(before)}")
 
     def _check_updates(self) -> None:
         """What a block reads beside its own sum must not have become a part of it.
@@ -377,3 +396,16 @@ class _Comparison:
         import islpy as isl
 
         return isl.UnionSet.read_from_str(context(), f"{{ {UNDEFINED}[] }}")
+
+
+def _numbers_of_loads(flow: Dataflow) -> dict[BlockKey, Counter[int]]:
+    """How many loads each block has, wherever it stands."""
+    found: dict[BlockKey, Counter[int]] = {}
+    for place, accesses in flow.by_place.items():
+        loads = [access for access in accesses if not access.writes and access.buffer is not OUTSIDE]
+        found.setdefault(flow.key(place), Counter())[len(loads)] += 1
+    return found
+
+
+def _counted(numbers: Counter[int]) -> str:
+    return " and ".join([f"{number} load{'' if number == 1 else 's'}" for number in sorted(numbers)])

@@ -83,6 +83,40 @@ def test_an_index_that_is_read_from_the_shared_memory():
     assert error.why == "block C reads B in a new way"
 
 
+def test_an_index_that_does_not_matter_is_still_a_load():
+    # `index[i] % 1` is 0 whatever the index; without that load, the load of B would be taken for the load of the index.
+    @T.prim_func
+    def pointed(A: T.Buffer((1,), "int32"), C: T.Buffer((1,), "int32")):
+        B = T.alloc_buffer((1,), "int32")
+        index = T.alloc_buffer((1,), "int32")
+        for i in range(1):
+            with T.block("B"):
+                v_i = T.axis.spatial(1, i)
+                B[v_i] = A[v_i] + 1
+        for i in range(1):
+            with T.block("index"):
+                v_i = T.axis.spatial(1, i)
+                index[v_i] = A[v_i]
+        for i in range(1):
+            with T.block("C"):
+                v_i = T.axis.spatial(1, i)
+                C[v_i] = B[index[v_i] % 1] * 2
+
+    sch = tir.Schedule(pointed)
+    error = refused(sch, WouldChangeValues, "reuse_buffer would change a value", "reuse_buffer", "B", "B", "index")
+    assert "of index has overwritten what iteration (v_i=0) of B wrote" in error.why
+
+
+def test_loads_that_cancel_once_they_are_of_one_memory():
+    A = te.placeholder((2,), "int32", name="A")
+    B = te.compute((2,), lambda i: A[i] % 2, name="B")
+    D = te.compute((2,), lambda i: A[1 - i] % 2, name="D")
+    C = te.compute((2,), lambda i: A[(B[i] - D[i]) % 2], name="C")
+    sch = tir.Schedule(te.create_prim_func([A, C]))
+    error = refused(sch, WouldChangeValues, "reuse_buffer would change a value", "reuse_buffer", "B", "B", "D")
+    assert "of D has overwritten what iteration (v_i=0) of B wrote" in error.why
+
+
 def test_what_is_refused():
     sch = tir.Schedule(four())
     refused(sch, BadStepArgument, "no allocated buffer is called 'Z'", "reuse_buffer", "B", "B", "Z")

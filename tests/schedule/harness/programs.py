@@ -1270,6 +1270,22 @@ for i in range({n}):
         vi = T.axis.opaque({n}, i)
         B[I[vi] + 2] = B[I[vi] + 2] + 1
 
+== index_without_effect | n | A: n; C: n
+B = T.alloc_buffer(({n},), "int32")
+D = T.alloc_buffer(({n},), "int32")
+for i in range({n}):
+    with T.block("B"):
+        vi = T.axis.spatial({n}, i)
+        B[vi] = A[vi] + 1
+for i in range({n}):
+    with T.block("D"):
+        vi = T.axis.spatial({n}, i)
+        D[vi] = A[vi] * 3
+for i in range({n}):
+    with T.block("C"):
+        vi = T.axis.spatial({n}, i)
+        C[vi] = B[D[vi] % 1] * 2
+
 == gathered_from_itself | n | I: n; B: n+5
 for i in range({n}):
     with T.block("B"):
