@@ -125,7 +125,8 @@ def with_room(step: str, view: View, keys: Collection[BlockKey]) -> PrimFunc:
     needed: dict[Buffer, list[int]] = {}
     for key in keys:
         block = view.realize(key).block
-        facts = facts_inside(*[node.block for node in view.index.blocks[key] if isinstance(node, BlockRealize)])
+        around = [node.block for node in view.index.blocks[key] if isinstance(node, BlockRealize)]
+        facts = facts_inside(*around, *blocks_in(block.body))
         touched = {region.buffer for region in (*block.reads, *block.writes)} & owned
         for buffer in sorted(touched, key=lambda item: item.name):
             sizes = [extent.value if isinstance(extent, IntImm) else 0 for extent in buffer.shape]

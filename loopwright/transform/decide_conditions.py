@@ -9,6 +9,8 @@ the other. Statements that come to do nothing go.
 
 from __future__ import annotations
 
+from loopwright.arith.data import holds_data
+from loopwright.arith.linear import is_index
 from loopwright.ir import (
     Allocate,
     And,
@@ -65,7 +67,9 @@ class _Decide(Rewriter):
             return self.rebuild(call)
         condition = self.visit(call.args[0])
         if isinstance(condition, IntImm):
-            return self.visit(call.args[1 if condition.value else 2])
+            kept, dropped = call.args[1:] if condition.value else (call.args[2], call.args[1])
+            if not _loses_data(kept, dropped):
+                return self.visit(kept)
         chosen, other = self.visit(call.args[1]), self.visit(call.args[2])
         if condition is call.args[0] and chosen is call.args[1] and other is call.args[2]:
             return call
@@ -74,7 +78,10 @@ class _Decide(Rewriter):
     def visit_Select(self, expr: Select) -> Expr:
         condition = self.visit(expr.condition)
         if isinstance(condition, IntImm):
-            return self.visit(expr.true_value if condition.value else expr.false_value)
+            kept, dropped = expr.true_value, expr.false_value
+            kept, dropped = (kept, dropped) if condition.value else (dropped, kept)
+            if not _loses_data(kept, dropped):
+                return self.visit(kept)
         chosen, other = self.visit(expr.true_value), self.visit(expr.false_value)
         return expr.with_(condition=condition, true_value=chosen, false_value=other)
 
@@ -101,6 +108,11 @@ class _Decide(Rewriter):
 
     def visit_SeqStmt(self, node: SeqStmt) -> Stmt:
         return flat_seq(node, self.visit)
+
+
+def _loses_data(kept: Expr, dropped: Expr) -> bool:
+    """Whether a choice would be an index, exact and not to wrap around, where it was data: `simplify` sees to those."""
+    return is_index(kept.dtype) and holds_data(dropped) and not holds_data(kept)
 
 
 def decide_conditions(body: Stmt, truths: dict[Expr, bool]) -> Stmt:

@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeVar
 
+from loopwright.arith.data import holds_data
 from loopwright.ir import Add, BinaryExpr, BufferRewriter, Expr, IntImm, Mul, Node, Sub, Var, deep
 from loopwright.ir.operators import fold_or_build
 from loopwright.transform.flat_index import add_index, is_literal, mul_index, sub_index
-from loopwright.transform.purity import is_pure
 
 N = TypeVar("N", bound=Node)
 
@@ -39,7 +39,7 @@ class FoldingRewriter(BufferRewriter):
                 return add_index(a, b)
             if isinstance(expr, Sub):
                 return sub_index(a, b)
-            if isinstance(expr, Mul) and not (_is_zero(a, b) and not (is_pure(a) and is_pure(b))):
+            if isinstance(expr, Mul) and not (_is_zero(a, b) and (holds_data(a) or holds_data(b))):
                 return mul_index(a, b)
             if type(a) is IntImm and type(b) is IntImm:
                 return fold_or_build(type(expr), a, b)
@@ -47,6 +47,7 @@ class FoldingRewriter(BufferRewriter):
 
 
 def _is_zero(a: Expr, b: Expr) -> bool:
+    """Whether a product is zero; one with data stays, for a number beside data wraps around, and else does not."""
     return is_literal(a, 0) or is_literal(b, 0)
 
 

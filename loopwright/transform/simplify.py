@@ -24,6 +24,7 @@ from loopwright.ir import (
     AllocateConst,
     AssertStmt,
     AttrStmt,
+    BinaryExpr,
     BufferLoad,
     BufferStore,
     Call,
@@ -92,6 +93,13 @@ class _Simplify(Rewriter):
     def visit_BufferLoad(self, load: BufferLoad) -> Expr:
         return load.with_(indices=rewrite_tuple(load.indices, self.index))
 
+    def visit_BinaryExpr(self, expr: BinaryExpr) -> Expr:
+        a, b = self.visit(expr.a), self.visit(expr.b)
+        if a is expr.a and b is expr.b:
+            return expr
+        new = expr.with_(a=a, b=b)
+        return new if self._wraps_alike(expr, new, (new, a, b)) else expr
+
     def visit_Ramp(self, ramp: Ramp) -> Expr:
         return self.index(ramp)
 
@@ -109,7 +117,8 @@ class _Simplify(Rewriter):
             other = self.visit(call.args[2])
         if condition is call.args[0] and chosen is call.args[1] and other is call.args[2]:
             return call
-        return call.with_(args=(condition, chosen, other))
+        new = call.with_(args=(condition, chosen, other))
+        return new if self._wraps_alike(call, new, (chosen, other)) else call
 
     def visit_Select(self, expr: Select) -> Expr:
         condition = self.condition(expr.condition)
@@ -119,7 +128,8 @@ class _Simplify(Rewriter):
             if self._counts_alike(kept, dropped):
                 return self.visit(kept)
         chosen, other = self.visit(chosen), self.visit(other)
-        return expr.with_(condition=condition, true_value=chosen, false_value=other)
+        new = expr.with_(condition=condition, true_value=chosen, false_value=other)
+        return new if new is expr or self._wraps_alike(expr, new, (chosen, other)) else expr
 
     def _counts_alike(self, kept: Expr, dropped: Expr) -> bool:
         """Whether a choice is the number that it chooses, also in what is computed from it.
@@ -127,13 +137,29 @@ class _Simplify(Rewriter):
         With data on the other side, the choice is data: what is computed from it wraps around. An index that leaves its
         type would not.
         """
-        if not is_index(kept.dtype) or not holds_data(dropped) or holds_data(kept):
+        return not is_index(kept.dtype) or not holds_data(dropped) or holds_data(kept) or self._fits(kept)
+
+    def _wraps_alike(self, old: Expr, new: Expr, numbers: Sequence[Expr]) -> bool:
+        """Whether these numbers of a new expression count as in the old one, whose data may be gone with a choice.
+
+        Beside data a number counts by its low bits, without data exactly.
+        """
+        if not any([is_index(number.dtype) for number in numbers]) or holds_data(new) or not holds_data(old):
             return True
-        low, high = self.facts.interval(kept)
-        return kept.dtype.lowest <= low and high <= kept.dtype.highest
+        return all([not is_index(number.dtype) or self._fits(number) for number in numbers])
+
+    def _fits(self, number: Expr) -> bool:
+        low, high = self.facts.interval(number)
+        return number.dtype.lowest <= low and high <= number.dtype.highest
+
+    def _let_value(self, value: Expr) -> Expr:
+        """The value of a let. What the let is used for counts by whether it is data, so data it stays."""
+        new: Expr = self.visit(value)
+        is_lost = new is not value and is_index(value.dtype) and holds_data(value) and not holds_data(new)
+        return value if is_lost else new
 
     def visit_Let(self, expr: Let) -> Expr:
-        value = self.visit(expr.value)
+        value = self._let_value(expr.value)
         if not _is_short(value):
             return expr.with_(value=value, body=self.visit(expr.body))
         with self.facts.bound(expr.var, value, inline=False):
@@ -183,7 +209,7 @@ class _Simplify(Rewriter):
         return node.with_(condition=condition, body=self.visit(node.body))
 
     def visit_LetStmt(self, node: LetStmt) -> Stmt:
-        value = self.visit(node.value)
+        value = self._let_value(node.value)
         if isinstance(value, (IntImm, Var)):
             return self.visit(substitute_folding(node.body, {node.var: value}))
         with self.facts.bound(node.var, value, inline=False):

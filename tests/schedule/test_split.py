@@ -742,3 +742,30 @@ def test_padding_an_axis_of_unknown_length_is_refused():
     loop = sch.get_loops("B")[0]
     problem = "how far axis vi of block 'B' runs is not known"
     refused(sch, NotSupported, problem, "split", loop, [None, 7], tail="pad")
+
+
+def test_padding_around_a_block_grows_memory_by_the_axes_inside():
+    """What the inner block touches goes by its own axis, of one value: B gets two rows, and no more columns."""
+
+    @T.prim_func
+    def before(A: T.Buffer((3, 2), "int32"), C: T.Buffer((1,), "int32")):
+        B = T.alloc_buffer((1, 1), "int32")
+        for i in range(1):
+            with T.block("outer"):
+                vi = T.axis.spatial((1, 2), i + 1)
+                for j, k in T.grid(1, 2):
+                    with T.block("B"):
+                        vj = T.axis.spatial((1, 2), j + 1)
+                        vk = T.axis.reduce(2, k)
+                        with T.init():
+                            B[vi - 1, vj - 1] = 0
+                        B[vi - 1, vj - 1] = B[vi - 1, vj - 1] + A[vi - 1, vk]
+        for i in range(1):
+            with T.block("C"):
+                vi = T.axis.spatial(1, i)
+                C[vi] = B[vi, 0]
+
+    sch = tir.Schedule(before)
+    sch.split(sch.get_loops("outer")[0], [None, 2], tail="pad")
+    assert "B = T.alloc_buffer((2, 1)" in str(sch.mod["main"])
+    check(sch, before)

@@ -81,3 +81,15 @@ def test_tiles_with_two_guards(n):
                     B[i_0 * 4 + i_1, j_0 * 4 + j_1] = A[j_0 * 4 + j_1, i_0 * 4 + i_1]
 
     same_at_every_stage(func)
+
+
+def test_a_number_that_leaves_64_bits_is_asked_for_only_where_the_loop_runs():
+    @T.prim_func
+    def func(C: T.Buffer((5, 0), "int32")):
+        for i, j in T.grid(5, 0):
+            if T.Mul(T.int64(8589934592), T.int64(8589934592)) % T.int64(7) <= T.int64(3):
+                C[i, j] = 1
+            else:
+                C[i, j] = 2
+
+    same_at_every_stage(func)

@@ -191,3 +191,27 @@ def main(N: T.Buffer(1, "int32"), C: T.Buffer(1, "int32")):
     C[0] = {choice.format(x="3 + 4")}
 """)
     assert "N[0]" not in str(simplify(small).body)
+
+
+@pytest.mark.parametrize("operation", ["T.max", "T.min", "T.Add"])
+def test_a_choice_that_drops_data_leaves_the_numbers_beside_it_as_they_count(operation):
+    """Beside data, a product that leaves int32 counts by its low bits: 1. It still does where the data goes."""
+    program = from_source(f"""
+@T.prim_func
+def main(N: T.Buffer(4, "int32"), C: T.Buffer(3, "int32")):
+    for i in range(3):
+        C[i] = {operation}(T.if_then_else(i > 0, N[i - 1], 8), T.Mul(2147483647, 2147483647)) // 3
+""")
+    same_at_every_stage(program)
+
+
+@pytest.mark.parametrize("name", ["x", "y"])
+def test_a_let_whose_value_drops_data_stays_data(name):
+    program = from_source(f"""
+@T.prim_func
+def main(N: T.Buffer(4, "int32"), C: T.Buffer(1, "int32")):
+    x: T.int32 = T.if_then_else(T.bool(False), N[0], 8)
+    y: T.int32 = x + 1
+    C[0] = T.max({name}, T.Mul(2147483647, 2147483647))
+""")
+    same_at_every_stage(program)
