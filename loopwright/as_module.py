@@ -204,7 +204,7 @@ def _is_te_schedule(inputs: object) -> bool:
 
 
 def _is_tir_schedule(inputs: object) -> bool:
-    schedule = sys.modules.get("loopwright.schedule.schedule")
+    schedule = sys.modules.get("loopwright.schedule.engine.schedule")
     return schedule is not None and isinstance(inputs, schedule.Schedule)
 
 

@@ -28,7 +28,7 @@ from loopwright.evaluator import arithmetic as evaluator_arithmetic
 from loopwright.ir import structural
 from loopwright.ir.verifier import _Verifier
 from loopwright.relay.native.program import Part
-from loopwright.schedule import one_to_one, proof, proving, sight
+from loopwright.schedule.proof import find_mismatch, one_to_one, prove_step, reaching_writes, speculative_runs
 from loopwright.script import from_source
 from loopwright.script.parser import expressions as parser_expressions
 from loopwright.script.printer import expressions as printer_expressions
@@ -351,7 +351,7 @@ def every_update_commutes() -> Iterator[None]:
     """As if `T.axis.reduce` were a promise."""
     with (
         patch("loopwright.analysis.dataflow.update_law", lambda body, fields: "any"),
-        patch("loopwright.schedule.lemmas.update_law", lambda body, fields: "any"),
+        patch("loopwright.schedule.proof.lemmas.update_law", lambda body, fields: "any"),
     ):
         yield
 
@@ -360,7 +360,7 @@ def every_update_commutes() -> Iterator[None]:
 def operands_are_not_looked_at() -> Iterator[None]:
     def forget() -> None:  # what is known of the program without the bug
         commuting_updates._law.cache_clear()
-        proof._kept.sights.clear()
+        find_mismatch._kept.sights.clear()
 
     forget()
     with patch.object(commuting_updates, "loads_any", lambda *args: False):
@@ -387,7 +387,7 @@ def near_miss(cls: type[ir.Node], field: str) -> Callable[[], None]:
 BUGS = [
     Bug(
         "a return in the middle of a function is no different from any other statement",
-        lambda: patch.object(proving, "check_order_kept", lambda *_: None),
+        lambda: patch.object(prove_step, "check_order_kept", lambda *_: None),
         test_early_return.test_steps_that_change_an_order_are_refused,
     ),
     Bug(
@@ -448,7 +448,7 @@ BUGS = [
     ),
     Bug(
         "an inlined index keeps what a store would cut off",
-        lambda: patch("loopwright.schedule.primitives.compute_inline.as_stored", lambda value, facts: value),
+        lambda: patch("loopwright.schedule.primitives.compute.compute_inline.as_stored", lambda value, facts: value),
         test_index_arithmetic.test_inlining_keeps_the_low_bits_of_what_was_stored,
     ),
     Bug(
@@ -458,7 +458,7 @@ BUGS = [
     ),
     Bug(
         "fuse multiplies extents in 32 bits",
-        lambda: patch("loopwright.schedule.primitives.fuse.product", product_in_32_bits),
+        lambda: patch("loopwright.schedule.primitives.loops.fuse.product", product_in_32_bits),
         test_huge_extents.test_fuse,
     ),
     Bug(
@@ -478,7 +478,7 @@ BUGS = [
     ),
     Bug(
         "split reads a bound again that the body has changed",
-        lambda: patch("loopwright.schedule.plain_loops.check_bounds_stay", lambda step, loops: None),
+        lambda: patch("loopwright.schedule.rewrite.plain_loops.check_bounds_stay", lambda step, loops: None),
         test_split.test_split_reads_a_bound_again_only_where_the_body_leaves_it_alone,
     ),
     Bug(
@@ -570,67 +570,67 @@ BUGS = [
     # --- schedule ---
     Bug(
         "pad_einsum pads an axis that says which write comes last",
-        lambda: patch("loopwright.schedule.primitives.pad_einsum._check_store", lambda *args: None),
+        lambda: patch("loopwright.schedule.primitives.compute.pad_einsum._check_store", lambda *args: None),
         test_pad_einsum.test_what_is_refused,
     ),
     Bug(
         "pad_einsum multiplies padding with what may be infinite",
-        lambda: patch("loopwright.schedule.primitives.pad_einsum._check_sum", lambda *args: None),
+        lambda: patch("loopwright.schedule.primitives.compute.pad_einsum._check_sum", lambda *args: None),
         test_pad_einsum.test_what_is_refused,
     ),
     Bug(
         "remove_guard runs past the end of a buffer",
-        lambda: patch("loopwright.schedule.primitives.add_guard.check_extra_runs", lambda *args: None),
+        lambda: patch("loopwright.schedule.primitives.compute.add_guard.check_extra_runs", lambda *args: None),
         test_add_guard.test_a_guard_of_a_split_goes_when_the_buffer_has_room,
     ),
     Bug(
         "a padded tail reads cells that nobody wrote",
-        lambda: patch("loopwright.schedule.extra_runs._initialised", lambda step, function, grown: function),
+        lambda: patch.object(speculative_runs, "_initialised", lambda step, function, grown: function),
         test_split.test_padding_grows_what_is_ours,
     ),
     Bug(
         "a load that ends up in a sum counts as part of it",
-        lambda: patch("loopwright.schedule.proof._Comparison._check_updates", lambda self: None),
+        lambda: patch("loopwright.schedule.proof.find_mismatch._Comparison._check_updates", lambda self: None),
         test_reuse_buffer.test_a_sum_must_not_read_what_it_sums_into,
     ),
     Bug(
         "a replay is not proved",
-        lambda: patch("loopwright.schedule.deferred.find_mismatch", lambda *args: None),
+        lambda: patch("loopwright.schedule.engine.deferred.find_mismatch", lambda *args: None),
         test_deferred.test_the_culprit_is_found_step_by_step,
     ),
     Bug(
         "a replay does not look for races",
-        lambda: patch("loopwright.schedule.deferred.find_race", lambda *args: None),
+        lambda: patch("loopwright.schedule.engine.deferred.find_race", lambda *args: None),
         test_deferred.test_races_are_looked_for_at_the_end,
     ),
     Bug(
         "steps of users are believed",
-        lambda: patch("loopwright.schedule.schedule.check_bodies", lambda *args: None),
+        lambda: patch("loopwright.schedule.engine.schedule.check_bodies", lambda *args: None),
         test_composites.test_a_registered_step_cannot_change_what_a_block_computes,
     ),
     Bug(
         "the fill of decompose_padding comes where nothing is proved",
-        lambda: patch("loopwright.schedule.proving.find_mismatch", lambda *args: None),
+        lambda: patch("loopwright.schedule.proof.prove_step.find_mismatch", lambda *args: None),
         test_decompose_padding.test_what_the_copy_reads_must_not_be_filled_first,
     ),
     Bug(
         "a layout may put two elements into one cell",
-        lambda: patch("loopwright.schedule.primitives.transform_layout.find_collision", lambda *args: None),
+        lambda: patch("loopwright.schedule.primitives.layout.transform_layout.find_collision", lambda *args: None),
         every_layout_that_meets,
     ),
     Bug(
         "an inverse on part of the shape is taken for one on all of it",
-        lambda: patch("loopwright.schedule.primitives.transform_layout.inverse_on", inverse_on_whole_blocks),
+        lambda: patch("loopwright.schedule.primitives.layout.transform_layout.inverse_on", inverse_on_whole_blocks),
         every_layout_that_meets,
     ),
     Bug(
         "the value proof believes every step",
-        lambda: patch("loopwright.schedule.proving.find_mismatch", lambda *args: None),
+        lambda: patch("loopwright.schedule.proof.prove_step.find_mismatch", lambda *args: None),
         test_merge.test_merge_refuses_a_reversed_reader_with_the_witness,
     ),
     Bug(
         "no loop ever races",
-        lambda: patch("loopwright.schedule.proving.find_race", lambda *args: None),
+        lambda: patch("loopwright.schedule.proof.prove_step.find_race", lambda *args: None),
         test_theses.test_parallelising_a_reduction_is_refused,
     ),
     Bug(
@@ -682,12 +682,12 @@ BUGS = [
     ),
     Bug(
         "the lemma of free permutations does not ask whether updates commute",
-        lambda: patch("loopwright.schedule.lemmas.update_law", lambda *args: "any"),
+        lambda: patch("loopwright.schedule.proof.lemmas.update_law", lambda *args: "any"),
         lambda: test_enumeration.test_the_truth_about_wrong_steps(*wrong_step("first_of_the_largest", "Reorder")),
     ),
     Bug(
         "rfactor takes every combiner for commutative",
-        lambda: patch("loopwright.schedule.combiners.is_commutative", lambda combiner: True),
+        lambda: patch("loopwright.schedule.rewrite.combiners.is_commutative", lambda combiner: True),
         lambda: test_rfactor.test_an_argmax_of_the_first_keeps_its_order("loose"),
     ),
     Bug(
@@ -707,42 +707,42 @@ BUGS = [
     ),
     Bug(
         "every nest counts as freely permutable",
-        lambda: patch("loopwright.schedule.primitives.reorder.permutation_is_free", lambda *args: True),
+        lambda: patch("loopwright.schedule.primitives.loops.reorder.permutation_is_free", lambda *args: True),
         test_theses.test_reordering_a_recurrence_is_refused_with_both_iterations,
     ),
     Bug(
         "the proof takes all memory for unchanged",
-        lambda: patch("loopwright.schedule.proof.unchanged_memory", all_memory),
+        lambda: patch("loopwright.schedule.proof.find_mismatch.unchanged_memory", all_memory),
         test_merge.test_merge_refuses_a_reversed_reader_with_the_witness,
     ),
     Bug(
         "split forgets the guard of its tail",
-        lambda: patch("loopwright.schedule.primitives.split.guard_blocks", lambda body, condition: body),
+        lambda: patch("loopwright.schedule.primitives.loops.split.guard_blocks", lambda body, condition: body),
         test_split.test_split_guards_the_tail,
     ),
     Bug(
         "fuse forgets that a reduction's init can move past another block",
-        lambda: patch("loopwright.schedule.primitives.fuse.met_by_inits", lambda loop: []),
+        lambda: patch("loopwright.schedule.primitives.loops.fuse.met_by_inits", lambda loop: []),
         test_fuse.test_fuse_is_refused_where_the_init_would_move_past_another_block,
     ),
     Bug(
         "fuse forgets that cells which start before it may be shared",
-        lambda: patch("loopwright.schedule.primitives.fuse.started_elsewhere", lambda *_: []),
+        lambda: patch("loopwright.schedule.primitives.loops.fuse.started_elsewhere", lambda *_: []),
         test_fuse.test_fuse_is_refused_where_cells_would_not_start,
     ),
     Bug(
         "split forgets rows of a reduction without iterations",
-        lambda: patch("loopwright.schedule.primitives.split.started_by_rows", lambda *_: []),
+        lambda: patch("loopwright.schedule.primitives.loops.split.started_by_rows", lambda *_: []),
         lambda: test_split.test_rows_of_a_triangle_without_iterations_start_too(5),
     ),
     Bug(
         "rows that share a cell are taken to have one of their own",
-        lambda: patch("loopwright.schedule.moved_inits._shares_cells", lambda *_: False),
+        lambda: patch("loopwright.schedule.proof.moved_inits._shares_cells", lambda *_: False),
         test_enumeration.test_a_loop_that_comes_to_carry_a_reduction_moves_its_starts,
     ),
     Bug(
         "a guard stands behind a predicate that loads",
-        lambda: patch("loopwright.schedule.bindings._may_fail", lambda _: False),
+        lambda: patch("loopwright.schedule.rewrite.bindings._may_fail", lambda _: False),
         lambda: test_split.test_what_only_iterations_of_the_loop_may_load_is_behind_the_guard(
             test_split.BY_DATA["predicate"]
         ),
@@ -754,32 +754,32 @@ BUGS = [
     ),
     Bug(
         "a copy beside a reduction over threads changes whose turn it is",
-        lambda: patch("loopwright.schedule.proving.with_turns_proved", lambda _, view, step: step),
+        lambda: patch("loopwright.schedule.proof.prove_step.with_turns_proved", lambda _, view, step: step),
         every_case(test_enumeration.test_what_stands_beside_a_reduction_over_threads_changes_whose_turn_it_is),
     ),
     Bug(
         "fuse lets a reduction start in a loop that may have no iterations",
-        lambda: patch("loopwright.schedule.primitives.fuse._check_empty", lambda *_: None),
+        lambda: patch("loopwright.schedule.primitives.loops.fuse._check_empty", lambda *_: None),
         test_fuse.test_every_block_in_a_loop_that_may_have_no_iterations_is_looked_at,
     ),
     Bug(
         "decompose_reduction forgets conditions between the loop and the block",
-        lambda: patch("loopwright.schedule.primitives.decompose_reduction._check_between", lambda *_: None),
+        lambda: patch("loopwright.schedule.primitives.compute.decompose_reduction._check_between", lambda *_: None),
         test_decompose_reduction.test_a_condition_between_the_loop_and_the_block_is_refused,
     ),
     Bug(
         "the proof believes every load of an input",
-        lambda: patch("loopwright.schedule.proof._Comparison._is_plain_input", only_read),
+        lambda: patch("loopwright.schedule.proof.find_mismatch._Comparison._is_plain_input", only_read),
         test_proof.test_a_load_that_stays_in_a_block_that_stands_for_other_iterations,
     ),
     Bug(
         "names of instances are taken for unique",
-        lambda: patch.object(sight.Sight, "check_names", lambda self, buffer: None),
+        lambda: patch.object(reaching_writes.Sight, "check_names", lambda self, buffer: None),
         test_theses.test_a_block_whose_axes_do_not_tell_its_iterations_apart_stays,
     ),
     Bug(
         "bindings are not rewritten for the new loops",
-        lambda: patch("loopwright.schedule.primitives.split.rebind", lambda body, *_: body),
+        lambda: patch("loopwright.schedule.primitives.loops.split.rebind", lambda body, *_: body),
         test_split.test_split_guards_the_tail,
     ),
     Bug(

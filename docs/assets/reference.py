@@ -19,7 +19,7 @@ DOCS = ROOT / "docs"
 PACKAGES = re.compile(r"<!-- public names: ([\w.]+) -->")  # the mark of a page that describes a package
 FIRST = ("ir", "tir")  # what no package of its own offers is described there, not where it is offered again
 # Their methods are written in several files.
-WITH_BASES = ("loopwright.schedule.schedule.Schedule", "loopwright.te.schedule.stage.Stage")
+WITH_BASES = ("loopwright.schedule.engine.schedule.Schedule", "loopwright.te.schedule.stage.Stage")
 
 
 def reference(package: str) -> Iterator[str]:

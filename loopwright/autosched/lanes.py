@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from loopwright.autosched.machine import Machine
 from loopwright.ir import BlockRealize, Buffer
 from loopwright.schedule import BlockRV, Schedule, ScheduleError
-from loopwright.schedule.combiners import read_reduction
+from loopwright.schedule.rewrite.combiners import read_reduction
 
 QUARTER = 4  # lanes that are left to be combined one by one
 SHORT_ROW = 32  # vectors

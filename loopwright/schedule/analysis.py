@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from loopwright.arith import Analyzer, linear_coefficients
 from loopwright.arith.index_map import IndexMap
 from loopwright.ir import Buffer, Expr, For, IntImm, Var, as_expr, const
+from loopwright.schedule.engine.schedule import Schedule
 from loopwright.schedule.handles import BlockRV
 from loopwright.schedule.primitives.queries import get_output_blocks
-from loopwright.schedule.schedule import Schedule
 from loopwright.schedule.tensorize_mapping import (
     AutoTensorizeMappingInfo,
     TensorizeInfo,

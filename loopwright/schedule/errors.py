@@ -18,9 +18,9 @@ from loopwright.runtime.errors import LoopwrightError
 if TYPE_CHECKING:
     from loopwright.ir import Var
     from loopwright.runtime.sheet import Sheet
-    from loopwright.schedule.fates import Fate
-    from loopwright.schedule.proof import Mismatch
-    from loopwright.schedule.suggestions import Refusal, Suggestion
+    from loopwright.schedule.diagnose.handle_history import Fate
+    from loopwright.schedule.diagnose.suggestions import Refusal, Suggestion
+    from loopwright.schedule.proof.find_mismatch import Mismatch
 
 
 class ScheduleError(LoopwrightError):

@@ -35,7 +35,7 @@ from loopwright.ir import (
 from loopwright.ir.operators import floordiv, floormod, maximum, minimum
 from loopwright.runtime.json_text import read_json
 from loopwright.schedule.errors import ScheduleError
-from loopwright.schedule.index_map import IndexMap
+from loopwright.schedule.rewrite.index_map import IndexMap
 
 _BINARY: Final[Mapping[str, Any]] = {
     "tir.Add": lambda a, b: a + b,

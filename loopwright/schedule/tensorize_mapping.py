@@ -29,10 +29,10 @@ from loopwright.ir import (
     const,
     uses_var,
 )
+from loopwright.schedule.engine.schedule import Schedule
+from loopwright.schedule.engine.state import StmtSRef
 from loopwright.schedule.handles import BlockRV, LoopRV
-from loopwright.schedule.nests import nest as around
-from loopwright.schedule.schedule import Schedule
-from loopwright.schedule.state import StmtSRef
+from loopwright.schedule.rewrite.nests import nest as around
 from loopwright.transform.tensor_intrinsics import Pairing, TensorIntrin, pair_accesses
 from loopwright.transform.tensor_intrinsics.nest import Nest, NotANest, nest_of
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from loopwright.schedule.engine.schedule import Schedule
 from loopwright.schedule.handles import BlockRV, LoopRV
-from loopwright.schedule.schedule import Schedule
 from loopwright.schedule.tensorize_mapping import get_tensorize_loop_mapping
 from loopwright.transform.tensor_intrinsics import TensorIntrin
 

@@ -21,7 +21,7 @@ from typer.testing import CliRunner
 
 from loopwright.cli import app, explain
 from loopwright.runtime.errors import LoopwrightError
-from loopwright.schedule import suggestions
+from loopwright.schedule.diagnose import suggestions
 
 OWN_PROCESS = "# needs a process of its own"
 CODES = sorted({entry.code for entry in explain.definitions()})

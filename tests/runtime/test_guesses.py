@@ -15,7 +15,7 @@ from loopwright import autosched, te
 from loopwright.runtime import Module, load_module
 from loopwright.runtime.guesses import no_attribute
 from loopwright.schedule import Schedule
-from loopwright.schedule.guessed_names import INSTEAD as OF_SCHEDULES
+from loopwright.schedule.diagnose.guessed_names import INSTEAD as OF_SCHEDULES
 from loopwright.te.guessed_names import INSTEAD as OF_TE
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from loopwright.schedule import suggestions
+from loopwright.schedule.diagnose import suggestions
 
 
 @pytest.fixture(autouse=True)

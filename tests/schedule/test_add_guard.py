@@ -6,8 +6,8 @@ import pytest
 
 from loopwright import te, tir
 from loopwright.schedule.errors import BadStepArgument, WouldChangeValues
-from loopwright.schedule.extra_runs import FailsInExtraRuns
-from loopwright.schedule.primitives.add_guard import NoGuard
+from loopwright.schedule.primitives.compute.add_guard import NoGuard
+from loopwright.schedule.proof.speculative_runs import FailsInExtraRuns
 from loopwright.script import tir as T
 from tests.schedule.steps import check, matmul, refused
 

@@ -8,7 +8,7 @@ import pytest
 from loopwright import tir
 from loopwright.evaluator import evaluate
 from loopwright.schedule.errors import BadStepArgument, NotProved, NotSupported, ScheduleError, WouldRace
-from loopwright.schedule.loop_kinds import ThreadExtentsDiffer
+from loopwright.schedule.proof.loop_kinds import ThreadExtentsDiffer
 from loopwright.script import tir as T
 from loopwright.transform import insert_barriers, launch_threads, lower_blocks, write_allocations, write_inits
 from tests.schedule.steps import check, refused

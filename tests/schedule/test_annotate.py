@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from loopwright import tir
-from loopwright.schedule.primitives.annotate import BadAnnotation, NoSuchAnnotation
+from loopwright.schedule.primitives.compute.annotate import BadAnnotation, NoSuchAnnotation
 from loopwright.script import tir as T
 from tests.schedule.steps import check, refused
 

@@ -7,7 +7,7 @@ import pytest
 from loopwright import tir
 from loopwright.ir import ForKind
 from loopwright.schedule.errors import BadStepArgument, NotSupported, WouldChangeValues, WouldRace
-from loopwright.schedule.loop_kinds import ThreadExtentsDiffer
+from loopwright.schedule.proof.loop_kinds import ThreadExtentsDiffer
 from loopwright.script import from_source
 from loopwright.script import tir as T
 from tests.schedule.steps import check, matmul, refused

@@ -9,7 +9,7 @@ import loopwright
 from loopwright.evaluator import evaluate
 from loopwright.schedule import Schedule
 from loopwright.schedule.errors import BadStepArgument, NotSupported
-from loopwright.schedule.primitives.blockize import NotInARow, TileNotWhole
+from loopwright.schedule.primitives.compute.blockize import NotInARow, TileNotWhole
 from loopwright.script import tir as T
 from tests.schedule.steps import assert_same_numbers, chain, check, matmul, refused
 

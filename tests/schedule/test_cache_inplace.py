@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from loopwright import tir
-from loopwright.schedule.buffers import NoSuchBuffer
 from loopwright.schedule.errors import BadStepArgument
-from loopwright.schedule.primitives.cache_inplace import NotInPlace
+from loopwright.schedule.primitives.memory.cache_inplace import NotInPlace
+from loopwright.schedule.rewrite.buffers import NoSuchBuffer
 from loopwright.script import tir as T
 from tests.schedule.steps import assert_same_numbers, check, matmul, refused
 

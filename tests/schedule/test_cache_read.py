@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from loopwright import te, tir
-from loopwright.schedule.buffers import NoSuchBuffer
 from loopwright.schedule.errors import BadStepArgument, NotProved, WouldChangeValues
+from loopwright.schedule.rewrite.buffers import NoSuchBuffer
 from loopwright.script import tir as T
 from tests.schedule.steps import chain, check, matmul, refused
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from loopwright import te, tir
-from loopwright.schedule.buffers import NoSuchBuffer
-from loopwright.schedule.primitives.cache_read import NotAConsumer
-from loopwright.schedule.primitives.cache_write import SeveralWriters
+from loopwright.schedule.primitives.memory.cache_read import NotAConsumer
+from loopwright.schedule.primitives.memory.cache_write import SeveralWriters
+from loopwright.schedule.rewrite.buffers import NoSuchBuffer
 from loopwright.script import tir as T
 from tests.schedule.steps import chain, check, matmul, refused
 from tests.schedule.test_cache_read import shared_loop

@@ -9,9 +9,9 @@ import pytest
 from loopwright import te
 from loopwright.ir import PrimFunc, SeqStmt, Stmt, seq
 from loopwright.schedule import Schedule
-from loopwright.schedule.changed_parts import changed_parts
-from loopwright.schedule.lemmas import top_level, with_top_level
-from loopwright.schedule.proof import find_mismatch
+from loopwright.schedule.proof.changed_parts import changed_parts
+from loopwright.schedule.proof.find_mismatch import find_mismatch
+from loopwright.schedule.proof.lemmas import top_level, with_top_level
 
 
 def chain(links: int) -> PrimFunc:

@@ -9,7 +9,7 @@ import pytest
 
 from loopwright import te, tir
 from loopwright.schedule import InstructionKind, Schedule, Trace, composite, register_step, unregister
-from loopwright.schedule.composites import StepNameTaken
+from loopwright.schedule.engine.composites import StepNameTaken
 from loopwright.schedule.errors import BadStepArgument, NotProved, WouldChangeValues, WrongType
 from loopwright.schedule.handles import block_key
 from loopwright.schedule.step import Proof, Step

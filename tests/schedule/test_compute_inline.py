@@ -17,9 +17,9 @@ from loopwright.evaluator.errors import UninitialisedRead
 from loopwright.ir import PrimFunc, Var, const, substitute
 from loopwright.schedule import Schedule
 from loopwright.schedule.errors import HandleGone, ScheduleError, WouldChangeValues
-from loopwright.schedule.inlining import inverse_of
-from loopwright.schedule.primitives.compute_inline import NotInlinable
-from loopwright.schedule.regions import Span
+from loopwright.schedule.primitives.compute.compute_inline import NotInlinable
+from loopwright.schedule.rewrite.inlining import inverse_of
+from loopwright.schedule.rewrite.regions import Span
 from loopwright.script import from_source
 from loopwright.script import tir as T
 from tests.schedule.steps import assert_same_numbers, chain, check, check_replay, matmul, refused, same_program

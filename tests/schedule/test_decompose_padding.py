@@ -6,8 +6,8 @@ import pytest
 
 from loopwright import te, tir
 from loopwright.schedule.errors import WouldChangeValues
-from loopwright.schedule.primitives.decompose_padding import NoPadding
-from loopwright.schedule.primitives.decompose_reduction import LoopNotAround
+from loopwright.schedule.primitives.compute.decompose_padding import NoPadding
+from loopwright.schedule.primitives.compute.decompose_reduction import LoopNotAround
 from loopwright.script import tir as T
 from tests.schedule.steps import assert_same_numbers, check, matmul, refused
 

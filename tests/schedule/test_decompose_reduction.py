@@ -8,9 +8,9 @@ import pytest
 import loopwright
 from loopwright import te, tir
 from loopwright.schedule import Schedule
-from loopwright.schedule.bindings import is_true
 from loopwright.schedule.errors import WouldChangeValues
-from loopwright.schedule.primitives.decompose_reduction import LoopNotAround, NothingToDecompose
+from loopwright.schedule.primitives.compute.decompose_reduction import LoopNotAround, NothingToDecompose
+from loopwright.schedule.rewrite.bindings import is_true
 from loopwright.script import tir as T
 from tests.schedule.steps import chain, check, matmul, refused
 

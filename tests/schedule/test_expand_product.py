@@ -11,7 +11,7 @@ from loopwright.evaluator import evaluate
 from loopwright.ir import PrimFunc
 from loopwright.ir.verifier import verify
 from loopwright.schedule.errors import BadStepArgument, NotSupported
-from loopwright.schedule.primitives.expand_product import NotShiftedProduct
+from loopwright.schedule.primitives.compute.expand_product import NotShiftedProduct
 from loopwright.script import tir as T
 from tests.schedule.steps import check_replay, refused, same_program
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from loopwright import tir
-from loopwright.schedule.primitives.rfactor import NotCommutative
+from loopwright.schedule.primitives.compute.rfactor import NotCommutative
 from loopwright.script import tir as T
 from tests.campaign import programs
 from tests.schedule.harness.fuzz import STEPS, fuzz

@@ -7,7 +7,7 @@ import pytest
 from loopwright import te, tir
 from loopwright.ir import assert_structural_equal
 from loopwright.schedule import Schedule
-from loopwright.schedule.composites import composite, unregister
+from loopwright.schedule.engine.composites import composite, unregister
 from loopwright.schedule.errors import (
     BadStepArgument,
     HandleGone,
@@ -18,11 +18,11 @@ from loopwright.schedule.errors import (
     WrongType,
 )
 from loopwright.schedule.handles import LoopRV
-from loopwright.schedule.loop_kinds import ThreadExtentsDiffer
-from loopwright.schedule.primitives.blockize import TileNotWhole
-from loopwright.schedule.primitives.cache_read import NotAConsumer
-from loopwright.schedule.primitives.split import FactorsTooSmall
-from loopwright.schedule.primitives.tensorize import IntrinsicMismatch
+from loopwright.schedule.primitives.compute.blockize import TileNotWhole
+from loopwright.schedule.primitives.compute.tensorize import IntrinsicMismatch
+from loopwright.schedule.primitives.loops.split import FactorsTooSmall
+from loopwright.schedule.primitives.memory.cache_read import NotAConsumer
+from loopwright.schedule.proof.loop_kinds import ThreadExtentsDiffer
 from loopwright.script import tir as T
 from tests.schedule.saying import says
 from tests.schedule.steps import matmul
@@ -73,8 +73,8 @@ def eight_at_once():
 @pytest.fixture(autouse=True)
 def all_the_time(monkeypatch):
     """Messages do not depend on how fast the machine is."""
-    monkeypatch.setattr("loopwright.schedule.suggestions.TIME", 60.0)
-    monkeypatch.setattr("loopwright.schedule.suggestions.HOPELESS", 60.0)
+    monkeypatch.setattr("loopwright.schedule.diagnose.suggestions.TIME", 60.0)
+    monkeypatch.setattr("loopwright.schedule.diagnose.suggestions.HOPELESS", 60.0)
 
 
 # --- loops that are no loops any more -------------------------------------------------------------------------------

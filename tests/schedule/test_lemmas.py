@@ -11,8 +11,8 @@ from loopwright.evaluator.errors import OutOfBounds
 from loopwright.ir import BlockRealize, For, PrimFunc, SeqStmt, Stmt, Var
 from loopwright.schedule import Schedule
 from loopwright.schedule.errors import ScheduleError
-from loopwright.schedule.lemmas import fixed_by, permutation_is_free, statements_commute, unchanged_memory
-from loopwright.schedule.proof import Mismatch, find_mismatch
+from loopwright.schedule.proof.find_mismatch import Mismatch, find_mismatch
+from loopwright.schedule.proof.lemmas import fixed_by, permutation_is_free, statements_commute, unchanged_memory
 from loopwright.schedule.step import Proof
 from loopwright.schedule.view import View
 from loopwright.script import tir as T

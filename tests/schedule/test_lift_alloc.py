@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from loopwright import tir
-from loopwright.schedule.allocations import NotOurMemory
 from loopwright.schedule.errors import BadStepArgument, NotSupported, WouldRace
+from loopwright.schedule.rewrite.allocations import NotOurMemory
 from loopwright.script import tir as T
 from tests.schedule.steps import check, matmul, refused
 

@@ -6,7 +6,7 @@ import pytest
 
 from loopwright import te, tir
 from loopwright.schedule.errors import BadStepArgument, NotProved, NotSupported, WouldChangeValues, WouldRace
-from loopwright.schedule.scopes import LeavesScope
+from loopwright.schedule.proof.buffer_scopes import LeavesScope
 from loopwright.script import tir as T
 from tests.schedule.steps import chain, check, refused, same_program
 

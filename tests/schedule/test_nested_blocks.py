@@ -6,8 +6,8 @@ import pytest
 
 from loopwright import te, tir
 from loopwright.schedule.errors import WouldChangeValues
-from loopwright.schedule.executed import NotOnItsOwnTerms
-from loopwright.schedule.primitives.blockize import TileNotWhole
+from loopwright.schedule.primitives.compute.blockize import TileNotWhole
+from loopwright.schedule.proof.iteration_domain import NotOnItsOwnTerms
 from loopwright.script import tir as T
 from tests.schedule.steps import check, refused
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from loopwright.ir import BufferStore, For, ForKind, IterType, Var, cell_region, const, decl_buffer, whole_region
-from loopwright.schedule.nests import axes_over, axis_from_zero, counters_over, nest, nest_over
+from loopwright.schedule.rewrite.nests import axes_over, axis_from_zero, counters_over, nest, nest_over
 
 SIZES = [const(3), const(5, "int64")]
 

@@ -10,9 +10,9 @@ from loopwright import te
 from loopwright.arith import Analyzer
 from loopwright.ir import const, substitute
 from loopwright.schedule.errors import BadStepArgument
-from loopwright.schedule.index_map import IndexMap
-from loopwright.schedule.nests import axes_over
-from loopwright.schedule.one_to_one import Collision, find_collision, inverse_on, outside
+from loopwright.schedule.proof.one_to_one import Collision, find_collision, inverse_on, outside
+from loopwright.schedule.rewrite.index_map import IndexMap
+from loopwright.schedule.rewrite.nests import axes_over
 from tests.schedule.random_maps import random_map
 
 

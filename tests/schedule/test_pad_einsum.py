@@ -10,7 +10,7 @@ from loopwright import te, tir
 from loopwright.evaluator import evaluate
 from loopwright.ir.verifier import verify
 from loopwright.schedule.errors import BadStepArgument, NotSupported
-from loopwright.schedule.primitives.pad_einsum import NotEinsum
+from loopwright.schedule.primitives.compute.pad_einsum import NotEinsum
 from loopwright.script import tir as T
 from tests.schedule.steps import assert_same_numbers, chain, check_replay, matmul, refused, same_program
 

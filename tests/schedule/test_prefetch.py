@@ -9,9 +9,9 @@ from loopwright import tir
 from loopwright.ir import assert_structural_equal
 from loopwright.ir.verifier import verify
 from loopwright.schedule import Trace
-from loopwright.schedule.allocations import OutsideAllocation
-from loopwright.schedule.buffers import NoSuchBuffer
 from loopwright.schedule.errors import BadStepArgument
+from loopwright.schedule.rewrite.allocations import OutsideAllocation
+from loopwright.schedule.rewrite.buffers import NoSuchBuffer
 from loopwright.script import tir as T
 from tests.schedule.steps import check, matmul, refused
 

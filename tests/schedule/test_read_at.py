@@ -6,7 +6,7 @@ import pytest
 
 from loopwright import tir
 from loopwright.schedule.errors import BadStepArgument, NotSupported, WouldChangeValues
-from loopwright.schedule.primitives.decompose_reduction import LoopNotAround
+from loopwright.schedule.primitives.compute.decompose_reduction import LoopNotAround
 from loopwright.script import tir as T
 from tests.schedule.steps import assert_same_numbers, chain, check, matmul, refused
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from loopwright import te, tir
-from loopwright.schedule.buffers import NoSuchBuffer
 from loopwright.schedule.errors import BadStepArgument, NotSupported, WouldChangeValues
-from loopwright.schedule.reindexing import AxesDiffer, NotOnePoint
+from loopwright.schedule.rewrite.buffers import NoSuchBuffer
+from loopwright.schedule.rewrite.reindexing import AxesDiffer, NotOnePoint
 from loopwright.script import tir as T
 from tests.schedule.steps import assert_same_numbers, chain, check, matmul, refused
 from tests.schedule.test_cache_read import shared_loop

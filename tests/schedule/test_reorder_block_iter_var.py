@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from loopwright import tir
-from loopwright.schedule.primitives.reorder_block_iter_var import NotAPermutation
+from loopwright.schedule.primitives.compute.reorder_block_iter_var import NotAPermutation
 from loopwright.script import tir as T
 from tests.schedule.steps import check, matmul, refused
 

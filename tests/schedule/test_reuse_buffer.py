@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from loopwright import te, tir
-from loopwright.schedule.allocations import NotOurMemory
 from loopwright.schedule.errors import BadStepArgument, NotProved, WouldChangeValues
-from loopwright.schedule.primitives.reuse_buffer import CannotShare
+from loopwright.schedule.primitives.memory.reuse_buffer import CannotShare
+from loopwright.schedule.rewrite.allocations import NotOurMemory
 from loopwright.script import tir as T
 from tests.schedule.steps import assert_same_numbers, chain, check, refused
 

@@ -9,7 +9,7 @@ import loopwright
 from loopwright import te
 from loopwright.schedule import Schedule
 from loopwright.schedule.errors import BadStepArgument, NotSupported, WouldChangeValues
-from loopwright.schedule.relocate import NothingUnderLoop
+from loopwright.schedule.rewrite.relocate import NothingUnderLoop
 from loopwright.script import tir as T
 from tests.schedule.steps import chain, check, refused
 

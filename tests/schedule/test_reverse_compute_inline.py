@@ -7,8 +7,8 @@ import pytest
 from loopwright import te
 from loopwright.schedule import Schedule
 from loopwright.schedule.errors import WouldChangeValues
-from loopwright.schedule.primitives.compute_inline import NotInlinable
-from loopwright.schedule.primitives.reverse_compute_inline import NotFoldable
+from loopwright.schedule.primitives.compute.compute_inline import NotInlinable
+from loopwright.schedule.primitives.compute.reverse_compute_inline import NotFoldable
 from loopwright.script import tir as T
 from tests.schedule.steps import chain, check, refused
 

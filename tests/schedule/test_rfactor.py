@@ -10,9 +10,9 @@ from loopwright import te, tir
 from loopwright.evaluator import evaluate, evaluate_terms
 from loopwright.ir import PrimFunc
 from loopwright.schedule import Schedule
-from loopwright.schedule.combiners import MalformedReduction, NoReduction, UnknownCombiner
 from loopwright.schedule.errors import BadStepArgument
-from loopwright.schedule.primitives.rfactor import NotCommutative, NotFactorable
+from loopwright.schedule.primitives.compute.rfactor import NotCommutative, NotFactorable
+from loopwright.schedule.rewrite.combiners import MalformedReduction, NoReduction, UnknownCombiner
 from loopwright.script import from_source
 from loopwright.script import tir as T
 from tests.schedule.steps import assert_same_numbers, check_replay, matmul, refused, same_program

@@ -7,9 +7,9 @@ import pytest
 
 import loopwright
 from loopwright import te, tir
-from loopwright.schedule.allocations import NotOurMemory
 from loopwright.schedule.errors import BadStepArgument, NotProved, NotSupported, WouldChangeValues
-from loopwright.schedule.primitives.rolling_buffer import NothingRolls
+from loopwright.schedule.primitives.memory.rolling_buffer import NothingRolls
+from loopwright.schedule.rewrite.allocations import NotOurMemory
 from loopwright.script import from_source
 from loopwright.script import tir as T
 from tests.schedule.steps import assert_same_numbers, check, matmul, refused

@@ -254,7 +254,7 @@ def test_debug_mask_accepts_what_is_right(mask):
 
 
 def test_debug_mask_finds_a_step_that_kept_no_order(monkeypatch):
-    monkeypatch.setattr("loopwright.schedule.primitives.reorder.permutation_is_free", lambda *args: True)
+    monkeypatch.setattr("loopwright.schedule.primitives.loops.reorder.permutation_is_free", lambda *args: True)
 
     @T.prim_func
     def func(A: T.Buffer((5, 5))):

@@ -6,8 +6,8 @@ import pytest
 
 import loopwright
 from loopwright import te, tir
-from loopwright.schedule.buffers import NoSuchBuffer
 from loopwright.schedule.errors import BadStepArgument, NotSupported
+from loopwright.schedule.rewrite.buffers import NoSuchBuffer
 from loopwright.script import tir as T
 from tests.schedule.steps import chain, check, matmul, refused
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from loopwright import tir
-from loopwright.schedule.primitives.sink_alloc import NothingToSink
+from loopwright.schedule.primitives.memory.sink_alloc import NothingToSink
 from loopwright.script import tir as T
 from tests.schedule.steps import chain, check, matmul, refused
 

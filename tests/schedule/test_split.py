@@ -9,8 +9,8 @@ import loopwright as lw
 from loopwright import te, tir
 from loopwright.evaluator import evaluate
 from loopwright.schedule.errors import BadStepArgument, NotSupported, WouldChangeValues, WouldRace
-from loopwright.schedule.extra_runs import FailsInExtraRuns
-from loopwright.schedule.primitives.split import FactorsNotProved, FactorsTooSmall
+from loopwright.schedule.primitives.loops.split import FactorsNotProved, FactorsTooSmall
+from loopwright.schedule.proof.speculative_runs import FailsInExtraRuns
 from loopwright.script import from_source
 from loopwright.script import tir as T
 from tests.schedule.steps import assert_same_numbers, chain, check, check_replay, matmul, refused, same_program

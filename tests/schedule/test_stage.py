@@ -7,9 +7,9 @@ import pytest
 
 import loopwright as lw
 from loopwright import te, tir
-from loopwright.schedule.buffers import NoSuchBuffer
 from loopwright.schedule.errors import BadStepArgument, NotProved, NotSupported, WouldChangeValues, WouldRace
-from loopwright.schedule.primitives.stage import InitOutsideWindow
+from loopwright.schedule.primitives.memory.stage import InitOutsideWindow
+from loopwright.schedule.rewrite.buffers import NoSuchBuffer
 from loopwright.script import tir as T
 from tests.schedule.steps import assert_same_numbers, chain, check, check_replay, matmul, refused
 

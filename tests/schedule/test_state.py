@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from loopwright import tir
+from loopwright.schedule.engine.state import NotInState
 from loopwright.schedule.errors import BadStepArgument
-from loopwright.schedule.state import NotInState
 from loopwright.script import tir as T
 from loopwright.tir.schedule import DepKind, ScheduleState, StmtSRef
 from loopwright.tir.schedule.analysis import has_block, is_output_block, suggest_index_map

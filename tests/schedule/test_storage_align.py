@@ -6,9 +6,9 @@ import pytest
 
 import loopwright
 from loopwright import tir
-from loopwright.schedule.allocations import NotOurMemory
-from loopwright.schedule.buffers import NoSuchBuffer
 from loopwright.schedule.errors import BadStepArgument
+from loopwright.schedule.rewrite.allocations import NotOurMemory
+from loopwright.schedule.rewrite.buffers import NoSuchBuffer
 from tests.schedule.steps import chain, check, refused
 
 

@@ -8,7 +8,8 @@ import pytest
 
 from loopwright import te, tir
 from loopwright.evaluator import difference, evaluate_terms
-from loopwright.schedule import Schedule, ScheduleError, suggestions
+from loopwright.schedule import Schedule, ScheduleError
+from loopwright.schedule.diagnose import suggestions
 from loopwright.script import tir as T
 from tests.schedule.harness.cases import Unresolved
 from tests.schedule.harness.enumerate import cases

@@ -16,7 +16,7 @@ from loopwright.ir import PrimFunc, Rewriter, const, structural_digest
 from loopwright.ir.stmt import Evaluate
 from loopwright.schedule import Schedule
 from loopwright.schedule.errors import NotProved, WouldChangeValues, WouldRace
-from loopwright.schedule.loop_kinds import ThreadExtentsDiffer
+from loopwright.schedule.proof.loop_kinds import ThreadExtentsDiffer
 from loopwright.transform import insert_barriers, launch_threads, lower_blocks, write_allocations, write_inits
 from tests.schedule.steps import check_replay, matmul, refused
 from tests.transform.before_after import barriers

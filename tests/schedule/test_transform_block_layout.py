@@ -8,7 +8,7 @@ import pytest
 import loopwright
 from loopwright import tir
 from loopwright.schedule.errors import BadStepArgument, NotSupported, WouldChangeValues
-from loopwright.schedule.primitives.transform_block_layout import NotOneToOne
+from loopwright.schedule.primitives.layout.transform_block_layout import NotOneToOne
 from loopwright.script import tir as T
 from tests.schedule.steps import assert_same_numbers, chain, check, matmul, refused
 

@@ -10,8 +10,8 @@ import pytest
 from loopwright import tir
 from loopwright.evaluator import evaluate
 from loopwright.schedule.errors import BadStepArgument, NotSupported, ScheduleError
-from loopwright.schedule.one_to_one import ElementsMeet
-from loopwright.schedule.primitives.transform_layout import BadPadValue, LayoutLeavesRoom
+from loopwright.schedule.primitives.layout.transform_layout import BadPadValue, LayoutLeavesRoom
+from loopwright.schedule.proof.one_to_one import ElementsMeet
 from loopwright.script import from_source
 from loopwright.script import tir as T
 from tests.schedule.random_maps import random_map

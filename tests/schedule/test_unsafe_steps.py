@@ -9,8 +9,8 @@ import loopwright
 from loopwright import tir
 from loopwright.evaluator import evaluate
 from loopwright.ir.verifier import verify
-from loopwright.schedule.allocations import NotOurMemory
 from loopwright.schedule.errors import BadStepArgument
+from loopwright.schedule.rewrite.allocations import NotOurMemory
 from tests.schedule.steps import chain, check_replay, matmul, refused
 
 

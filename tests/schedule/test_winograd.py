@@ -14,7 +14,7 @@ from loopwright.ir.verifier import verify
 from loopwright.runtime.errors import InternalError
 from loopwright.schedule import Schedule, Trace
 from loopwright.schedule.errors import BadStepArgument, NotSupported
-from loopwright.schedule.primitives import winograd as primitive
+from loopwright.schedule.primitives.compute import winograd as primitive
 from loopwright.schedule.winograd import error_bound, transforms
 from loopwright.schedule.winograd.convolution import NotWinograd
 from loopwright.script import tir as T

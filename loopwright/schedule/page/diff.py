@@ -18,7 +18,7 @@ from loopwright.runtime.sheet import Lines, Sheet, Span, heading
 from loopwright.schedule.page.versions import checked_number, version_lines, versions
 
 if TYPE_CHECKING:
-    from loopwright.schedule.schedule import Schedule
+    from loopwright.schedule.engine.schedule import Schedule
 
 Mark = Literal[" ", "+", "-", ">"]
 

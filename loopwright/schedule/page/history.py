@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, overload
 
 from loopwright.runtime.sheet import Sheet, Table, heading
+from loopwright.schedule.engine.record import Refused
 from loopwright.schedule.errors import ScheduleError
 from loopwright.schedule.page.versions import same_version, versions
-from loopwright.schedule.record import Refused
 
 if TYPE_CHECKING:
-    from loopwright.schedule.schedule import Schedule
+    from loopwright.schedule.engine.schedule import Schedule
 
 _WIDEST: Final = 60  # of the column of calls; longer ones push the rest of their line to the right
 

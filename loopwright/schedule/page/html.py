@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any, Final
 from loopwright.ir import IRModule
 from loopwright.runtime import progress
 from loopwright.runtime.colours import html_lines, style_rules
+from loopwright.schedule.engine.record import Refused
+from loopwright.schedule.engine.trace import handles_in
 from loopwright.schedule.errors import ScheduleError
 from loopwright.schedule.handles import BlockRV, LoopRV
 from loopwright.schedule.page.cell_story import NoStory, cell_story
@@ -24,12 +26,10 @@ from loopwright.schedule.page.history import Entry, History, error_of
 from loopwright.schedule.page.loop_tree import TreeNode, loop_tree
 from loopwright.schedule.page.versions import Version, version_lines, versions
 from loopwright.schedule.page.witness import witness_figure
-from loopwright.schedule.record import Refused
-from loopwright.schedule.trace import handles_in
 from loopwright.transform import LoweringError, explain_loops
 
 if TYPE_CHECKING:
-    from loopwright.schedule.schedule import Schedule
+    from loopwright.schedule.engine.schedule import Schedule
 
 MOST_EVENTS: Final = 80_000  # of all versions together: some four megabytes
 SUGGESTING: Final = 8  # refusals whose alternatives are tried, which takes a moment each

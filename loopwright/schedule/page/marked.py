@@ -18,7 +18,7 @@ from loopwright.schedule.page.versions import module_text, versions
 from loopwright.script.highlight import show_script
 
 if TYPE_CHECKING:
-    from loopwright.schedule.schedule import Schedule
+    from loopwright.schedule.engine.schedule import Schedule
 
 
 def marked_program(sch: Schedule, black_format: bool | None, options: Mapping[str, Any]) -> Code:

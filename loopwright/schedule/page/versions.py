@@ -11,7 +11,7 @@ from loopwright.schedule.view import View
 from loopwright.script.printer import script_text
 
 if TYPE_CHECKING:
-    from loopwright.schedule.schedule import Schedule
+    from loopwright.schedule.engine.schedule import Schedule
 
 Version = Mapping[str, View]
 

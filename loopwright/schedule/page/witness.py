@@ -18,7 +18,7 @@ from loopwright.arith.isl import BudgetExceeded
 from loopwright.ir import BlockRealize, Buffer, BufferLoad, BufferStore, Expr, For, IntImm, pre_order_visit
 from loopwright.runtime.colours import either
 from loopwright.schedule.errors import ScheduleError, WouldChangeValues, WouldRace
-from loopwright.schedule.mismatch import Actor, Witness
+from loopwright.schedule.proof.mismatch import Actor, Witness
 from loopwright.schedule.view import View
 
 _WAYS: Final = ("↓", "→")

@@ -1,9 +1,10 @@
 """The primitives, one file each: `split.py` holds `split`, `Schedule.split` calls it, `test_split.py` tests it.
 
-A step is a function `(view, arguments) → Step`; a query gives results and changes nothing; a sample also takes the
-random numbers and gives its decision. `PRIMITIVES` is the list of them: adding one adds a row, a file and a thin method
-of `Schedule` (in `methods/`). Handles among the arguments arrive as the nodes they stand for (a loop as its `For`, a
-block as its `BlockRealize`). Start with `split.py`.
+`loops/`, `compute/`, `memory/`, `layout/` and `sample/` hold them by what they change; `queries.py` holds the
+questions. A step is a function `(view, arguments) → Step`; a query gives results and changes nothing; a sample also
+takes the random numbers and gives its decision. `PRIMITIVES` is the list of them: adding one adds a row, a file and a
+thin method of `Schedule` (in `engine/methods/`). Handles among the arguments arrive as the nodes they stand for (a loop
+as its `For`, a block as its `BlockRealize`). Start with `loops/split.py`.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ class Primitive:
     is_query: bool = False
     is_sample: bool = False
     gives_list: bool = False
+    folder: str = ""  # beside this file; none for the queries
     file: str = ""  # where it is not the method's own
     name: str = ""  # of the method, where it does not follow from the kind: RFactor → rfactor
     takes_marks: bool = False  # a loop may be the mark of the root or of inlining
@@ -55,97 +57,98 @@ class Primitive:
         """The primitive itself, loaded when first used."""
         if self.given is not None:
             return self.given
-        module = importlib.import_module(f"loopwright.schedule.primitives.{self.file or self.method}")
+        module = importlib.import_module(".".join(filter(None, (__name__, self.folder, self.file or self.method))))
         found: Callable[..., Any] = getattr(module, self.method)
         return found
 
 
-def _row(kind: str, inputs: str = "", attrs: str = "", **options: Any) -> Primitive:
-    return Primitive(kind, tuple(inputs.split()), tuple(attrs.split()), **options)
+def _row(folder: str, kind: str, inputs: str = "", attrs: str = "", **options: Any) -> Primitive:
+    return Primitive(kind, tuple(inputs.split()), tuple(attrs.split()), folder=folder, **options)
+
+
+def _query(kind: str, inputs: str = "", attrs: str = "", gives_list: bool = False) -> Primitive:
+    return _row("", kind, inputs, attrs, gives_list=gives_list, is_query=True, file="queries")
+
+
+def _sample(kind: str, inputs: str, attrs: str = "", gives_list: bool = False, file: str = "sampling") -> Primitive:
+    return _row("sample", kind, inputs, attrs, gives_list=gives_list, is_sample=True, file=file)
 
 
 PRIMITIVES: Final[dict[str, Primitive]] = {
     row.kind: row
     for row in (
         # questions
-        _row("GetBlock", "", "name func_name", is_query=True, file="queries"),
-        _row("GetLoops", "block", is_query=True, gives_list=True, file="queries"),
-        _row("GetChildBlocks", "block_or_loop", is_query=True, gives_list=True, file="queries"),
-        _row("GetProducers", "block", is_query=True, gives_list=True, file="queries"),
-        _row("GetConsumers", "block", is_query=True, gives_list=True, file="queries"),
-        _row("GetOutputBlocks", "scope_block", is_query=True, gives_list=True, file="queries"),
+        _query("GetBlock", "", "name func_name"),
+        _query("GetLoops", "block", gives_list=True),
+        _query("GetChildBlocks", "block_or_loop", gives_list=True),
+        _query("GetProducers", "block", gives_list=True),
+        _query("GetConsumers", "block", gives_list=True),
+        _query("GetOutputBlocks", "scope_block", gives_list=True),
         # loops
-        _row("Split", "loop factors", "preserve_unit_iters tail"),
-        _row("Fuse", "loops", "preserve_unit_iters"),
-        _row("Reorder", "ordered_loops"),
-        _row("Merge", "loops"),
-        _row("Fission", "loop", "index"),
-        _row("AddUnitLoop", "block_or_loop"),
-        _row("Specialize", "loops", "condition", gives_list=True),
-        _row("Parallel", "loop"),
-        _row("Vectorize", "loop"),
-        _row("Unroll", "loop"),
-        _row("Bind", "loop", "thread_axis"),
-        _row("AddThreadLoop", "loop", "thread_axis extent"),
+        _row("loops", "Split", "loop factors", "preserve_unit_iters tail"),
+        _row("loops", "Fuse", "loops", "preserve_unit_iters"),
+        _row("loops", "Reorder", "ordered_loops"),
+        _row("loops", "Merge", "loops"),
+        _row("loops", "Fission", "loop", "index"),
+        _row("loops", "AddUnitLoop", "block_or_loop"),
+        _row("loops", "Specialize", "loops", "condition", gives_list=True),
+        _row("loops", "Parallel", "loop"),
+        _row("loops", "Vectorize", "loop"),
+        _row("loops", "Unroll", "loop"),
+        _row("loops", "Bind", "loop", "thread_axis"),
+        _row("loops", "AddThreadLoop", "loop", "thread_axis extent"),
         # moving computation
-        _row("ComputeAt", "block loop", "preserve_unit_loops index", takes_marks=True),
-        _row("ReverseComputeAt", "block loop", "preserve_unit_loops index", takes_marks=True),
-        _row("ComputeInline", "block"),
-        _row("ReverseComputeInline", "block"),
-        _row("DecomposeReduction", "block loop"),
-        _row("RFactor", "loop", "factor_axis", name="rfactor"),
-        _row("Winograd", "block", "tile", gives_list=True),
-        _row("Blockize", "target", "preserve_unit_iters"),
-        _row("Tensorize", "block_or_loop", "tensor_intrin preserve_unit_iters"),
+        _row("compute", "ComputeAt", "block loop", "preserve_unit_loops index", takes_marks=True),
+        _row("compute", "ReverseComputeAt", "block loop", "preserve_unit_loops index", takes_marks=True),
+        _row("compute", "ComputeInline", "block"),
+        _row("compute", "ReverseComputeInline", "block"),
+        _row("compute", "DecomposeReduction", "block loop"),
+        _row("compute", "RFactor", "loop", "factor_axis", name="rfactor"),
+        _row("compute", "Winograd", "block", "tile", gives_list=True),
+        _row("compute", "Blockize", "target", "preserve_unit_iters"),
+        _row("compute", "Tensorize", "block_or_loop", "tensor_intrin preserve_unit_iters"),
         # memory
-        _row("CacheRead", "block consumer_blocks", "read_buffer_index storage_scope"),
-        _row("CacheWrite", "block consumer_blocks", "write_buffer_index storage_scope"),
-        _row("Stage", "block loop", "buffer storage_scope layout"),
-        _row("TransformLayout", "block", "buffer index_map pad_value"),
-        _row("SetScope", "block", "buffer_index storage_scope"),
-        _row("StorageAlign", "block", "buffer_index axis factor offset"),
-        _row("LiftAlloc", "block", "buffer levels"),
-        _row("SinkAlloc", "block", "buffer"),
-        _row("Prefetch", "block loop", "buffer distance levels lines"),
+        _row("memory", "CacheRead", "block consumer_blocks", "read_buffer_index storage_scope"),
+        _row("memory", "CacheWrite", "block consumer_blocks", "write_buffer_index storage_scope"),
+        _row("memory", "Stage", "block loop", "buffer storage_scope layout"),
+        _row("layout", "TransformLayout", "block", "buffer index_map pad_value"),
+        _row("memory", "SetScope", "block", "buffer_index storage_scope"),
+        _row("layout", "StorageAlign", "block", "buffer_index axis factor offset"),
+        _row("memory", "LiftAlloc", "block", "buffer levels"),
+        _row("memory", "SinkAlloc", "block", "buffer"),
+        _row("memory", "Prefetch", "block loop", "buffer distance levels lines"),
         # copies by axes, at a loop, of indices; circular and shared buffers
-        _row("ReIndex", "block", "buffer", name="reindex"),
-        _row("ReindexCacheRead", "block", "read_buffer_index storage_scope index_map"),
-        _row("ReindexCacheWrite", "block", "write_buffer_index storage_scope index_map"),
-        _row("CacheInplace", "block", "read_buffer_index storage_scope", gives_list=True),
-        _row("CacheIndex", "block", "storage_scope cse_thresh", gives_list=True),
-        _row("ReadAt", "loop block", "read_buffer_index storage_scope"),
-        _row("WriteAt", "loop block", "write_buffer_index storage_scope", file="read_at"),
-        _row("RollingBuffer", "block", "write_buffer_index size"),
-        _row("ReuseBuffer", "block", "buffer other"),
+        _row("memory", "ReIndex", "block", "buffer", name="reindex"),
+        _row("memory", "ReindexCacheRead", "block", "read_buffer_index storage_scope index_map"),
+        _row("memory", "ReindexCacheWrite", "block", "write_buffer_index storage_scope index_map"),
+        _row("memory", "CacheInplace", "block", "read_buffer_index storage_scope", gives_list=True),
+        _row("memory", "CacheIndex", "block", "storage_scope cse_thresh", gives_list=True),
+        _row("memory", "ReadAt", "loop block", "read_buffer_index storage_scope"),
+        _row("memory", "WriteAt", "loop block", "write_buffer_index storage_scope", file="read_at"),
+        _row("memory", "RollingBuffer", "block", "write_buffer_index size"),
+        _row("memory", "ReuseBuffer", "block", "buffer other"),
         # axes
-        _row("ReorderBlockIterVar", "block", "new_order"),
-        _row("TransformBlockLayout", "block", "index_map"),
-        _row("UnrollAndJam", "loop", "factor", gives_list=True),
+        _row("compute", "ReorderBlockIterVar", "block", "new_order"),
+        _row("layout", "TransformBlockLayout", "block", "index_map"),
+        _row("loops", "UnrollAndJam", "loop", "factor", gives_list=True),
         # padding and guards
-        _row("DecomposePadding", "block loop"),
-        _row("PadEinsum", "block", "padding"),
-        _row("ExpandProduct", "block", "types"),
-        _row("AddGuard", "block", "condition"),
-        _row("RemoveGuard", "block", "index", file="add_guard"),
+        _row("compute", "DecomposePadding", "block loop"),
+        _row("compute", "PadEinsum", "block", "padding"),
+        _row("compute", "ExpandProduct", "block", "types"),
+        _row("compute", "AddGuard", "block", "condition"),
+        _row("compute", "RemoveGuard", "block", "index", file="add_guard"),
         # storage
-        _row("SetAxisSeparator", "block", "buffer axis_separators"),
-        _row("UnsafeSetDType", "block", "buffer_index dtype", name="unsafe_set_dtype"),
-        _row("UnsafeHideBufferAccess", "block", "buf_type buf_index_array"),
+        _row("layout", "SetAxisSeparator", "block", "buffer axis_separators"),
+        _row("memory", "UnsafeSetDType", "block", "buffer_index dtype", name="unsafe_set_dtype"),
+        _row("memory", "UnsafeHideBufferAccess", "block", "buf_type buf_index_array"),
         # notes
-        _row("Annotate", "block_or_loop", "ann_key ann_val", file="annotate"),
-        _row("Unannotate", "block_or_loop", "ann_key", file="annotate"),
-        _row("EnterPostproc", is_query=True, file="queries"),
+        _row("compute", "Annotate", "block_or_loop", "ann_key ann_val", file="annotate"),
+        _row("compute", "Unannotate", "block_or_loop", "ann_key", file="annotate"),
+        _query("EnterPostproc"),
         # samples
-        _row("SamplePerfectTile", "loop", "n max_innermost_factor", is_sample=True, gives_list=True, file="sampling"),
-        _row("SampleCategorical", "", "candidates probs", is_sample=True, file="sampling"),
-        _row(
-            "SamplePartitionedTile",
-            "loop",
-            "n partition_pos innerpart_factor",
-            is_sample=True,
-            gives_list=True,
-            file="sampling",
-        ),
-        _row("SampleComputeLocation", "block", is_sample=True, file="sample_compute_location"),
+        _sample("SamplePerfectTile", "loop", "n max_innermost_factor", gives_list=True),
+        _sample("SampleCategorical", "", "candidates probs"),
+        _sample("SamplePartitionedTile", "loop", "n partition_pos innerpart_factor", gives_list=True),
+        _sample("SampleComputeLocation", "block", file="sample_compute_location"),
     )
 }

@@ -32,11 +32,11 @@ from loopwright.ir import (
     structural_equal,
 )
 from loopwright.runtime.dtype import FLOAT32, FLOAT64
-from loopwright.schedule.bindings import is_true
-from loopwright.schedule.blocks import is_leaf
 from loopwright.schedule.errors import ScheduleError
 from loopwright.schedule.handles import block_key
-from loopwright.schedule.plain_loops import check_plain
+from loopwright.schedule.rewrite.bindings import is_true
+from loopwright.schedule.rewrite.blocks import is_leaf
+from loopwright.schedule.rewrite.plain_loops import check_plain
 from loopwright.schedule.view import View
 
 _TYPES: Final = (FLOAT32, FLOAT64)

@@ -39,12 +39,12 @@ from loopwright.ir import (
     substitute,
 )
 from loopwright.ir.intrinsics import if_then_else
-from loopwright.schedule.bindings import TRUE
-from loopwright.schedule.buffers import fresh_buffer
 from loopwright.schedule.handles import BlockKey, block_key
-from loopwright.schedule.nests import axis_from_zero, nest_over
+from loopwright.schedule.rewrite.bindings import TRUE
+from loopwright.schedule.rewrite.buffers import fresh_buffer
+from loopwright.schedule.rewrite.nests import axis_from_zero, nest_over
+from loopwright.schedule.rewrite.windows import region_in
 from loopwright.schedule.view import View
-from loopwright.schedule.windows import region_in
 from loopwright.schedule.winograd.convolution import Convolution, load_of
 from loopwright.schedule.winograd.linear_forms import rows_of
 from loopwright.schedule.winograd.matrices import Matrix, Transforms

@@ -17,7 +17,7 @@ from loopwright.runtime.errors import NotBuilt, SourceLine
 from loopwright.schedule import BlockRV, LoopRV, ScheduleError
 from loopwright.schedule import Schedule as Engine
 from loopwright.schedule.errors import WouldRace
-from loopwright.schedule.primitives.sink_alloc import NothingToSink
+from loopwright.schedule.primitives.memory.sink_alloc import NothingToSink
 from loopwright.te.extern import ExternOp
 from loopwright.te.hybrid.operation import HybridOp
 from loopwright.te.operation import ComputeOp, PlaceholderOp

@@ -6,7 +6,6 @@ program or after fewer steps. Rows of the primitive table whose file is not ther
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, permutations
@@ -644,19 +643,13 @@ GENERATORS: Mapping[str, Callable[[Places], Iterator[Move]]] = {
 
 
 def available_kinds() -> list[str]:
-    """The steps whose file exists and that the harness knows arguments for."""
-    return [kind for kind in step_kinds() if kind in GENERATORS and is_there(kind)]
+    """The steps that the harness knows arguments for."""
+    return [kind for kind in step_kinds() if kind in GENERATORS]
 
 
 def step_kinds() -> list[str]:
     """Every row of the table that changes the program."""
     return [kind for kind, row in PRIMITIVES.items() if not (row.is_query or row.is_sample or row.is_users)]
-
-
-def is_there(kind: str) -> bool:
-    """Whether the primitive's file exists."""
-    row = PRIMITIVES[kind]
-    return importlib.util.find_spec(f"loopwright.schedule.primitives.{row.file or row.method}") is not None
 
 
 def moves_of(view: View, kinds: Sequence[str]) -> dict[str, list[Move]]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import loopwright as lw
 from loopwright import te, tir
 from loopwright.schedule.errors import WouldRace
-from loopwright.schedule.primitives.blockize import TileNotWhole
-from loopwright.schedule.primitives.tensorize import IntrinsicMismatch
+from loopwright.schedule.primitives.compute.blockize import TileNotWhole
+from loopwright.schedule.primitives.compute.tensorize import IntrinsicMismatch
 from loopwright.te.compute import ReductionInside, ReductionsDiffer
 from loopwright.te.create_prim_func import MissingPlaceholder
 from loopwright.te.reduction import BadReducer

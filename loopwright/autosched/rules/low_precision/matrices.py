@@ -19,7 +19,7 @@ from loopwright.autosched.facts import Access, Axis, BlockFacts, loads_of
 from loopwright.autosched.small_steps import vectors
 from loopwright.ir import BufferLoad, Cast, Expr, Mul
 from loopwright.schedule import BlockRV, LoopRV, Schedule
-from loopwright.schedule.primitives.expand_product import factors_of
+from loopwright.schedule.primitives.compute.expand_product import factors_of
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from loopwright.autosched.facts import Access, BlockFacts
 from loopwright.autosched.rules.contraction.product import Product, product_of
 from loopwright.ir import BufferLoad, BufferStore, Cast, Expr, Mul, cast
-from loopwright.schedule.primitives.expand_product import Factor, factors_of
+from loopwright.schedule.primitives.compute.expand_product import Factor, factors_of
 
 
 @dataclass(frozen=True)

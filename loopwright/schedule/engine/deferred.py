@@ -1,0 +1,148 @@
+"""Deferred: a chain of steps is proved once, what it ends with against what it began with.
+
+A saved trace is replayed this way: twelve steps need one comparison instead of twelve. Names of instances make that
+possible: a step that moves loops keeps them, one that makes copies or renames blocks says so, and both add up. Steps
+that rest on a reason of their own, or that inline loads, end a stretch: it is proved, and the next begins after them.
+A new layout with a cell of its own for every element ends none: what the stretch began with gets it, too.
+
+A doubt is no verdict: the trace is then replayed with a proof at each step, which finds the culprit, or accepts it all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from loopwright.analysis.dataflow import BlockKey, flow_budget
+from loopwright.ir import (
+    BlockRealize,
+    BufferLoad,
+    BufferStore,
+    Expr,
+    For,
+    IfThenElse,
+    Node,
+    PrimFunc,
+    Stmt,
+    pre_order_visit,
+)
+from loopwright.schedule.errors import ScheduleError
+from loopwright.schedule.handles import block_key
+from loopwright.schedule.proof.buffer_scopes import check_scopes
+from loopwright.schedule.proof.early_return import check_order_kept
+from loopwright.schedule.proof.find_mismatch import Origins, find_mismatch, find_race
+from loopwright.schedule.proof.instance_names import OldValues
+from loopwright.schedule.proof.loop_kinds import check_thread_loops, concurrent_loops
+from loopwright.schedule.proof.thread_reduction_order import with_turns_proved
+from loopwright.schedule.step import Proof, Step
+from loopwright.schedule.view import View
+
+BUDGET: Final = 400_000  # isl operations for one flow: where more are needed, step by step is faster
+
+
+class Doubt(Exception):
+    """The chain was not proved as a whole. Never leaves the replay."""
+
+
+@dataclass
+class _Stretch:
+    """The steps since `start`, as one."""
+
+    start: PrimFunc
+    copies: set[BlockKey] = field(default_factory=set)
+    renamed: dict[BlockKey, tuple[BlockKey, OldValues]] = field(default_factory=dict)
+    is_moved: bool = False  # something has to be proved
+
+    def add(self, step: Step) -> None:
+        self.is_moved = self.is_moved or step.proof is Proof.VALUES
+        self.copies.update(step.origins.copies)
+        for new, (old, values) in step.origins.renamed.items():
+            if old in self.copies:
+                self.copies.add(new)
+            elif old in self.renamed:
+                first, earlier = self.renamed[old]
+                self.renamed[new] = first, _composed(earlier, values)
+            else:
+                self.renamed[new] = old, values
+
+    def prove(self, end: PrimFunc) -> None:
+        if not self.is_moved or end is self.start:
+            return
+        if not _are_copies(end, self.copies):
+            raise Doubt
+        origins = Origins(copies=frozenset(self.copies), renamed=self.renamed)
+        with flow_budget(BUDGET):
+            if find_mismatch(self.start, end, origins) is not None:
+                raise Doubt
+
+
+def _composed(first: OldValues, then: OldValues) -> OldValues:
+    def values(axes: Sequence[Expr]) -> Sequence[Expr]:
+        return first(then(axes))  # type: ignore[arg-type]
+
+    return values
+
+
+def _are_copies(function: PrimFunc, keys: set[BlockKey]) -> bool:
+    """Whether the blocks of these keys still do nothing but copy a cell."""
+    found = True
+
+    def look(node: Node) -> bool:
+        nonlocal found
+        if isinstance(node, BlockRealize) and block_key(node.block) in keys:
+            body: Stmt = node.block.body
+            while isinstance(body, (For, IfThenElse)):
+                body = body.body if isinstance(body, For) else body.then_case
+            plain = isinstance(body, BufferStore) and isinstance(body.value, BufferLoad)
+            found = found and plain and node.block.init is None
+        return isinstance(node, Stmt)
+
+    pre_order_visit(function.body, look)
+    return found
+
+
+class Deferred:
+    """The proofs that a replay still owes, by function."""
+
+    def __init__(self, views: Mapping[str, View]) -> None:
+        self.first = {name: view.function for name, view in views.items()}
+        self.stretches = {name: _Stretch(view.function) for name, view in views.items()}
+
+    def add(self, name: str, view: View, step: Step) -> None:
+        """A step to be proved later, or now with all before it. Raises Doubt."""
+        stretch = self.stretches[name]
+        try:
+            check_order_kept("replay", view, step)
+            step = with_turns_proved("replay", view, step)
+            if step.again is not None:
+                stretch.start = step.again(stretch.start)
+                return
+        except ScheduleError:
+            raise Doubt from None
+        origins = step.origins
+        if step.proof is not Proof.GIVEN and step.given is None and not origins.loads and not origins.buffers:
+            stretch.add(step)
+            return
+        stretch.prove(view.function)
+        if step.proof is Proof.VALUES:
+            found = find_mismatch(step.given or view.function, step.after, origins, step.buffers)
+            if found is not None:
+                raise Doubt
+        self.stretches[name] = _Stretch(step.after)
+
+    def finish(self, views: Mapping[str, View]) -> None:
+        """Prove what is owed, and that loops whose iterations run at the same time may. Raises Doubt."""
+        for name, stretch in self.stretches.items():
+            view = views[name]
+            if view.function is self.first[name]:
+                continue
+            try:
+                check_scopes("replay", Step(view.function))
+                check_thread_loops("replay", view)
+            except ScheduleError:
+                raise Doubt from None
+            stretch.prove(view.function)
+            for loop in concurrent_loops(view):
+                if find_race(view.function, loop.loop_var) is not None:
+                    raise Doubt

@@ -1,0 +1,80 @@
+"""Show: the methods of a schedule that show it: on the screen, as a history, as differences, as a page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from loopwright.schedule.engine.methods.base import Doing
+
+if TYPE_CHECKING:
+    from os import PathLike
+
+    from loopwright.runtime.sheet import Sheet
+    from loopwright.schedule.engine.trace import Trace
+    from loopwright.schedule.page.diff import Diff
+    from loopwright.schedule.page.history import History
+    from loopwright.target import Target
+
+
+class ShowMethods(Doing):
+    """What was done, what it changed, what was refused."""
+
+    _trace: Trace
+
+    def show(self, style: str | None = None, black_format: bool | None = None, **options: Any) -> None:
+        """Show the program, with what the last step changed marked, and the steps, with how each was proved."""
+        self._sheet(black_format, options).show(style)
+
+    def _repr_html_(self) -> str:
+        return self._sheet(None, {}).html()
+
+    def _sheet(self, black_format: bool | None, options: Mapping[str, Any]) -> Sheet:
+        from loopwright.runtime.sheet import Sheet  # loaded when somebody looks
+        from loopwright.schedule.page.marked import marked_program
+
+        program = marked_program(self, black_format, options)  # type: ignore[arg-type]
+        return Sheet(program, *self.history().sheet().parts)
+
+    def history(self) -> History:
+        """The steps, one a line: number, call, time and how it was proved; the last refusals stand among them."""
+        from loopwright.schedule.page.history import History
+
+        return History.of(self)  # type: ignore[arg-type]
+
+    def explain(self, target: Target | str | None = None) -> str:
+        """How each innermost loop will run on `target` (this machine by default), and what would make it faster."""
+        from loopwright.transform.explain_loops import explain_loops  # loaded when somebody asks
+
+        views = self.views()  # type: ignore[attr-defined]
+        notes = [note for view in views.values() for note in explain_loops(view.function, target)]
+        return "\n".join(str(note) for note in notes)
+
+    def diff(self, first: int = -1, last: int | None = None) -> Diff:
+        """What step `first` changed (1 is the first step, -1 the last), or all that changed between two versions.
+
+        `diff(i, j)` compares the program after `i` steps with the program after `j`; 0 is how it began.
+        """
+        from loopwright.schedule.page.diff import Diff
+
+        return Diff.of(self, first, last)  # type: ignore[arg-type]
+
+    def to_html(
+        self,
+        path: str | PathLike[str],
+        *,
+        title: str | None = None,
+        sizes: Mapping[str, int] | None = None,
+        seed: int = 0,
+    ) -> Path:
+        """Write one page, complete in itself, that goes through the schedule step by step in a browser.
+
+        Small programs are run on random numbers (from `seed`) so that the page can tell the story of every cell;
+        `sizes` says what symbolic sizes are then.
+        """
+        from loopwright.schedule.page.html import page_text
+
+        written = Path(path)
+        written.write_text(page_text(self, title, sizes or {}, seed), encoding="utf-8")  # type: ignore[arg-type]
+        return written

@@ -1,0 +1,1 @@
+"""Primitives that change what a block computes, where, and over which axes."""

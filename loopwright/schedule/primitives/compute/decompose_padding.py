@@ -1,0 +1,261 @@
+"""decompose_padding: a block that copies with padding becomes a block that fills, and one that copies what there is.
+
+    for i in range(10):                              →    for i_pad in range(10):
+        with T.block("B"):                                    with T.block("B_pad_const"): B[vi] = 0
+            B[vi] = T.if_then_else(1 <= vi and vi < 9,    for i in range(8):
+                                   A[vi - 1], 0)              with T.block("B"): B[vi] = A[vi - 1]      vi = i + 1
+
+The fill stands before `loop`; the copy has no condition left where its loops can be shortened instead. Reason for the
+first half: of an axis value, exactly one of "copy where the condition holds" and "fill where it does not" runs, and
+gives what the block gave. Proved for the second, from there on: with the fill done everywhere and first, every read
+still sees a copy where there is one, and the fill elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from loopwright.arith import Analyzer, linear_coefficients
+from loopwright.ir import (
+    GE,
+    GT,
+    LE,
+    LT,
+    Block,
+    BlockRealize,
+    BufferStore,
+    Call,
+    Cast,
+    Expr,
+    FloatImm,
+    For,
+    IntImm,
+    IterVar,
+    Select,
+    SeqStmt,
+    Stmt,
+    Var,
+    conjuncts,
+    const,
+    logical_and,
+    logical_not,
+    seq,
+    substitute,
+)
+from loopwright.schedule.errors import ScheduleError
+from loopwright.schedule.handles import block_key
+from loopwright.schedule.primitives.compute.decompose_reduction import LoopNotAround, mirrored_loops
+from loopwright.schedule.rewrite.bindings import TRUE, is_true
+from loopwright.schedule.rewrite.regions import facts_inside
+from loopwright.schedule.rewrite.windows import region_in
+from loopwright.schedule.step import BlockResult, Proof, Step
+from loopwright.schedule.view import View
+from loopwright.transform.known_ops import IF_THEN_ELSE
+from loopwright.transform.purity import has_data, is_pure
+
+
+class NoPadding(ScheduleError):
+    """decompose_padding needs a block that is one store of `if_then_else(condition, value, constant)`.
+
+    For example:
+
+        from loopwright import te, tir
+        A = te.placeholder((8,), name="A")
+        B = te.compute((8,), lambda i: A[i] + 1.0, name="B")
+        sch = tir.Schedule(te.create_prim_func([A, B]))
+        sch.decompose_padding("B", sch.get_loops("B")[0])
+    """
+
+    code = "LW0223"
+
+    def __init__(self, realize: BlockRealize, problem: str) -> None:
+        super().__init__(f"decompose_padding: block {realize.block.name_hint!r} {problem}", at=realize)
+
+
+def decompose_padding(view: View, block: BlockRealize, loop: For) -> Step:
+    """Write the padding of `block` in a nest of its own before `loop`; the block keeps what is not padding."""
+    # Check
+    key = block_key(block.block)
+    path = view.block_path(key)
+    loops = view.loops_of(key)
+    store, condition, value, padding = _parts(block)
+    if not any(other is loop for other in loops):
+        raise LoopNotAround("decompose_padding", block, loop, loops)
+    start = next(k for k, statement in enumerate(path) if statement is loop)
+    for statement in path[start:-1]:
+        if not isinstance(statement, (For, SeqStmt)):
+            raise NoPadding(block, f"stands in a {type(statement).__name__} inside loop {loop.loop_var.name}")
+    inner = [statement for statement in path[start:-1] if isinstance(statement, For)]
+    facts = facts_inside(block.block)
+    if facts.can_prove(condition) or facts.can_prove(logical_not(condition)):
+        raise NoPadding(block, f"is never padded, or always: {condition} does not change")
+
+    # Build: the block in two, then the fill in front
+    values = dict(zip([axis.var for axis in block.block.iter_vars], block.iter_values, strict=True))
+    copy = _with_body(block.block, BufferStore(store.buffer, value, store.indices, span=store.span))
+    fill = _fill(view, block.block, BufferStore(store.buffer, padding, store.indices))
+    holds = substitute(condition, values)
+    both = seq(
+        [
+            BlockRealize(block.iter_values, logical_and(block.predicate, holds), copy),
+            BlockRealize(block.iter_values, logical_and(block.predicate, logical_not(holds)), fill),
+        ]
+    )
+    given = view.replaced(path, both)
+
+    nest = _fill_nest(view, block, fill, inner)
+    shortened, rest = _shortened(block, condition, inner, path[start:])
+    body: Stmt = block.with_(
+        block=copy,
+        iter_values=tuple([substitute(item, shortened.shift) for item in block.iter_values]),
+        predicate=substitute(logical_and(block.predicate, substitute(rest, values)), shortened.shift),
+    )
+    after = shortened.rebuilt(path[start:], body)
+    made = view.replaced(path[: start + 1], seq([nest, after]))
+    return Step(
+        made,
+        Proof.VALUES,
+        results=[BlockResult(block_key(fill))],
+        at=block,
+        buffers=[region.buffer for region in (*block.block.reads, *block.block.writes)],
+        given=given,
+    )
+
+
+def _parts(realize: BlockRealize) -> tuple[BufferStore, Expr, Expr, Expr]:
+    """The store, the condition, what is stored where it holds, and the constant elsewhere."""
+    store = realize.block.body
+    if realize.block.init is not None or not isinstance(store, BufferStore):
+        raise NoPadding(realize, "is not a single store")
+    value = store.value
+    if isinstance(value, Call) and value.op is IF_THEN_ELSE:
+        condition, then, other = value.args
+    elif isinstance(value, Select):
+        condition, then, other = value.condition, value.true_value, value.false_value
+    else:
+        raise NoPadding(realize, f"stores {value}, which is no choice between a value and padding")
+    assert isinstance(condition, Expr) and isinstance(then, Expr) and isinstance(other, Expr)
+    if not _is_literal(other):
+        raise NoPadding(realize, f"is padded with {other}, which is no constant")
+    if has_data(condition):
+        raise NoPadding(realize, f"is padded where {condition}, which depends on data")
+    if not is_pure(then):
+        raise NoPadding(realize, "calls something that does more than give a value")
+    if not realize.block.iter_vars:
+        raise NoPadding(realize, "has no axes")
+    return store, condition, then, other
+
+
+def _is_literal(expr: Expr) -> bool:
+    return isinstance(expr, (IntImm, FloatImm)) or (isinstance(expr, Cast) and _is_literal(expr.value))
+
+
+def _with_body(block: Block, body: BufferStore) -> Block:
+    new = block.with_(body=body)
+    reads = [region_in(new, region.buffer, writes=False) for region in block.reads]
+    return new.with_(reads=tuple([region for region in reads if region is not None]))
+
+
+def _fill(view: View, block: Block, body: BufferStore) -> Block:
+    """The block that stores the constant, with axes of its own."""
+    fresh = {axis.var: Var(axis.var.name, axis.var.dtype) for axis in block.iter_vars}
+    return Block(
+        tuple([IterVar(axis.dom, fresh[axis.var], axis.iter_type) for axis in block.iter_vars]),
+        (),
+        tuple([substitute(region, fresh) for region in block.writes]),
+        view.fresh_block_name(f"{block.name_hint}_pad_const"),
+        substitute(body, fresh),
+    )
+
+
+def _fill_nest(view: View, realize: BlockRealize, fill: Block, loops: Sequence[For]) -> Stmt:
+    """The fill over everything that the block runs over inside the loop."""
+    mirrored, guards = mirrored_loops(view, realize, realize.iter_values, loops)
+    counters = {loop.loop_var: Var(f"{loop.loop_var.name}_pad", loop.loop_var.dtype) for loop in mirrored}
+    values = tuple([substitute(value, counters) for value in realize.iter_values])
+    nest: Stmt = BlockRealize(values, logical_and(TRUE, *[substitute(guard, counters) for guard in guards]), fill)
+    for loop in reversed(mirrored):
+        nest = loop.with_(
+            loop_var=counters[loop.loop_var],
+            min=substitute(loop.min, counters),
+            extent=substitute(loop.extent, counters),
+            body=nest,
+        )
+    return nest
+
+
+class _Shortened:
+    """Loops that run over fewer values: how far each is shifted, and its new length."""
+
+    def __init__(self) -> None:
+        self.shift: dict[Var, Expr] = {}
+        self.extents: dict[Var, Expr] = {}
+
+    def rebuilt(self, path: Sequence[Stmt], body: Stmt) -> Stmt:
+        """The statement at the start of `path`, with `body` in place of its end."""
+        if len(path) == 1:
+            return body
+        child, below = path[1], self.rebuilt(path[1:], body)
+        made = path[0].rebuild(lambda item: below if item is child else item)
+        if isinstance(made, For) and made.loop_var in self.extents:
+            return made.with_(extent=self.extents[made.loop_var])
+        return made
+
+
+def _shortened(
+    realize: BlockRealize, condition: Expr, loops: Sequence[For], path: Sequence[Stmt]
+) -> tuple[_Shortened, Expr]:
+    """Which of the loops can be shortened to where the condition holds, and what is left of the condition.
+
+    A loop over this block alone, that is an axis as it is, runs from the greatest lower limit to the least upper one.
+    """
+    result = _Shortened()
+    alone = {loop.loop_var: loop for loop in loops} if not any(isinstance(item, SeqStmt) for item in path) else {}
+    axes = {
+        value: axis.var
+        for axis, value in zip(realize.block.iter_vars, realize.iter_values, strict=True)
+        if isinstance(value, Var) and value in alone
+    }
+    if not is_true(realize.predicate):
+        axes = {}
+    facts = Analyzer()
+    left = conjuncts(condition)
+    for var, axis in axes.items():
+        loop = alone[var]
+        if not (isinstance(loop.min, IntImm) and loop.min.value == 0 and isinstance(loop.extent, IntImm)):
+            continue
+        low, high = 0, loop.extent.value  # high is left out
+        kept = []
+        for part in left:
+            limit = _limit(part, axis, facts)
+            if limit is None:
+                kept.append(part)
+            else:
+                low, high = max(low, limit[0]), min(high, limit[1])
+        if high <= low:
+            continue  # nothing would be left: the condition stays
+        left = kept
+        result.shift[var] = facts.simplify(var + const(low, var.dtype))
+        result.extents[var] = const(high - low, loop.extent.dtype)
+    return result, logical_and(TRUE, *left)
+
+
+def _limit(condition: Expr, axis: Var, facts: Analyzer) -> tuple[int, int] | None:
+    """The values of an axis, from the first to before the last, that a condition on it alone allows."""
+    if not isinstance(condition, (LT, LE, GT, GE)) or not condition.a.dtype.is_int:
+        return None
+    linear = linear_coefficients(condition.a - condition.b, [axis], facts)
+    if linear is None or not isinstance(linear[0][0], IntImm):
+        return None
+    factor, base = linear[0][0].value, facts.simplify(linear[1])
+    if abs(factor) != 1 or not isinstance(base, IntImm):
+        return None
+    far = 1 << 40
+    less = isinstance(condition, (LT, LE))
+    strict = isinstance(condition, (LT, GT))
+    # factor * axis + base < 0 (or ≤, >, ≥)
+    if (factor == 1) == less:
+        end = -base.value if factor == 1 else base.value
+        return -far, end if strict else end + 1
+    first = -base.value if factor == 1 else base.value
+    return first + 1 if strict else first, far

@@ -1,0 +1,1 @@
+"""Primitives that change how a buffer lies in memory, or the axes of a block with it."""

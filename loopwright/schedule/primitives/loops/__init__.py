@@ -1,0 +1,1 @@
+"""Primitives that make loops of loops, or say who runs their iterations."""

@@ -1,0 +1,113 @@
+"""fuse: a nest of loops becomes one loop.
+
+    for i, j in T.grid(4, 5):               →    for i_j_fused in range(20):
+        with T.block("B"):                           with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])          vi = T.axis.spatial(4, i_j_fused // 5)
+            …                                            vj = T.axis.spatial(5, i_j_fused % 5)
+
+Every iteration runs once, in the same order. A data loop and a reduce loop may be fused: the init of the reduction
+then runs before the fused loop. Where something else in the loop touches the same memory, where cells are shared or
+conditions say which cells there are, that is proved to keep every value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from loopwright.arith import Analyzer
+from loopwright.ir import (
+    Expr,
+    For,
+    ForKind,
+    IntImm,
+    IterType,
+    Var,
+    const,
+    product,
+    uses_var,
+)
+from loopwright.schedule.errors import BadStepArgument, NotSupported
+from loopwright.schedule.proof.moved_inits import met_by_inits, started_elsewhere
+from loopwright.schedule.rewrite.bindings import rebind
+from loopwright.schedule.rewrite.nests import nest
+from loopwright.schedule.rewrite.plain_loops import check_bounds_stay, check_plain, value_at
+from loopwright.schedule.step import LoopResult, Proof, Step
+from loopwright.schedule.view import View
+
+
+def fuse(view: View, loops: Sequence[For], preserve_unit_iters: bool = True) -> Step:
+    """Fuse loops that stand directly in one another, outermost first."""
+    if not loops:
+        raise BadStepArgument("fuse", "no loops are given")
+    for loop in loops:
+        check_plain("fuse", loop, from_zero=False)
+    for outer, inner in pairwise(loops):
+        if outer.body is not inner:
+            hint = "fuse loops that stand directly in one another, outermost first"
+            raise NotSupported("fuse", _why_apart(view, outer, inner), outer, hint)
+        for what, bound in (("extent", inner.extent), ("start", inner.min)):
+            for var in [loop.loop_var for loop in loops if uses_var(bound, {loop.loop_var}.__contains__)]:
+                problem = f"the {what} of loop {inner.loop_var.name} depends on {var.name}"
+                raise NotSupported("fuse", problem, inner)
+    _check_empty(view, loops)
+    check_bounds_stay("fuse", loops)
+
+    total = Analyzer().simplify(product([loop.extent for loop in loops]))
+    fused = Var("_".join(loop.loop_var.name for loop in loops) + "_fused", total.dtype)
+    values: dict[Var, Expr] = {}
+    rest: Expr = fused
+    for loop in reversed(loops[1:]):
+        values[loop.loop_var] = value_at(loop, rest % loop.extent)
+        rest = rest // loop.extent
+    values[loops[0].loop_var] = value_at(loops[0], rest)
+    new = For(fused, const(0, fused.dtype), total, ForKind.SERIAL, loops[-1].body)
+    path = view.loop_path(loops[0].loop_var)
+    body = rebind(loops[-1].body, values, [*view.all_loops_above(path[:-1]), new], preserve_unit_iters)
+    after = view.replaced(path, nest([new], body))
+    buffers = {buffer.data: buffer for buffer in (*met_by_inits(loops[0]), *started_elsewhere(view, loops))}
+    proof = Proof.VALUES if buffers else Proof.ORDER_KEPT
+    return Step(after, proof, results=[LoopResult(fused)], at=loops[0], buffers=list(buffers.values()))
+
+
+def _why_apart(view: View, outer: For, inner: For) -> str:
+    """Why `inner` does not stand directly in `outer`."""
+    one, other = outer.loop_var.name, inner.loop_var.name
+    around = [loop.loop_var for loop in view.all_loops_above(view.loop_path(outer.loop_var))]
+    if inner.loop_var in around[:-1]:
+        return f"loop {other} stands outside {one}, not inside it"
+    path = view.loop_path(inner.loop_var)
+    if outer not in path:
+        return f"loop {other} is in another nest than {one}"
+    between = path[path.index(outer) + 1 : -1]
+    loops = [statement.loop_var.name for statement in between if isinstance(statement, For)]
+    if len(loops) == len(between):
+        return f"loop {', '.join(loops)} stands between {one} and {other}"
+    return f"{other} is not the only statement in loop {one}"
+
+
+def _check_empty(view: View, loops: Sequence[For]) -> None:
+    """A loop may have no iterations only where no reduction starts over the others.
+
+    A reduction over no iterations still starts, for all iterations of the data loops: these must stay to be seen.
+    """
+    for depth, loop in enumerate(loops):
+        name = loop.loop_var.name
+        own, others = {loop.loop_var}, {other.loop_var for other in loops if other is not loop}
+        if isinstance(loop.extent, IntImm):
+            if loop.extent.value > 0:
+                continue
+            if depth > 0:
+                problem = (
+                    f"loop {name} has no iterations, so a fused loop could not tell {loops[depth - 1].loop_var.name}"
+                )
+                raise NotSupported("fuse", problem, loop)
+        for realize in view.blocks_below(loops[-1].body):
+            axes = zip(realize.block.iter_vars, realize.iter_values, strict=True)
+            data = [value for axis, value in axes if axis.iter_type != IterType.CommReduce]
+            if realize.block.init is None or any([uses_var(value, own.__contains__) for value in data]):
+                continue
+            if any([uses_var(value, others.__contains__) for value in data]):
+                block = realize.block.name_hint
+                problem = f"loop {name} may have no iterations, and block {block} starts a reduction all the same"
+                raise NotSupported("fuse", problem, loop)

@@ -1,0 +1,1 @@
+"""Primitives that copy, move, share and prefetch memory."""

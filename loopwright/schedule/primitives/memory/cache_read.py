@@ -1,0 +1,179 @@
+"""cache_read: a copy of what blocks read, made once before them.
+
+    with T.block("root"):              →     with T.block("root"):
+        for i in range(128):                     A_local = T.alloc_buffer((128,), scope="local")
+            with T.block("B"):                   for ax0 in range(128):
+                … A[vi] …                            with T.block("A_local"):
+                                                         v0 = T.axis.spatial(128, ax0)
+                                                         A_local[v0] = A[v0]
+                                                 for i in range(128):
+                                                     with T.block("B"):
+                                                         … A_local[vi] …
+
+The copy stands after the last block that writes the buffer, or at the start of the scope; in loops that a writer and a
+consumer share, it stands inside them. Only the box that the consumers read is copied, and with consumers behind these
+loops the box that the loops write. The new buffer has the old one's shape, so indices stay. Proved: every read sees the
+value it saw before, looking through the copy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from loopwright.ir import (
+    Block,
+    BlockRealize,
+    Buffer,
+    BufferLoad,
+    Expr,
+    Rewriter,
+    deep,
+)
+from loopwright.schedule.errors import ScheduleError
+from loopwright.schedule.handles import block_key
+from loopwright.schedule.proof.find_mismatch import Origins
+from loopwright.schedule.rewrite.blocks import leaves_of
+from loopwright.schedule.rewrite.buffers import (
+    BufferName,
+    check_plain_use,
+    check_scope,
+    find_buffer,
+    fresh_buffer,
+    touches,
+)
+from loopwright.schedule.rewrite.copies import around_copy, cell_copy_nest
+from loopwright.schedule.rewrite.edits import Edits
+from loopwright.schedule.rewrite.insertion_points import place_before
+from loopwright.schedule.rewrite.windows import loops_within, window_of
+from loopwright.schedule.step import BlockResult, Proof, Step
+from loopwright.schedule.view import Path, View
+
+
+class NotAConsumer(ScheduleError, ValueError):
+    """`cache_read` and `cache_write` were given a consumer that does not read the buffer, so no read could change.
+
+    The consumers are blocks of the same block around as the one that is named first, and read the buffer themselves.
+
+    For example:
+
+        from loopwright import te, tir
+
+        A = te.placeholder((8,), name="A")
+        B = te.compute((8,), lambda i: A[i] + 1, name="B")
+        C = te.compute((8,), lambda i: B[i] * 2, name="C")
+        sch = tir.Schedule(te.create_prim_func([A, C]))
+        sch.cache_read("B", 0, "local", consumer_blocks=["C"])  # C reads B, not A
+    """
+
+    code = "LW0259"
+    is_tried = False
+
+    def __init__(
+        self,
+        step: str,
+        view: View,
+        given: BlockRealize,
+        buffer: Buffer,
+        scope: BlockRealize,
+        readers: Sequence[BlockRealize],
+    ) -> None:
+        """`readers` are those there are in the block `scope`, where the copy would live."""
+        names, name = [item.block.name_hint for item in readers], given.block.name_hint
+        reads = list(dict.fromkeys([region.buffer.name for region in given.block.reads]))
+        if touches(given.block.reads, buffer):
+            problem = f"block {name!r} is not in block {scope.block.name_hint!r}, where the new buffer would live"
+        else:
+            problem = f"block {name!r} does not read {buffer.name}; it reads {', '.join(reads) or 'nothing'}"
+        inside = "" if scope is view.root else f"in block {scope.block.name_hint!r}, "
+        super().__init__(
+            f"{step}: {problem}",
+            at=given,
+            hint=f"{inside}{buffer.name} is read by {', '.join(names) or 'no other block'}",
+            fields={"block": name, "buffer": buffer.name, "readers": names},
+        )
+
+
+def check_consumers(step: str, view: View, given: Sequence[BlockRealize], buffer: Buffer, scope: BlockRealize) -> None:
+    """Each of the blocks that were listed reads the buffer, and stands in `scope`."""
+    readers = [item for item in view.blocks_below(scope.block.body) if touches(item.block.reads, buffer)]
+    for item in given:
+        if not any(item is other for other in readers):
+            raise NotAConsumer(step, view, item, buffer, scope, readers)
+
+
+def cache_read(
+    view: View,
+    block: BlockRealize,
+    consumer_blocks: Sequence[BlockRealize] | None,
+    read_buffer_index: BufferName,
+    storage_scope: str,
+) -> Step:
+    """Copy what the readers of a buffer that `block` reads, or just the listed ones, read of it; they read the copy."""
+    buffer = find_buffer("cache_read", block, read_buffer_index, "reads")
+    check_scope("cache_read", storage_scope, block)
+    own_path = view.block_path(block_key(block.block))
+    scope = view.scope_of(own_path)
+    siblings = view.blocks_below(scope.block.body)
+    readers = [item for item in siblings if touches(item.block.reads, buffer)]
+    if not consumer_blocks:
+        consumers = [item for item in readers if item is block or not touches(item.block.writes, buffer)]
+    else:
+        check_consumers("cache_read", view, consumer_blocks, buffer, scope)
+        consumers = [*consumer_blocks]
+    for item in consumers:
+        check_plain_use("cache_read", item, buffer)
+
+    # Where: after the last writer that stands before the consumers, seen from the statement around them all.
+    paths = [view.block_path(block_key(item.block)) for item in consumers]
+    writers = [item for item in siblings if touches(item.block.writes, buffer)]
+    writers = [item for item in writers if not any(item is other for other in consumers)]
+    place, after = place_before(view, scope, paths, [view.block_path(block_key(item.block)) for item in writers])
+
+    still = loops_within(place[:-1], scope)
+    # A consumer behind the loops that the copy stands in may read all that these have written.
+    inside = [item for item in consumers if _stands_in(view, item, place[:-1])]
+    written = [] if len(inside) == len(consumers) else [item for item in writers if _stands_in(view, item, place[:-1])]
+    leaves = [leaf for item in (*inside, *written) for leaf in leaves_of(view, item)]
+    window = window_of(view, leaves, buffer, scope, still)
+    name = view.fresh_block_name(f"{buffer.name}_{storage_scope}")
+    cache = fresh_buffer(name, buffer.shape, buffer, storage_scope)
+    nest, made = cell_copy_nest(name, window, around_copy("cache_read", view, scope, still, buffer), buffer, cache)
+
+    edits = Edits()
+    for item in consumers:
+        edits.replaced[item] = reading(item, buffer, cache)
+    (edits.after if after else edits.before).setdefault(place[-1], []).append(nest)
+    edits.allocated[scope] = [cache]
+    return Step(
+        edits.apply(view.function),
+        Proof.VALUES,
+        Origins(copies=frozenset([block_key(made)])),
+        results=[BlockResult(block_key(made))],
+        at=block,
+        buffers=[buffer],
+    )
+
+
+def _stands_in(view: View, realize: BlockRealize, around: Path) -> bool:
+    return view.block_path(block_key(realize.block))[: len(around)] == around
+
+
+@deep
+def reading(realize: BlockRealize, old: Buffer, new: Buffer) -> BlockRealize:
+    """The block with its reads of `old` going to `new`; what it writes stays."""
+    result: BlockRealize = _Reading(old, new).visit(realize)
+    return result
+
+
+class _Reading(Rewriter):
+    def __init__(self, old: Buffer, new: Buffer) -> None:
+        self.old, self.new = old, new
+
+    def visit_BufferLoad(self, load: BufferLoad) -> Expr:
+        load = self.rebuild(load)
+        return load.with_(buffer=self.new) if load.buffer is self.old else load
+
+    def visit_Block(self, block: Block) -> Block:
+        new = block.rebuild(self.visit)
+        reads = tuple([r.with_(buffer=self.new) if r.buffer is self.old else r for r in block.reads])
+        return new.with_(reads=reads)

@@ -1,0 +1,28 @@
+"""set_scope: a buffer lives in another kind of memory.
+
+    B = T.alloc_buffer((128,))         →     B = T.alloc_buffer((128,), scope="local")
+
+Every name of the same memory follows. Cells and order are the same, so every read sees what it saw; where loops are
+bound to threads, whose memory may be private to each, that is proved.
+"""
+
+from __future__ import annotations
+
+from loopwright.ir import BlockRealize, ForKind
+from loopwright.schedule.rewrite.allocations import home_of
+from loopwright.schedule.rewrite.buffers import BufferName, check_scope, exchange, find_buffer, rescoped
+from loopwright.schedule.step import Proof, Step
+from loopwright.schedule.view import View
+
+
+def set_scope(view: View, block: BlockRealize, buffer_index: BufferName, storage_scope: str) -> Step:
+    """Put a buffer that `block` writes into `storage_scope` memory."""
+    buffer = find_buffer("set_scope", block, buffer_index, "writes")
+    check_scope("set_scope", storage_scope, block)
+    home_of("set_scope", view, buffer, block)
+    if buffer.scope() == storage_scope:
+        return Step(view.function, Proof.ORDER_KEPT, at=block)
+    after = exchange(view.function, buffer, rescoped(buffer, storage_scope))
+    # Threads have memory of their own in some scopes; without them a scope is a name.
+    threads = any(loop[-1].kind is ForKind.THREAD_BINDING for loop in view.index.loops.values())  # type: ignore[attr-defined]
+    return Step(after, Proof.VALUES if threads else Proof.GIVEN, at=block, buffers=[buffer])

@@ -1,0 +1,67 @@
+"""sink_alloc: a buffer's memory is allocated as far in as its values allow.
+
+    with T.block("root"):                    →     for i in range(4):
+        B = T.alloc_buffer((8,))                       B = T.decl_buffer((8,))
+        for i in range(4):                             for j in range(8): … writes B[j]
+            for j in range(8): … writes B[j]           for j in range(8): … reads B[j]
+            for j in range(8): … reads B[j]
+
+Each iteration then has memory of its own, so that the loop can run in parallel. The place is the innermost one around
+all uses across whose iterations no value flows: that is proved, place by place.
+"""
+
+from __future__ import annotations
+
+from loopwright.ir import BlockRealize, Buffer, For
+from loopwright.ir.verifier import NotWellFormed
+from loopwright.schedule.errors import ScheduleError
+from loopwright.schedule.proof.buffer_scopes import verify_inits
+from loopwright.schedule.proof.find_mismatch import find_mismatch
+from loopwright.schedule.rewrite.allocations import allocated_in, common_use, home_of
+from loopwright.schedule.rewrite.buffers import BufferName, find_buffer
+from loopwright.schedule.step import Proof, Step
+from loopwright.schedule.view import View
+
+
+class NothingToSink(ScheduleError):
+    """The buffer cannot be allocated further in: its uses have no closer place in common, or a value is carried from
+    one iteration of the loop to the next.
+
+    For example:
+
+        from loopwright import te, tir
+
+        A = te.placeholder((8,), name="A")
+        B = te.compute((8,), lambda i: A[i] + 1, name="B")
+        C = te.compute((8,), lambda i: B[i] * 2, name="C")
+        sch = tir.Schedule(te.create_prim_func([A, C]))
+        sch.sink_alloc("C", "B")  # one loop writes all of B, the next one reads it
+    """
+
+    code = "LW0255"
+
+    def __init__(self, buffer: Buffer, at: BlockRealize, carrier: For | None) -> None:
+        name = buffer.name
+        problem = f"sink_alloc: {name} has no place further in that holds all its uses"
+        if carrier is not None:
+            problem = f"sink_alloc: values of {name} flow from one iteration of loop {carrier.loop_var.name} to another"
+        super().__init__(problem, at=carrier or at)
+
+
+def sink_alloc(view: View, block: BlockRealize, buffer: BufferName) -> Step:
+    """Allocate a buffer that `block` touches in the innermost loop across whose iterations no value of it flows."""
+    chosen = find_buffer("sink_alloc", block, buffer, "touches")
+    home = home_of("sink_alloc", view, chosen, block)
+    shared = common_use(view, chosen)
+    places = [k for k in range(len(home.path), len(shared)) if isinstance(shared[k], For)]
+    innermost_first = list(reversed(places))
+    for place in innermost_first:
+        after = allocated_in(view, home, chosen, shared, place)
+        try:
+            verify_inits(after)
+        except NotWellFormed:
+            continue  # the start value of a reduction is written outside
+        if find_mismatch(view.function, after, buffers=[chosen]) is None:
+            return Step(after, Proof.VALUES, at=block, buffers=[chosen])
+    carrier = shared[places[0]] if places else None
+    raise NothingToSink(chosen, block, carrier if isinstance(carrier, For) else None)

@@ -1,0 +1,1 @@
+"""Primitives that draw decisions for a search."""

@@ -1,0 +1,369 @@
+"""Lemmas: quick, sound ways to *yes* that need no isl. Where none applies, the exact test decides.
+
+permutation_is_free: instances that write distinct cells and read nothing written below the loop run in any order.
+statements_commute: statements of which neither writes what the other touches may change places, or be interleaved.
+unchanged_memory: what flows through memory whose users are the very same statements, in the same order, is the same.
+is_alone_with: a block whose memory nobody else touches meanwhile may work on a copy of it that is copied back.
+fixed_by: an index list that has each variable, or its quotient and remainder, is another one for other values.
+
+One that needs more room has files of its own: what is read from a buffer that one block fills (`single_writer.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import pairwise
+from typing import NamedTuple, TypeGuard
+
+from loopwright.analysis.commuting_updates import update_law
+from loopwright.analysis.effects import OUTSIDE, reaches_outside
+from loopwright.ir import (
+    Allocate,
+    AllocateConst,
+    Block,
+    BlockRealize,
+    Buffer,
+    BufferLoad,
+    BufferStore,
+    Call,
+    DeclBuffer,
+    Evaluate,
+    Expr,
+    FloorDiv,
+    FloorMod,
+    For,
+    IfThenElse,
+    IntImm,
+    IterType,
+    LetStmt,
+    MatchBufferRegion,
+    Node,
+    PrimFunc,
+    SeqStmt,
+    Stmt,
+    Var,
+    deep,
+    is_no_op,
+    pre_order_visit,
+    uses_var,
+)
+from loopwright.runtime.dtype import HANDLE
+from loopwright.schedule.rewrite.blocks import is_leaf, is_unit_axis
+
+_PLAIN = (For, SeqStmt, IfThenElse, LetStmt, BufferStore, BlockRealize, Block)
+
+
+class Touched(NamedTuple):
+    """The memory that a statement reads and writes."""
+
+    reads: set[Var]
+    writes: set[Var]
+
+
+def touched(statement: Stmt) -> Touched | None:
+    """What a statement touches; None when it holds calls or statements whose effect is not known."""
+    reads: set[Var] = set()
+    writes: set[Var] = set()
+    known = True
+
+    def look(node: Node) -> None:
+        nonlocal known
+        if isinstance(node, BufferStore):
+            writes.add(node.buffer.data)
+        elif isinstance(node, BufferLoad):
+            reads.add(node.buffer.data)
+        elif isinstance(node, Block):
+            known = known and not node.match_buffers
+        if isinstance(node, Stmt) and not isinstance(node, _PLAIN):
+            known = known and isinstance(node, Evaluate) and is_no_op(node)
+        elif isinstance(node, Call) or (isinstance(node, Var) and node.dtype is HANDLE):
+            known = known and isinstance(node, Call) and is_pure(node)
+
+    pre_order_visit(statement, look)
+    return Touched(reads, writes) if known else None
+
+
+def statements_commute(first: Stmt, second: Stmt) -> bool:
+    """Whether neither statement writes what the other touches."""
+    one, other = touched(first), touched(second)
+    if one is None or other is None:
+        return False
+    return one.writes.isdisjoint(other.reads | other.writes) and other.writes.isdisjoint(one.reads)
+
+
+@deep
+def is_alone_with(block: Block, memory: Var, writes: bool, statement: Stmt) -> bool:
+    """Whether nobody in `statement` but `block` writes the memory, nor, if the block `writes` it, reads it."""
+    alone = True
+
+    def look(node: Node) -> bool:
+        nonlocal alone
+        if node is block:
+            return False
+        if isinstance(node, Stmt) and not isinstance(node, _PLAIN):
+            alone = alone and isinstance(node, (Allocate, AllocateConst, DeclBuffer, Evaluate))
+        if isinstance(node, BufferStore):
+            alone = alone and node.buffer.data is not memory
+        elif isinstance(node, BufferLoad):
+            alone = alone and not (writes and node.buffer.data is memory)
+        elif isinstance(node, MatchBufferRegion):
+            alone = alone and node.source.buffer.data is not memory
+        elif isinstance(node, Call):
+            alone = alone and is_pure(node)
+        elif isinstance(node, Var) and node.dtype is HANDLE:
+            alone = alone and node is not memory
+        return alone
+
+    pre_order_visit(statement, look)
+    return alone
+
+
+def fixed_by(indices: Sequence[Expr]) -> set[Var]:
+    """The variables whose value the indices tell: each is one of them, or both `v // c` and `v % c` are."""
+    found = {index for index in indices if isinstance(index, Var)}
+    parts: dict[tuple[Var, int], set[type]] = {}
+    for index in indices:
+        if isinstance(index, (FloorDiv, FloorMod)) and isinstance(index.a, Var) and isinstance(index.b, IntImm):
+            parts.setdefault((index.a, index.b.value), set()).add(type(index))
+    return found | {var for (var, _), kinds in parts.items() if len(kinds) == 2}
+
+
+@deep
+def unchanged_memory(before: PrimFunc, after: PrimFunc) -> set[Var]:
+    """The memory whose users are the same top-level statements, in the same order, in both versions."""
+    old, new = _users(before), _users(after)
+    found = set()
+    for data, mine in new.items():
+        theirs = old.get(data, [])
+        if len(mine) == len(theirs) and all([a is b for a, b in zip(mine, theirs, strict=True)]):
+            found.add(data)
+    return found
+
+
+def _users(function: PrimFunc) -> dict[Var, list[Stmt]]:
+    users: dict[Var, list[Stmt]] = {}
+    for statement in top_level(function):
+        for data in memory_named(statement):
+            users.setdefault(data, []).append(statement)
+    return users
+
+
+def top_level(function: PrimFunc) -> Sequence[Stmt]:
+    """The statements that stand one after the other in the outermost blocks."""
+    statement = function.body
+    while _is_around_all(statement):
+        statement = statement.block.body
+    return statement.seq if isinstance(statement, SeqStmt) else [statement]
+
+
+def with_top_level(function: PrimFunc, statement: Stmt) -> PrimFunc:
+    """The function with another statement in its outermost blocks."""
+    around: list[BlockRealize] = []
+    inner = function.body
+    while _is_around_all(inner):
+        around.append(inner)
+        inner = inner.block.body
+    for realize in reversed(around):
+        statement = realize.with_(block=realize.block.with_(body=statement))
+    return function.with_(body=statement)
+
+
+def _is_around_all(statement: Stmt) -> TypeGuard[BlockRealize]:
+    """Whether it is a block without axes, which runs once."""
+    return isinstance(statement, BlockRealize) and not statement.block.iter_vars and statement.block.init is None
+
+
+@lru_cache(maxsize=2048)
+def memory_named(statement: Stmt | Expr) -> frozenset[Var]:
+    """All memory that a statement or an expression names; and what is outside, where a call reaches it."""
+    found: set[Var] = set()
+
+    def look(node: Node) -> None:
+        if isinstance(node, (BufferLoad, BufferStore)):
+            found.add(node.buffer.data)
+        elif isinstance(node, MatchBufferRegion):
+            found.update((node.buffer.data, node.source.buffer.data))
+        elif isinstance(node, Var) and node.dtype is HANDLE:
+            found.add(node)
+        elif isinstance(node, Call) and reaches_outside(node):
+            found.add(OUTSIDE.data)
+
+    pre_order_visit(statement, look)
+    return frozenset(found)
+
+
+def beside(path: Sequence[Stmt]) -> list[Stmt | Expr]:
+    """What stands in the statements of a path, but for the path itself."""
+    return [
+        other
+        for parent, child in pairwise(path)
+        for other in parent.children()
+        if other is not child and isinstance(other, (Stmt, Expr))
+    ]
+
+
+@deep
+def permutation_is_free(function: PrimFunc, loop_var: Var) -> bool:
+    """Whether everything below the loop may run in any order, the inits of reductions where they belong.
+
+    Each block writes each of its buffers at one cell for one value of its data axes; nobody else below the loop touches
+    that buffer; and it reads the buffer nowhere, or, as a reduction whose updates commute, at that cell only.
+    """
+    loop = _find(function.body, loop_var)
+    if loop is None:
+        return False
+    everything = touched(loop.body)
+    if everything is None:
+        return False
+    blocks: list[BlockRealize] = []
+    if not _collect(loop.body, blocks):
+        return False
+    written: set[Var] = set()
+    running = _loop_vars(loop)
+    for realize in blocks:
+        mine = _written_freely(realize, everything.writes, running)
+        if mine is None or not written.isdisjoint(mine):
+            return False
+        written |= mine
+    # Conditions and bounds around the blocks must not depend on what is written below.
+    return _reads_around(loop.body).isdisjoint(everything.writes)
+
+
+def _find(root: Stmt, loop_var: Var) -> For | None:
+    found: list[For] = []
+
+    def look(node: Node) -> bool:
+        if isinstance(node, For) and node.loop_var is loop_var:
+            found.append(node)
+        return not found and isinstance(node, Stmt)
+
+    pre_order_visit(root, look)
+    return found[0] if found else None
+
+
+def _collect(statement: Stmt, blocks: list[BlockRealize]) -> bool:
+    """Every block directly below; False when something else is done there."""
+    if isinstance(statement, BlockRealize):
+        blocks.append(statement)
+        return True
+    if isinstance(statement, SeqStmt):
+        return all([_collect(item, blocks) for item in statement.seq])
+    if isinstance(statement, For):
+        return _collect(statement.body, blocks)
+    if isinstance(statement, IfThenElse):
+        other = statement.else_case
+        return _collect(statement.then_case, blocks) and (other is None or _collect(other, blocks))
+    return isinstance(statement, Evaluate) and is_no_op(statement)
+
+
+def _reads_around(statement: Stmt) -> set[Var]:
+    """What conditions, bounds, bindings and predicates read."""
+    reads: set[Var] = set()
+
+    def look(node: Node) -> bool:
+        if isinstance(node, BufferLoad):
+            reads.add(node.buffer.data)
+        return not isinstance(node, Block)
+
+    pre_order_visit(statement, look)
+    return reads
+
+
+def _loop_vars(root: For) -> set[Var]:
+    """The variables of a loop and of those inside it."""
+    found: set[Var] = set()
+
+    def look(node: Node) -> bool:
+        if isinstance(node, For):
+            found.add(node.loop_var)
+        return isinstance(node, Stmt)
+
+    pre_order_visit(root, look)
+    return found
+
+
+def _written_freely(realize: BlockRealize, written_below: set[Var], running: set[Var]) -> set[Var] | None:
+    """The memory a block writes, when it does so at cells of its own and depends on nothing written below the loop.
+
+    Axes that only depend on loops outside those that are `running` stand still, and need not show in the cells. A loop
+    that is running and that the body itself uses counts like an axis.
+    """
+    block = realize.block
+    if block.alloc_buffers or not is_leaf(block):
+        return None
+    stores: list[BufferStore] = []
+    loads: list[BufferLoad] = []
+    for part in [block.body, *([block.init] if block.init is not None else [])]:
+        _accesses(part, stores, loads)
+    kinds = {axis.iter_type for axis in block.iter_vars}
+    if not kinds <= {IterType.DataPar, IterType.CommReduce}:
+        return None
+    reduces = IterType.CommReduce in kinds
+    data = {
+        axis.var
+        for axis, value in zip(block.iter_vars, realize.iter_values, strict=True)
+        if axis.iter_type == IterType.DataPar and not is_unit_axis(axis) and uses_var(value, running.__contains__)
+    }
+    for part in [block.body, *([block.init] if block.init is not None else [])]:
+        data |= _used(part, running)
+    cells: dict[Buffer, tuple[Expr, ...]] = {}
+    for store in stores:
+        if not data <= fixed_by(store.indices):
+            return None
+        if store.buffer in cells and not _same(cells[store.buffer], store.indices):
+            return None
+        cells.setdefault(store.buffer, store.indices)
+    own = {buffer.data for buffer in cells}
+    if len(own) < len(cells):
+        return None
+    updated: set[Buffer] = set()
+    for load in loads:
+        if load.buffer in cells:
+            if not reduces or not _same(cells[load.buffer], load.indices):
+                return None
+            updated.add(load.buffer)
+        elif load.buffer.data in written_below:
+            return None
+    if not reduces:
+        return own
+    # Of a reduction every store must be an update: the last of several plain stores depends on the order. And the
+    # updates of one cell must commute.
+    is_free = len(updated) == len(cells) and update_law(block.body, {buffer: buffer for buffer in cells}) is not None
+    return own if is_free else None
+
+
+def _used(root: Stmt, variables: set[Var]) -> set[Var]:
+    """The variables that a statement uses."""
+    found: set[Var] = set()
+
+    def look(node: Node) -> None:
+        if isinstance(node, Var) and node in variables:
+            found.add(node)
+
+    pre_order_visit(root, look)
+    return found
+
+
+def _accesses(root: Stmt, stores: list[BufferStore], loads: list[BufferLoad]) -> None:
+    def look(node: Node) -> None:
+        if isinstance(node, BufferStore):
+            stores.append(node)
+        elif isinstance(node, BufferLoad):
+            loads.append(node)
+
+    pre_order_visit(root, look)
+
+
+def _same(a: Sequence[Expr], b: Sequence[Expr]) -> bool:
+    """Whether the indices are the same variables and literals."""
+    if len(a) != len(b):
+        return False
+    for x, y in zip(a, b, strict=True):
+        if x is not y and not (isinstance(x, IntImm) and isinstance(y, IntImm) and x.value == y.value):
+            return False
+    return True
+
+
+def is_pure(call: Call) -> bool:
+    return bool(getattr(call.op, "is_pure", False))

@@ -1,0 +1,169 @@
+"""Moved inits: where a step that keeps the order of iterations moves the start of a reduction.
+
+    for i, k in T.grid(4, 6):    →    C[0:4] = 0            the init of each cell, before the loop that carries the sum
+        C[i] += A[i, k]               for f in range(24):
+                                          C[f // 6] += A[f // 6, f % 6]
+
+The init of a reduction runs before the outermost loop that carries it, so splitting and fusing loops may move it. Here
+is asked through which buffers that could change a value; what is found is proved like any other step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from loopwright.ir import (
+    Block,
+    BlockRealize,
+    Buffer,
+    BufferLoad,
+    BufferStore,
+    Evaluate,
+    Expr,
+    For,
+    IfThenElse,
+    IterType,
+    Node,
+    Stmt,
+    Var,
+    Visitor,
+    deep,
+    pre_order_visit,
+    structural_equal,
+    uses_var,
+)
+from loopwright.schedule.handles import block_key
+from loopwright.schedule.proof.footprint import Footprint, footprint, read_by
+from loopwright.schedule.proof.lemmas import fixed_by
+from loopwright.schedule.rewrite.bindings import is_true
+from loopwright.schedule.rewrite.blocks import is_unit_axis
+from loopwright.schedule.view import View
+
+
+@deep
+def met_by_inits(loop: Stmt) -> list[Buffer]:
+    """The buffers through which a new place for a reduction's init, within `loop`, could change a value.
+
+    The init runs before the outermost loop that carries the reduction, so splitting or fusing loops may move it, and a
+    fused loop runs it once for each update. That is without consequence where nothing in the loop but the updates of
+    the same cell touches the buffer, each cell has one start, and nothing in the loop writes what the init reads.
+    """
+    parts = _Parts()
+    parts.visit(loop)
+    found: dict[Var, Buffer] = {}
+    for realize in parts.blocks:
+        if realize.block.init is None:
+            continue
+        own, init = footprint(realize.block), footprint(realize.block.init)
+        others = [mark for block, mark in parts.marks if block is not realize]
+        for data, buffer in init.writes.items():
+            met = any([data in mark.reads or data in mark.writes for mark in others])
+            if met or own.effects or _touches_several_cells(realize.block, data) or _shares_cells(realize.block, data):
+                found[data] = buffer
+        asked = {**init.reads, **read_by(realize.predicate, *realize.iter_values)}
+        for data, buffer in asked.items():
+            if any([data in mark.writes for mark in (own, *others)]):
+                found[data] = buffer
+    return list(found.values())
+
+
+def started_elsewhere(view: View, loops: Sequence[For]) -> list[Buffer]:
+    """The buffers of reductions that start before the fused loop, and before the reduction's own loop until now.
+
+    All of them start before the first is updated. That is the same where each has cells of its own, and where the
+    start depends on no condition: it would be asked for in loops of the reduction too, which may have no iterations.
+    """
+    found = []
+    for realize in view.blocks_below(loops[-1].body):
+        block = realize.block
+        if block.init is None:
+            continue
+        axes = list(zip(block.iter_vars, realize.iter_values, strict=True))
+        data = [(axis, value) for axis, value in axes if axis.iter_type != IterType.CommReduce]
+        with_data = [any([uses_var(value, {loop.loop_var}.__contains__) for _, value in data]) for loop in loops]
+        if not any(with_data) or all(with_data):
+            continue
+        axes_of_cells = [axis.var for axis, _ in data if not is_unit_axis(axis)]
+        own = all([any([index is var for index in cell]) for var in axes_of_cells for cell in _cells_of(block.init)])
+        path = view.block_path(block_key(block))
+        if not own or not is_true(realize.predicate) or any([isinstance(node, IfThenElse) for node in path]):
+            found += [region.buffer for region in block.writes]
+    return found
+
+
+def started_by_rows(view: View, loop: For) -> list[Buffer]:
+    """The buffers of reductions in a loop whose extent depends on loops around it.
+
+    Rows without iterations start too, which a guard that ties loops of the reduction to those around would not say.
+    """
+    around = {other.loop_var for other in view.all_loops_above(view.loop_path(loop.loop_var)[:-1])}
+    if not uses_var(loop.extent, around.__contains__):
+        return []
+    started = [realize.block for realize in view.blocks_below(loop.body) if realize.block.init is not None]
+    return [region.buffer for block in started for region in block.writes]
+
+
+class _Parts(Visitor):
+    """The blocks of a nest, each with its footprint, and the statements beside them; blocks are not entered."""
+
+    def __init__(self) -> None:
+        self.blocks: list[BlockRealize] = []
+        self.marks: list[tuple[Stmt, Footprint]] = []
+
+    def visit_BlockRealize(self, realize: BlockRealize) -> None:
+        self.blocks.append(realize)
+        self.marks.append((realize, footprint(realize)))
+
+    def visit_BufferStore(self, store: BufferStore) -> None:
+        self.marks.append((store, footprint(store)))
+
+    def visit_Evaluate(self, statement: Evaluate) -> None:
+        self.marks.append((statement, footprint(statement)))
+
+    def visit_Expr(self, expr: Expr) -> None:
+        """Bounds and conditions; what they load is data that no step may depend on."""
+
+
+def _touches_several_cells(block: Block, data: Var) -> bool:
+    """Whether the init and the updates touch the memory they accumulate in anywhere but in one cell."""
+    stores: list[BufferStore] = []
+    loads: list[BufferLoad] = []
+
+    def look(node: Node) -> None:
+        if isinstance(node, BufferStore) and node.buffer.data is data:
+            stores.append(node)
+        elif isinstance(node, BufferLoad) and node.buffer.data is data:
+            loads.append(node)
+
+    for part in (block.init, block.body):
+        if part is not None:
+            pre_order_visit(part, look)
+    touched = [*[store.indices for store in stores], *[load.indices for load in loads]]
+    return any([not structural_equal(indices, touched[0]) for indices in touched])
+
+
+def _shares_cells(block: Block, data: Var) -> bool:
+    """Whether iterations with other values of the data axes may start one cell, so that the last start counts."""
+    assert block.init is not None
+    axes = {axis.var for axis in block.iter_vars if axis.iter_type != IterType.CommReduce and not is_unit_axis(axis)}
+    shares = False
+
+    def look(node: Node) -> None:
+        nonlocal shares
+        if isinstance(node, BufferStore) and node.buffer.data is data:
+            shares = shares or not axes <= fixed_by(node.indices)
+
+    pre_order_visit(block.init, look)
+    return shares
+
+
+def _cells_of(init: Stmt) -> list[tuple[Expr, ...]]:
+    """The indices that an init stores at."""
+    found = []
+
+    def look(node: Node) -> None:
+        if isinstance(node, BufferStore):
+            found.append(node.indices)
+
+    pre_order_visit(init, look)
+    return found

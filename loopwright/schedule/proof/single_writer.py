@@ -1,0 +1,394 @@
+"""Settled buffers: a lemma for the usual flow of values, in which one block fills a buffer before others read it.
+
+    for l in …:                                  A buffer is settled when a single block writes it, each cell at one
+        for …: W writes B[vi, vj]                value of its data axes only, and every reader finds its cell filled
+        for …: R reads B[…]                      earlier in the same iteration of the loops around both.
+
+Whatever those loops are, R then sees W at the axis values that the cell tells: nobody else writes there. If W is a
+reduction, R sees all of its updates, each once, if they all happen in that iteration, after the init of their cell.
+So two versions in which a buffer is settled, by the same W and for the same loads, agree on what is read from it.
+
+What W fills in one iteration must be a box (`boxes.py`), so this needs no isl. Where a buffer is not seen to be
+settled, the exact test decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Final, NamedTuple
+
+from loopwright.analysis.accesses import Access
+from loopwright.analysis.affine import Form, constant, inequalities
+from loopwright.analysis.dataflow import BlockKey, Dataflow
+from loopwright.analysis.instances import Instance, Loop, common_depth
+from loopwright.ir import Buffer, BufferLoad, BufferStore, IntImm, IterType, Var
+from loopwright.schedule.proof.boxes import Boxes, CellIndex, boxes_of, cell_index, is_single, joined
+from loopwright.schedule.proof.instance_names import Origins
+
+_SAME: Final = Origins()
+
+
+class Name(NamedTuple):
+    """Which write of which block belongs to a cell: equal where that is the same, whatever the loops are."""
+
+    key: BlockKey
+    ordinal: int
+    cell: Hashable  # how the axes make the cell
+    rest: Hashable  # what the other axes are, or how far they are summed over
+
+
+class Settled(NamedTuple):
+    """A buffer whose readers all see the write, or the whole sum, that their cell tells."""
+
+    writers: Sequence[Access]  # the one that fills it; of a reduction, its init and its update
+    names: Sequence[Name]  # of the writers
+
+
+class _Reader(NamedTuple):
+    """Who looks at cells: a load, an update that looks for its start value, or the caller at the end (no instance)."""
+
+    cell: Sequence[Form]
+    loops: Sequence[Loop]
+    known: Sequence[Form]  # not negative where it runs
+    instance: Instance | None
+
+
+class _Writer(NamedTuple):
+    """A write, how its axes are found back from the cell, and what it sums over: axis → extent."""
+
+    access: Access
+    cell: CellIndex
+    sums: dict[int, int]
+    name: Name
+
+
+class SettledBuffers:
+    """The settled buffers of one version of a program, found when asked for."""
+
+    def __init__(self, dataflow: Dataflow) -> None:
+        self.dataflow = dataflow
+        self.loads = {
+            (dataflow.key(access.instance.place), ordinal): access
+            for access, ordinal in dataflow.ordinals.items()
+            if not access.writes
+        }
+        self._found: dict[Buffer, Settled | None] = {}
+        self._known_boxes: dict[tuple[Access, int], Boxes | None] = {}
+
+    def of(self, buffer: Buffer) -> Settled | None:
+        """How the buffer is settled; None when it is not seen to be."""
+        if buffer not in self._found:
+            self._found[buffer] = self._find(buffer)
+        return self._found[buffer]
+
+    def one_value_a_name(self, buffer: Buffer) -> bool:
+        """Whether iterations of its writers with equal axis values write equal values, as far as is seen here."""
+        settled = self.of(buffer)
+        if settled is None:
+            return self.is_input(buffer)
+        for writer in settled.writers:
+            boxes = self._boxes(writer, 0)
+            if boxes is not None and not boxes.idle:
+                continue  # no two iterations have equal axis values
+            for access in self.dataflow.by_place[writer.instance.place]:
+                other = access.cell[0]
+                if access.writes or other is buffer or self.is_fixed_input(access):
+                    continue
+                if not self.one_value_a_name(other):
+                    return False
+        return True
+
+    def is_input(self, buffer: Buffer) -> bool:
+        """Whether the buffer holds what the caller gave, and all its reads are plain."""
+        flow = self.dataflow
+        if buffer not in flow.arguments or buffer.data in flow.program.unknown or flow.program.has_threads:
+            return False
+        accesses = flow.by_buffer.get(buffer, ())
+        return not any([access.writes or None in access.cell[1] or not _is_plain(access) for access in accesses])
+
+    def is_fixed_input(self, access: Access) -> bool:
+        """Whether the load, for given values of its block's axes, reads a given cell that nobody writes."""
+        place, buffer = access.instance.place, access.cell[0]
+        if buffer.data in self.dataflow.program.unknown or place.indexed or place.outer or None in access.cell[1]:
+            return False
+        return not any([other.writes for other in self.dataflow.by_buffer[buffer]])
+
+    # --- the search -------------------------------------------------------------------------------------------------
+
+    def _find(self, buffer: Buffer) -> Settled | None:
+        flow, program = self.dataflow, self.dataflow.program
+        accesses = flow.by_buffer.get(buffer, ())
+        home = program.homes.get(buffer.data, ())
+        if program.has_threads or program.regions.reason is not None or buffer.data in program.unknown:
+            return None
+        if len(flow.groups.get(buffer, ())) > 1:
+            return None
+        for access in accesses:
+            is_ours = access.cell[0] is access.buffer and access.instance.loops[: len(home)] == home
+            if not is_ours or None in access.cell[1] or not _is_plain(access) or (access.writes and not access.exact):
+                return None
+        fills = [access for access in accesses if access.writes and not flow.is_update(access)]
+        updates = [access for access in accesses if access.writes and flow.is_update(access)]
+        if len(fills) != 1 or len(updates) > 1:
+            return None
+        writers = [self._writer(access) for access in (*fills, *updates)]
+        known = [writer for writer in writers if writer is not None]
+        if len(known) < len(writers):
+            return None
+        readers = [access for access in accesses if not access.writes and not flow.is_update(access)]
+        asking = [_looking(access) for access in readers]
+        if buffer in flow.arguments:
+            caller = self._caller(buffer)
+            if caller is None:
+                return None
+            asking.append(caller)
+        if not self._is_started(known) or not all([self._sees_all(reader, known) for reader in asking]):
+            return None
+        return Settled((*fills, *updates), [writer.name for writer in known])
+
+    def _writer(self, access: Access) -> _Writer | None:
+        """A write whose cell tells all axes of its block, but those that an update sums over."""
+        place = access.instance.place
+        index = cell_index(access)
+        if index is None or place.block is None:
+            return None
+        is_update = self.dataflow.is_update(access)
+        rest: list[Hashable] = []
+        sums: dict[int, int] = {}
+        for k, (axis, value) in enumerate(zip(place.block.iter_vars, place.values, strict=True)):
+            if is_update and axis.iter_type == IterType.CommReduce:
+                extent = axis.dom.extent if axis.dom is not None else None
+                if k in index.axes() or not isinstance(extent, IntImm):
+                    return None
+                sums[k] = extent.value
+                rest.append(("over", extent.value))
+            elif k in index.axes():
+                rest.append(None)
+            elif value is None or value.terms:
+                return None
+            else:
+                rest.append(("is", value.const))
+        name = Name(self.dataflow.key(place), self.dataflow.ordinals[access], index.key, tuple(rest))
+        return _Writer(access, index, sums, name)
+
+    def _caller(self, buffer: Buffer) -> _Reader | None:
+        """The caller, who looks at every cell."""
+        loops = []
+        for extent in buffer.shape:
+            size = self.dataflow.program.affine.form(extent)
+            if size is None:
+                return None
+            loops.append(Loop(Var("c"), constant(0), size.shifted(-1), extent))
+        return _Reader([Form({loop.var: 1}, 0) for loop in loops], loops, (), None)
+
+    def _is_started(self, writers: Sequence[_Writer]) -> bool:
+        """Whether each update finds its start value, written in the same iteration of the loops around both."""
+        if len(writers) == 1:
+            return True
+        init, update = writers
+        looks = _looking(update.access)
+        return self._is_filled(looks, init, _depth_of_earlier(init, looks))
+
+    def _sees_all(self, reader: _Reader, writers: Sequence[_Writer]) -> bool:
+        """Whether the reader's cell is filled in the same iteration of the loops around, by all updates if it is a sum.
+
+        The cells of a sum must start in that iteration too, once: loops around init and update that are not around the
+        reader must each be told by the cell, in the same way for both. So all updates of a cell follow its one start.
+        """
+        last = writers[-1]
+        depth = _depth_of_earlier(last, reader)
+        if not self._is_filled(reader, last, depth):
+            return False
+        if len(writers) == 1:
+            return True
+        init = writers[0]
+        if reader.instance is not None and common_depth(init.access.instance, reader.instance) < depth:
+            return False
+        return self._starts_once(init, last, depth)
+
+    def _starts_once(self, init: _Writer, update: _Writer, depth: int) -> bool:
+        inner = common_depth(init.access.instance, update.access.instance)
+        if inner < depth:
+            return False
+        between = {loop.var for loop in update.access.loops[depth:inner] if not is_single(loop)}
+        if not between:
+            return True
+        first, then = self._boxes(init.access, depth), self._boxes(update.access, depth)
+        if first is None or then is None:
+            return False
+        told: set[Var] = set()
+        for axis in update.cell.axes():
+            mine = then.axes[axis]
+            outer = [digit for digit in mine.digits if digit[1] in between]
+            if not outer:
+                continue
+            others = [k for k in init.cell.axes() if init.cell.place(k) == update.cell.place(axis)]
+            if not others:
+                return False
+            its = first.axes[others[0]]
+            # The slowest digits of both: the rest is less than one step of them.
+            if mine.low.key != its.low.key or [*mine.digits[-len(outer) :]] != outer:
+                return False
+            if [*its.digits[-len(outer) :]] != outer or any([var in between for _, var in its.digits[: -len(outer)]]):
+                return False
+            told.update([var for _, var in outer])
+        return told == between
+
+    def _is_filled(self, reader: _Reader, writer: _Writer, depth: int) -> bool:
+        """Whether the reader's cell is written, by all that is summed up in it, while the outer loops stand still."""
+        if depth < 0:
+            return False
+        boxes = self._boxes(writer.access, depth)
+        if boxes is None or (writer.sums and boxes.idle):
+            return False
+        wanted = self._axis_values(reader, writer.cell)
+        if wanted is None:
+            return False
+        ranges = self.dataflow.program.ranges
+        for k, box in enumerate(boxes.axes):
+            if k in writer.sums:
+                last = box.size - 1 if box.limit is None else min(box.size - 1, box.limit)
+                if box.low.terms or box.low.const or last != writer.sums[k] - 1:
+                    return False
+                continue
+            value = wanted.get(k, box.low)  # an axis that the cell does not tell has one value
+            offset = value.plus(box.low, -1)
+            if not ranges.is_at_most(offset.negated(), 0, reader.loops, reader.known):
+                return False
+            if not ranges.is_at_most(offset, box.size - 1, reader.loops, reader.known):
+                return False
+            if box.limit is not None and not ranges.is_at_most(value, box.limit, reader.loops, reader.known):
+                return False
+        return True
+
+    def _axis_values(self, reader: _Reader, index: CellIndex) -> dict[int, Form] | None:
+        """The axis values of the write that the reader's cell belongs to; None when it may belong to none."""
+        ranges, cell = self.dataflow.program.ranges, reader.cell
+        for dimension, number in index.numbers.items():
+            if cell[dimension].terms or cell[dimension].const != number:
+                return None
+        values = {axis: cell[dimension] for axis, dimension in index.whole.items()}
+        for axis, (quotient, remainder, by) in index.parts.items():
+            rest = cell[remainder]
+            if not ranges.is_at_most(rest.negated(), 0, reader.loops, reader.known):
+                return None
+            if not ranges.is_at_most(rest, by - 1, reader.loops, reader.known):
+                return None
+            values[axis] = joined(rest.plus(cell[quotient], by))
+        return values
+
+    def _boxes(self, access: Access, depth: int) -> Boxes | None:
+        """The values that a block's axes take while the outermost `depth` loops stand still; None: they are no box."""
+        key = access, depth
+        if key not in self._known_boxes:
+            self._known_boxes[key] = boxes_of(access, depth, self.dataflow.program.ranges)
+        return self._known_boxes[key]
+
+
+def _is_plain(access: Access) -> bool:
+    """Whether the access is directly in a block that knows nothing but its axes."""
+    place = access.instance.place
+    return (
+        place.block is not None
+        and not place.has_blocks
+        and not place.outer
+        and not place.indexed
+        and len(access.loops) == place.depth
+    )
+
+
+def _looking(access: Access) -> _Reader:
+    """An access, as one who looks at its cell."""
+    cell = [form for form in access.cell[1] if form is not None]
+    return _Reader(cell, access.loops, inequalities(access.guards), access.instance)
+
+
+def _depth_of_earlier(writer: _Writer, reader: _Reader) -> int:
+    """How many loops are around both; -1 when the writer does not come first in them."""
+    if reader.instance is None:
+        return 0
+    mine = writer.access.instance
+    depth = common_depth(mine, reader.instance)
+    return depth if mine.positions[depth] < reader.instance.positions[depth] else -1
+
+
+def settled_alike(old: SettledBuffers, new: SettledBuffers, buffer: Buffer, origins: Origins) -> bool:
+    """Whether every reader of the buffer in the new version sees what it saw in the old one, as far as is seen here."""
+    now = _source(new, buffer, origins)
+    if now is None or buffer in origins.buffers:
+        return False
+    seen_before: set[Buffer] = set()
+    for reader in new.dataflow.by_buffer.get(buffer, ()):
+        if reader.writes or new.dataflow.is_update(reader):
+            continue
+        key, ordinal = new.dataflow.key(reader.instance.place), new.dataflow.ordinals[reader]
+        if key in origins.copies:
+            continue  # seen through; it finds a value, as all readers do
+        if key in origins.renamed or (key, ordinal) in origins.loads:
+            return False
+        other = old.loads.get((key, ordinal))
+        if other is None or old.dataflow.is_update(other) or not _reads_alike(other, reader):
+            return False
+        seen_before.add(other.cell[0])
+    if buffer in new.dataflow.arguments:
+        seen_before.add(buffer)
+    return all([_source(old, other, _SAME) == now and old.one_value_a_name(other) for other in seen_before])
+
+
+def _source(version: SettledBuffers, buffer: Buffer, origins: Origins) -> Hashable:
+    """What the cells of a buffer hold for its readers, by the index: the caller's contents, or what is written there.
+
+    Blocks that copy cells to the same place elsewhere are seen through. None where that is not seen.
+    """
+    flow = version.dataflow
+    while True:
+        settled = version.of(buffer)
+        if settled is None:
+            return ("given", buffer) if version.is_input(buffer) else None
+        keys = [flow.key(writer.instance.place) for writer in settled.writers]
+        if keys[0] not in origins.copies:
+            break
+        copied = _copied(flow, settled.writers[0])
+        if copied is None:
+            return None
+        buffer = copied
+    pairs = zip(settled.names, settled.writers, strict=True)
+    return tuple([_old_name(name, writer, origins) for name, writer in pairs])
+
+
+def _old_name(name: Name, writer: Access, origins: Origins) -> Hashable:
+    """The name of a write in the old version, in which its block may be another one with the same axes."""
+    if name.key not in origins.renamed:
+        return name
+    key, old_values = origins.renamed[name.key]
+    axes = _axes(writer)
+    values = list(old_values(axes))
+    same = len(values) == len(axes) and all([value is axis for value, axis in zip(values, axes, strict=True)])
+    return name._replace(key=key) if same else ("unlike", id(writer))
+
+
+def _copied(flow: Dataflow, store: Access) -> Buffer | None:
+    """The buffer whose cells a block copies to the same indices of another one."""
+    loads = [access for access in flow.by_place[store.instance.place] if not access.writes]
+    if len(loads) != 1 or not _is_plain(loads[0]) or loads[0].cell[0] is not loads[0].buffer:
+        return None
+    store_node, load = store.node, loads[0].node
+    is_copy = isinstance(store_node, BufferStore) and store_node.value is load
+    return load.buffer if is_copy and _same_indices(store_node, load) else None
+
+
+def _reads_alike(old: Access, new: Access) -> bool:
+    """Whether the loads are at the same indices, in the same axes."""
+    is_plain = _is_plain(old) and _is_plain(new) and old.cell[0] is old.buffer and new.cell[0] is new.buffer
+    return is_plain and _same_indices(old.node, new.node) and _axes(old) == _axes(new)
+
+
+def _same_indices(one: BufferLoad | BufferStore, other: BufferLoad | BufferStore) -> bool:
+    if len(one.indices) != len(other.indices):
+        return False
+    return all([a is b for a, b in zip(one.indices, other.indices, strict=True)])
+
+
+def _axes(access: Access) -> list[Var]:
+    block = access.instance.place.block
+    return [axis.var for axis in block.iter_vars] if block is not None else []

@@ -1,0 +1,363 @@
+"""Settled buffers: the lemma is held against the exact test, and both against the evaluator."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Sequence
+
+import pytest
+
+from loopwright import te, tir
+from loopwright.analysis.dataflow import Dataflow
+from loopwright.evaluator import difference, evaluate_terms
+from loopwright.evaluator.errors import AxisOutsideDomain, OutOfBounds, UninitialisedRead
+from loopwright.ir import (
+    Block,
+    BlockRealize,
+    Buffer,
+    BufferLoad,
+    BufferRegion,
+    BufferStore,
+    Expr,
+    For,
+    ForKind,
+    IterType,
+    IterVar,
+    PrimFunc,
+    Range,
+    Stmt,
+    Var,
+    const,
+    decl_buffer,
+    logical_and,
+    seq,
+)
+from loopwright.schedule.proof import find_mismatch as comparing
+from loopwright.schedule.proof.find_mismatch import Origins, find_mismatch
+from loopwright.schedule.proof.reaching_writes import Sight
+from loopwright.schedule.rewrite.allocations import allocate
+from loopwright.script import tir as T
+from tests.schedule.pairs import version_of
+from tests.schedule.random_pairs import random_cached, random_pair
+
+CELLS, TERMS = 6, 4  # how many sums, and how many numbers in each
+
+
+class Blocks:
+    """A block that fills B (one number a cell, or a sum), and one that reads it."""
+
+    def __init__(self, rng: random.Random) -> None:
+        self.sums, self.pairs, self.is_output = rng.random() < 0.6, rng.random() < 0.3, rng.random() < 0.2
+        self.ahead = rng.choice([0, 0, 0, 1, -1])
+        self.source, self.target = decl_buffer((CELLS, TERMS), name="A"), decl_buffer((CELLS,), name="C")
+        self.buffer = decl_buffer((CELLS // 2, 2) if self.pairs else (CELLS,), name="B")
+        v, k, u = Var("v"), Var("k"), Var("u")
+        axes = [_axis(v, CELLS, IterType.DataPar)]
+        cell = self._cell(v)
+        value: Expr = BufferLoad(self.source, [v, const(0)])
+        init = None
+        if self.sums:
+            axes.append(_axis(k, TERMS, IterType.CommReduce))
+            value = BufferLoad(self.buffer, cell) + BufferLoad(self.source, [v, k])
+            init = BufferStore(self.buffer, const(0.0), cell)
+        region = BufferRegion(self.buffer, [Range.from_min_extent(index, 1) for index in cell])
+        self.fill = Block(axes, (), (region,), "B", BufferStore(self.buffer, value, cell), init)
+        last = CELLS - abs(self.ahead)
+        load = BufferLoad(self.buffer, self._cell(u + self.ahead if self.ahead else u))
+        self.use = Block([_axis(u, last, IterType.DataPar)], (), (), "C", BufferStore(self.target, load, [u]))
+        self.first = max(-self.ahead, 0)
+
+    def _cell(self, index: Expr) -> list[Expr]:
+        return [index // 2, index % 2] if self.pairs else [index]
+
+
+def _axis(var: Var, extent: int, kind: IterType) -> IterVar:
+    return IterVar(Range(const(0), const(extent)), var, kind)
+
+
+def _digits(rng: random.Random, extent: int, name: str) -> tuple[list[tuple[Var, int]], Expr]:
+    """Loops that count to `extent`, or about that far, and the number they make."""
+    if rng.random() < 0.5 or extent < 2:
+        var = Var(name)
+        return [(var, extent)], var + 0
+    outer, inner, tile = Var(f"{name}_0"), Var(f"{name}_1"), rng.choice([2, 3])
+    stride = tile if rng.random() < 0.8 else tile + rng.choice([-1, 1])
+    return [(outer, -(-extent // tile)), (inner, tile)], outer * stride + inner
+
+
+def _nest(loops: Sequence[tuple[Var, int]], body: Stmt) -> Stmt:
+    for var, extent in reversed(loops):
+        body = For(var, const(0), const(extent), ForKind.SERIAL, body)
+    return body
+
+
+def arranged(rng: random.Random, blocks: Blocks) -> PrimFunc:
+    """The two blocks in some loops: often right, but cells may be filled too late, twice, or in part."""
+    shared = [] if rng.random() < 0.3 else [(Var("l"), rng.choice([2, 3]))]
+    if shared and rng.random() < 0.3:
+        shared.append((Var("m"), rng.choice([1, 2])))
+    tile = CELLS
+    start: Expr = const(0)
+    for var, extent in shared:
+        if rng.random() < 0.85:
+            tile = -(-tile // extent)
+            start = start + var * tile
+    tile += rng.choice([0, 0, 0, 0, 1, -1])
+    loops, value = _digits(rng, max(tile, 1), "i")
+    value = start + value + rng.choice([0, 0, 0, 0, -1])
+    values, guards = [value], [value >= 0, value < (CELLS if rng.random() < 0.9 else CELLS - 1)]
+    if blocks.sums:
+        more, number = _digits(rng, TERMS if rng.random() < 0.9 else TERMS - 1, "k")
+        loops = [*loops, *more]
+        values.append(number)
+        guards.append(number < TERMS)
+        if rng.random() < 0.1 and shared:  # a part of the sum in each iteration
+            start = start + 0
+            values[1] = shared[0][0]
+            guards[-1] = values[1] < TERMS
+    rng.shuffle(loops)
+    if rng.random() < 0.1:
+        loops.insert(rng.randrange(len(loops) + 1), (Var("again"), 2))
+    fill = _nest(loops, BlockRealize(values, logical_and(const(True), *guards), blocks.fill))
+
+    more, at = _digits(rng, max(tile + rng.choice([0, 0, 0, -1]), 1), "j")
+    at = start + at + rng.choice([0, 0, 0, blocks.first])
+    where = logical_and(at >= blocks.first, at < CELLS - abs(blocks.ahead))
+    rng.shuffle(more)
+    use = _nest(more, BlockRealize([at], where, blocks.use))
+    parts = [fill, use] if rng.random() < 0.9 else [use, fill]
+    inside = shared and not blocks.is_output and rng.random() < 0.5
+    body = seq(parts)
+    root_buffers = [] if blocks.is_output or inside else [blocks.buffer]
+    for depth in reversed(range(len(shared))):
+        if inside and depth == len(shared) - 1:
+            body = allocate(blocks.buffer, body)
+        body = _nest(shared[depth : depth + 1], body)
+    arguments: list[Buffer] = [blocks.source, *([blocks.buffer] if blocks.is_output else []), blocks.target]
+    return PrimFunc(arguments, BlockRealize((), const(True), Block((), (), (), "root", body, None, root_buffers)))
+
+
+def compared(before: PrimFunc, after: PrimFunc, origins: Origins | None = None) -> Counter[str]:
+    """How often the lemma says yes to a buffer that somebody writes; asserts that the exact test does too."""
+    counts: Counter[str] = Counter()
+    old, new = Sight(comparing._sight(before).dataflow), Sight(comparing._sight(after).dataflow, origins)
+    comparison = comparing._Comparison(old, new, by_lemmas=True)
+    for buffer in dict.fromkeys([*new.dataflow.by_buffer, *after.argument_buffers()]):
+        if not any(access.writes for access in new.dataflow.by_buffer.get(buffer, ())):
+            continue
+        says_yes = comparison._is_settled(buffer)
+        counts["yes" if says_yes else "unknown"] += 1
+        if says_yes:
+            assert comparison._compare(buffer) is None, f"{buffer.name}\n{before.script()}\n{after.script()}"
+    return counts
+
+
+@pytest.mark.parametrize("chunk", range(2))
+def test_a_yes_is_always_right(chunk):
+    """Two arrangements of the same blocks, most of which do not compute the same."""
+    counts: Counter[str] = Counter()
+    for seed in range(40 * chunk, 40 * (chunk + 1)):
+        rng = random.Random(seed)
+        blocks = Blocks(rng)
+        versions = [arranged(rng, blocks) for _ in range(3)]
+        results = []
+        for version in versions:
+            try:
+                results.append(evaluate_terms(version))
+            except (AxisOutsideDomain, OutOfBounds, UninitialisedRead):
+                results.append(None)
+        for before, expected in zip(versions, results, strict=True):
+            for after, found in zip(versions, results, strict=True):
+                counts += compared(before, after)
+                answer = find_mismatch(before, after)
+                exact = find_mismatch(before, after, by_lemmas=False)
+                assert type(answer) is type(exact), f"{seed}\n{before.script()}\n{after.script()}"
+                if answer is None and expected is not None and found is not None and before is not after:
+                    counts["same"] += 1
+                    assert difference(expected, found) is None, f"{seed}\n{before.script()}\n{after.script()}"
+    assert min(counts["yes"], counts["unknown"], counts["same"]) > 20, counts
+
+
+def test_random_pairs_and_copies():
+    counts: Counter[str] = Counter()
+    for seed in range(150):
+        counts += compared(*random_pair(seed))
+        before, after, copy = random_cached(seed)
+        counts += compared(before, after, Origins(copies=frozenset([copy])))
+    assert counts["yes"] > 50 and counts["unknown"] > 50, counts
+
+
+@pytest.fixture
+def no_search(monkeypatch):
+    """Whoever computes an exact flow fails the test."""
+
+    def refuse(self: Dataflow, buffer: Buffer) -> None:
+        raise AssertionError(f"the flow through {buffer.name} was searched")
+
+    monkeypatch.setattr(Dataflow, "flow", refuse)
+
+
+@pytest.mark.parametrize("sizes", [(64, 64, 64), (63, 48, 61), (12, 48, 1)])
+def test_a_packed_product_needs_no_search(no_search, sizes):
+    n, m, depth = sizes
+    a, b = te.placeholder((n, depth), name="A"), te.placeholder((depth, m), name="B")
+    k = te.reduce_axis((0, depth), name="k")
+    c = te.compute((n, m), lambda i, j: te.sum(a[i, k] * b[k, j], axis=k), name="C")
+    sch = tir.Schedule(te.create_prim_func([a, b, c]))
+    packing, out = sch.cache_read("C", 1, "global"), sch.cache_write("C", 0, "global")
+    sch.transform_layout(packing, ("write", 0), lambda k, j: (j // 16, k, j % 16))
+    i, j, kk = sch.get_loops("C")
+    i0, i1 = sch.split(i, [None, 6])
+    j0, j1 = sch.split(j, [None, 16])
+    outer, tile = sch.split(j0, [None, 3])  # four panels of 16 are no multiple of three
+    sch.reorder(outer, i0, tile, kk, i1, j1)
+    sch.compute_at(packing, i0)
+    sch.sink_alloc(packing, "B_global")
+    sch.reverse_compute_at(out, tile)
+    sch.sink_alloc("C", "C_global")
+    sch.fuse(outer, i0)
+
+
+def test_a_row_at_a_time_needs_no_search(no_search):
+    a = te.placeholder((8, 32), name="A")
+    k, l = te.reduce_axis((0, 32), name="k"), te.reduce_axis((0, 32), name="l")
+    top = te.compute((8,), lambda i: te.max(a[i, k], axis=k), name="top")
+    powers = te.compute((8, 32), lambda i, j: te.exp(a[i, j] - top[i]), name="powers")
+    total = te.compute((8,), lambda i: te.sum(powers[i, l], axis=l), name="total")
+    shares = te.compute((8, 32), lambda i, j: powers[i, j] / total[i], name="shares")
+    sch = tir.Schedule(te.create_prim_func([a, shares]))
+    row = sch.get_loops("shares")[0]
+    for name in ("total", "powers", "top"):
+        sch.compute_at(name, row)
+    for name in ("total", "powers", "top"):
+        sch.sink_alloc(name, name)
+
+
+def test_an_init_of_its_own_needs_no_search(no_search):
+    a = te.placeholder((8, 32), name="A")
+    k = te.reduce_axis((0, 32), name="k")
+    b = te.compute((8,), lambda i: te.sum(a[i, k], axis=k), name="B")
+    sch = tir.Schedule(te.create_prim_func([a, b]))
+    sch.decompose_reduction("B", sch.get_loops("B")[1])
+
+
+def is_settled(function: PrimFunc, name: str) -> bool:
+    sight = comparing._sight(function)
+    return sight.settled.of(next(item for item in sight.dataflow.by_buffer if item.name == name)) is not None
+
+
+def test_what_is_not_settled():
+    @T.prim_func
+    def partial_sum(A: T.Buffer((4, 8)), C: T.Buffer((4, 8))):
+        B = T.alloc_buffer((4,))
+        for i, k in T.grid(4, 8):
+            with T.block("B"):
+                vi, vk = T.axis.remap("SR", [i, k])
+                with T.init():
+                    B[vi] = 0.0
+                B[vi] = B[vi] + A[vi, vk]
+            with T.block("C"):
+                ui, uk = T.axis.remap("SS", [i, k])
+                C[ui, uk] = B[ui]
+
+    @T.prim_func
+    def twice(A: T.Buffer((4, 8)), C: T.Buffer(4)):
+        B = T.alloc_buffer((4,))
+        for i in range(4):
+            for _again, k in T.grid(2, 8):
+                with T.block("B"):
+                    vi, vk = T.axis.remap("SR", [i, k])
+                    with T.init():
+                        B[vi] = 0.0
+                    B[vi] = B[vi] + A[vi, vk]
+            with T.block("C"):
+                ui = T.axis.spatial(4, i)
+                C[ui] = B[ui]
+
+    @T.prim_func
+    def halo(A: T.Buffer(9), C: T.Buffer(8)):
+        B = T.alloc_buffer((9,))
+        for i in range(4):
+            for j in range(2):
+                with T.block("B"):
+                    vi = T.axis.spatial(9, i * 2 + j)
+                    B[vi] = A[vi]
+            for j in range(2):
+                with T.block("C"):
+                    ui = T.axis.spatial(8, i * 2 + j)
+                    C[ui] = B[ui + 1]
+
+    @T.prim_func
+    def gaps(A: T.Buffer(9), C: T.Buffer(9)):
+        B = T.alloc_buffer((9,))
+        for i, j in T.grid(3, 2):
+            with T.block("B"):
+                vi = T.axis.spatial(9, i * 3 + j)
+                B[vi] = A[vi]
+        for j in range(9):
+            with T.block("C"):
+                ui = T.axis.spatial(9, j)
+                C[ui] = B[ui]
+
+    @T.prim_func
+    def guarded(A: T.Buffer(8), C: T.Buffer(8)):
+        B = T.alloc_buffer((8,))
+        for i in range(8):
+            with T.block("B"):
+                vi = T.axis.spatial(8, i)
+                T.where(i < 7)
+                B[vi] = A[vi]
+        for j in range(8):
+            with T.block("C"):
+                ui = T.axis.spatial(8, j)
+                C[ui] = B[ui]
+
+    @T.prim_func
+    def two_names_a_cell(A: T.Buffer((4, 2)), C: T.Buffer(4)):
+        B = T.alloc_buffer((4,))
+        for i, j in T.grid(4, 2):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi] = A[vi, vj]
+        for j in range(4):
+            with T.block("C"):
+                ui = T.axis.spatial(4, j)
+                C[ui] = B[ui]
+
+    for function in (partial_sum, twice, halo, gaps, guarded, two_names_a_cell):
+        assert not is_settled(function, "B"), function.script()
+        assert is_settled(function, "C") or function in (partial_sum,), function.script()
+
+
+def test_tiles_that_are_whole_or_not_there():
+    """A guard on the number of the tile says how far the axis runs."""
+
+    @T.prim_func
+    def before(A: T.Buffer(20), C: T.Buffer(20)):
+        B = T.alloc_buffer((20,))
+        for i, j, k in T.grid(2, 3, 4):
+            with T.block("B"):
+                vi = T.axis.spatial(20, i * 12 + j * 4 + k)
+                T.where(i * 3 + j < 5)
+                B[vi] = A[vi]
+        for j in range(20):
+            with T.block("C"):
+                ui = T.axis.spatial(20, j)
+                C[ui] = B[ui]
+
+    @T.prim_func
+    def shorter(A: T.Buffer(20), C: T.Buffer(20)):
+        B = T.alloc_buffer((20,))
+        for i, j, k in T.grid(2, 3, 4):
+            with T.block("B"):
+                vi = T.axis.spatial(20, i * 12 + j * 4 + k)
+                T.where(i * 3 + j < 4)
+                B[vi] = A[vi]
+        for j in range(20):
+            with T.block("C"):
+                ui = T.axis.spatial(20, j)
+                C[ui] = B[ui]
+
+    assert is_settled(before, "B") and not is_settled(shorter, "B")
+    assert find_mismatch(before, version_of(before, shorter)) is not None

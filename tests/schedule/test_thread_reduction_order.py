@@ -1,0 +1,51 @@
+"""Turns: a step that changes who comes when in a reduction over threads."""
+
+from __future__ import annotations
+
+import pytest
+
+from loopwright.schedule.errors import NotProved
+from loopwright.schedule.proof.thread_reduction_order import with_turns_proved
+from loopwright.schedule.step import Proof, Step
+from loopwright.schedule.view import View
+from loopwright.script import from_source
+
+
+def reduction(update: str, beside: str = "") -> View:
+    """A reduction over threads and k, with something else in the loop over k or not."""
+    return View(
+        from_source(f"""
+@T.prim_func
+def main(A: T.Buffer((4, 8), "int32"), C: T.Buffer((1,), "int32")):
+    D = T.alloc_buffer((8,), "int32")
+    for t in T.thread_binding(4, thread="threadIdx.x"):
+        for k in range(8):
+            {beside or "pass"}
+            with T.block("C"):
+                vt, vk = T.axis.remap("RR", [t, k])
+                with T.init():
+                    C[0] = 0
+                C[0] = {update}
+""")
+    )
+
+
+SUM, CHAIN = "C[0] + A[vt, vk]", "C[0] * 2 + A[vt, vk]"
+
+
+@pytest.mark.parametrize("update", [SUM, CHAIN])
+def test_where_turns_change_all_values_are_compared(update):
+    before, after = reduction(update), reduction(update, "D[k] = 1")
+    kept = Step(after.function, Proof.ORDER_KEPT, buffers=[])
+    made = with_turns_proved("stage", before, kept)
+    assert made.proof is Proof.VALUES and made.buffers is None
+    same = Step(before.function, Proof.ORDER_KEPT, buffers=[])
+    assert with_turns_proved("stage", before, same) is same
+
+
+def test_a_reason_of_its_own_says_nothing_of_turns():
+    after = Step(reduction(SUM, "D[k] = 1").function, Proof.GIVEN)
+    assert with_turns_proved("step", reduction(SUM), after) is after
+    after = Step(reduction(CHAIN, "D[k] = 1").function, Proof.GIVEN)
+    with pytest.raises(NotProved, match="threads would take turns at block C in another way, and the order of its"):
+        with_turns_proved("step", reduction(CHAIN), after)
