@@ -33,12 +33,12 @@ from loopwright.script import from_source
 from loopwright.script.parser import expressions as parser_expressions
 from loopwright.script.printer import expressions as printer_expressions
 from loopwright.te import block_accesses, reduction
-from loopwright.transform import flat_index, vectorize_expr
-from loopwright.transform.canonicalize_loops import _CanonicalizeLoops
-from loopwright.transform.choose_index_width import _ChooseIndexWidth
-from loopwright.transform.compact_buffers import _Collect as CompactCollect
-from loopwright.transform.partition_loops import _PartitionLoops
-from loopwright.transform.plan_storage import _Pool
+from loopwright.transform.parts import flat_index, vectorize_expr
+from loopwright.transform.passes.canonicalize_loops import _CanonicalizeLoops
+from loopwright.transform.passes.choose_index_width import _ChooseIndexWidth
+from loopwright.transform.passes.compact_buffers import _Collect as CompactCollect
+from loopwright.transform.passes.partition_loops import _PartitionLoops
+from loopwright.transform.passes.plan_storage import _Pool
 from loopwright.transform.tensor_intrinsics import TensorIntrin
 from tests import test_index_arithmetic, test_own_overlap, test_vector_lanes
 from tests.analysis import test_bounds, test_races, test_reduction_init, test_uninitialised
@@ -150,7 +150,7 @@ def product_in_32_bits(sizes: Any) -> ir.Expr:
 
 
 def overlap_unchecked() -> AbstractContextManager[Any]:
-    return patch("loopwright.transform.software_pipeline.check_dependences", lambda *_: None)
+    return patch("loopwright.transform.passes.software_pipeline.check_dependences", lambda *_: None)
 
 
 def greatest_value_one_short() -> AbstractContextManager[Any]:
@@ -397,7 +397,7 @@ BUGS = [
     ),
     Bug(
         "form_fma forgets the sign of what it subtracts",
-        lambda: patch("loopwright.transform.form_fma.negated", lambda expr: expr),
+        lambda: patch("loopwright.transform.passes.form_fma.negated", lambda expr: expr),
         every_case(test_form_fma.test_the_rules),
     ),
     Bug(
@@ -463,12 +463,12 @@ BUGS = [
     ),
     Bug(
         "plan_storage works in place whatever loop bounds read",
-        lambda: patch("loopwright.transform.plan_storage._touches", lambda expr, buffers: False),
+        lambda: patch("loopwright.transform.passes.plan_storage._touches", lambda expr, buffers: False),
         test_plan_storage.test_not_in_place_where_a_loop_bound_reads_the_old_buffer,
     ),
     Bug(
         "plan_storage takes sizes loaded from one cell for equal",
-        lambda: patch("loopwright.transform.plan_storage.has_data", lambda expr: False),
+        lambda: patch("loopwright.transform.passes.plan_storage.has_data", lambda expr: False),
         test_plan_storage.test_sizes_that_are_read_from_memory_may_differ,
     ),
     Bug(
@@ -635,7 +635,7 @@ BUGS = [
     ),
     Bug(
         "shared memory allocated in a loop counts as new in each iteration",
-        lambda: patch("loopwright.transform.insert_barriers.hoist_shared_memory", lambda func: func),
+        lambda: patch("loopwright.transform.on_request.insert_barriers.hoist_shared_memory", lambda func: func),
         lambda: (
             test_insert_barriers.test_memory_allocated_in_a_loop_is_the_same_in_each_iteration(),
             test_insert_barriers.test_a_schedule_that_stages_in_shared_memory_waits_before_it_writes_again(),
@@ -794,12 +794,12 @@ BUGS = [
     ),
     Bug(
         "outer loops are vectorized although iterations share cells",
-        lambda: patch("loopwright.transform.vectorize_outer_loops.iterations_are_apart", lambda *_: True),
+        lambda: patch("loopwright.transform.passes.vectorize_outer_loops.iterations_are_apart", lambda *_: True),
         test_vectorize_outer_loops.test_no_vectors_where_iterations_share_a_cell,
     ),
     Bug(
         "loops are interchanged although values flow between tiles",
-        lambda: patch("loopwright.transform.interchange_loops.iterations_are_apart", lambda *_: True),
+        lambda: patch("loopwright.transform.passes.interchange_loops.iterations_are_apart", lambda *_: True),
         test_interchange_loops.test_values_that_flow_between_tiles_keep_them,
     ),
     Bug(

@@ -21,7 +21,7 @@ from loopwright.codegen.source import emit_c
 from loopwright.ir import ForKind, PrimFunc
 from loopwright.target import Target, describe
 from loopwright.transform import lower
-from loopwright.transform.convert_for_loops_to_serial import run_serially
+from loopwright.transform.on_request.convert_for_loops_to_serial import run_serially
 
 FLAGS = "-O3 -std=c99 -ffp-contract=fast -fno-math-errno -fno-trapping-math -shared -fPIC".split()
 NAME = "loops"

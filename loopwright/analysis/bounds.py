@@ -2,8 +2,8 @@
 
 Bounds of loops settle nearly every access; isl decides the rest exactly and gives the smallest iteration that goes
 wrong. Indices that are not affine are bounded by `opaque_indices.py`. What is neither proved nor wrong for certain is
-*unproved*, and checked when the program runs (`transform/check_accesses.py`): indices and conditions that depend on
-data, and what isl cannot decide within its budget. Scalar arguments that are no size count as data: an access is
+*unproved*, and checked when the program runs (`transform/passes/check_accesses.py`): indices and conditions that depend
+on data, and what isl cannot decide within its budget. Scalar arguments that are no size count as data: an access is
 refused only when it is wrong whatever they are.
 """
 

@@ -23,7 +23,7 @@ from loopwright.autosched.nest_cost import NestCost
 from loopwright.autosched.row_nest import Part, passes_of
 from loopwright.ir import Buffer
 from loopwright.schedule import BlockRV, LoopRV, Schedule
-from loopwright.transform.constant_work import size_of as whole_bytes
+from loopwright.transform.parts.constant_work import size_of as whole_bytes
 
 IN_SIGHT = 3  # instructions a vector: up to these, a processor's window of instructions reaches into the next page
 IN_SIGHT_OF_SUMS = 1  # where nothing is stored: products that are summed wait for their loads alone

@@ -14,7 +14,7 @@ from typing import Final
 from loopwright.runtime import num_threads
 from loopwright.runtime.dtype import DataType
 from loopwright.target import CpuDescription, Target, describe
-from loopwright.transform.precompute_constants import runs_here
+from loopwright.transform.passes.precompute_constants import runs_here
 
 PAGE: Final = 4096  # bytes: hardware that brings lines of a stream ahead does so within one
 

@@ -9,8 +9,8 @@ from functools import cached_property
 from loopwright.autosched.facts import BlockFacts, facts_of, innermost_blocks
 from loopwright.ir import BlockRealize, Buffer
 from loopwright.schedule import Schedule
-from loopwright.transform.constant_work import look, top_of
-from loopwright.transform.early_part import constant_params
+from loopwright.transform.parts.constant_prologue import constant_params
+from loopwright.transform.parts.constant_work import look, top_of
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Small floats: float16, bfloat16 and float8, which are computed with by way of float32.
 
-`transform/legalize_low_precision.py` writes that down, `math/low_precision.py` has their bits, and each backend keeps
-them in the way its registers allow.
+`transform/passes/legalize_low_precision.py` writes that down, `math/low_precision.py` has their bits, and each backend
+keeps them in the way its registers allow.
 """
 
 from __future__ import annotations

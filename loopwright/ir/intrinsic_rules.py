@@ -6,7 +6,7 @@
 
 A rule takes the call and returns the expression that replaces it, or None where it does not apply. Rules are looked up
 under the kind of the target ("llvm", "c"), then under its keys ("cpu", "arm_cpu"), then under "default"; of several
-rules for one key the one of the highest level counts. `transform/lower_intrinsics.py` applies them.
+rules for one key the one of the highest level counts. `transform/passes/lower_intrinsics.py` applies them.
 """
 
 from __future__ import annotations

@@ -6,8 +6,9 @@
     …
     te.compute((n,), lambda i: X[i].astype("custom[posit]32") + Y[i].astype("custom[posit]32"))
 
-In memory a value is its bits, an unsigned integer. `transform/lower_custom_datatypes.py` replaces every operation on
-such a type by what was registered for it; what is registered nowhere is an error that says what to register.
+In memory a value is its bits, an unsigned integer. `transform/passes/lower_custom_datatypes.py` replaces every
+operation on such a type by what was registered for it; what is registered nowhere is an error that says what to
+register.
 """
 
 from __future__ import annotations

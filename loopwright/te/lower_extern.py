@@ -50,7 +50,7 @@ class ExternBufferMismatch(LoopwrightError, ValueError):
 
 def lower_extern(making: FunctionInMaking, op: ExternOp) -> Stmt:
     """The block of one extern."""
-    from loopwright.transform import renew_definitions  # all passes come with it: they load when needed
+    from loopwright.transform import renew_definitions
 
     inputs = [making.buffers[tensor] for tensor in op.inputs]
     outputs = [making.buffer_of(op.output(k)) for k in range(op.num_outputs)]

@@ -31,10 +31,10 @@ from loopwright.ir import (
     structural_equal,
 )
 from loopwright.target import Target
-from loopwright.transform.known_ops import IF_THEN_ELSE
-from loopwright.transform.memory_strides import Access, stride_of
+from loopwright.transform.parts.known_ops import IF_THEN_ELSE
+from loopwright.transform.parts.memory_strides import Access, stride_of
+from loopwright.transform.passes.vectorize_outer_loops import CHUNK, SHORT, keeps_order
 from loopwright.transform.pipeline import lower
-from loopwright.transform.vectorize_outer_loops import CHUNK, SHORT, keeps_order
 
 
 class LoopNote(NamedTuple):

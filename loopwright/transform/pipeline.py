@@ -18,38 +18,38 @@ from loopwright.ir.pass_context import PassContext
 from loopwright.ir.passes import Pass, Sequential
 from loopwright.runtime.errors import LoopwrightError
 from loopwright.target import Target
-from loopwright.transform.auto_unroll import auto_unroll
-from loopwright.transform.canonicalize_loops import canonicalize_loops
-from loopwright.transform.check_accesses import check_accesses
-from loopwright.transform.check_bounds import check_bounds
-from loopwright.transform.choose_index_width import choose_index_width
-from loopwright.transform.compact_buffers import compact_buffers
-from loopwright.transform.double_buffer import double_buffer
 from loopwright.transform.errors import NotForThisTarget, UnknownStage
-from loopwright.transform.flatten_buffers import flatten_buffers
-from loopwright.transform.form_fma import form_fma
-from loopwright.transform.hoist_if_then_else import hoist_if_then_else
-from loopwright.transform.inject_virtual_thread import inject_virtual_thread
-from loopwright.transform.interchange_loops import interchange_loops
-from loopwright.transform.legalize_low_precision import legalize_low_precision
-from loopwright.transform.lower_blocks import lower_blocks
-from loopwright.transform.lower_custom_datatypes import lower_custom_datatypes
-from loopwright.transform.lower_intrinsics import lower_intrinsics
-from loopwright.transform.partition_loops import partition_loops
-from loopwright.transform.plan_storage import plan_storage
-from loopwright.transform.precompute_constants import precompute_constants
-from loopwright.transform.privatise_buffers import privatise_buffers
-from loopwright.transform.remove_no_op import remove_no_op
-from loopwright.transform.scalarize_vectors import scalarize_long_vectors, scalarize_vectors
-from loopwright.transform.simplify import simplify
-from loopwright.transform.skip_asserts import skip_asserts
-from loopwright.transform.software_pipeline import software_pipeline
-from loopwright.transform.unroll_loops import unroll_small_loops
-from loopwright.transform.use_tensor_intrinsics import use_tensor_intrinsics
-from loopwright.transform.vectorize_loops import vectorize_loops
-from loopwright.transform.vectorize_outer_loops import vectorize_outer_loops
-from loopwright.transform.write_allocations import write_allocations
-from loopwright.transform.write_inits import write_inits
+from loopwright.transform.passes.auto_unroll import auto_unroll
+from loopwright.transform.passes.canonicalize_loops import canonicalize_loops
+from loopwright.transform.passes.check_accesses import check_accesses
+from loopwright.transform.passes.check_bounds import check_bounds
+from loopwright.transform.passes.choose_index_width import choose_index_width
+from loopwright.transform.passes.compact_buffers import compact_buffers
+from loopwright.transform.passes.double_buffer import double_buffer
+from loopwright.transform.passes.flatten_buffers import flatten_buffers
+from loopwright.transform.passes.form_fma import form_fma
+from loopwright.transform.passes.hoist_if_then_else import hoist_if_then_else
+from loopwright.transform.passes.inject_virtual_thread import inject_virtual_thread
+from loopwright.transform.passes.interchange_loops import interchange_loops
+from loopwright.transform.passes.legalize_low_precision import legalize_low_precision
+from loopwright.transform.passes.lower_blocks import lower_blocks
+from loopwright.transform.passes.lower_custom_datatypes import lower_custom_datatypes
+from loopwright.transform.passes.lower_intrinsics import lower_intrinsics
+from loopwright.transform.passes.partition_loops import partition_loops
+from loopwright.transform.passes.plan_storage import plan_storage
+from loopwright.transform.passes.precompute_constants import precompute_constants
+from loopwright.transform.passes.privatise_buffers import privatise_buffers
+from loopwright.transform.passes.remove_no_op import remove_no_op
+from loopwright.transform.passes.scalarize_vectors import scalarize_long_vectors, scalarize_vectors
+from loopwright.transform.passes.simplify import simplify
+from loopwright.transform.passes.skip_asserts import skip_asserts
+from loopwright.transform.passes.software_pipeline import software_pipeline
+from loopwright.transform.passes.unroll_loops import unroll_small_loops
+from loopwright.transform.passes.use_tensor_intrinsics import use_tensor_intrinsics
+from loopwright.transform.passes.vectorize_loops import vectorize_loops
+from loopwright.transform.passes.vectorize_outer_loops import vectorize_outer_loops
+from loopwright.transform.passes.write_allocations import write_allocations
+from loopwright.transform.passes.write_inits import write_inits
 
 
 class Step(NamedTuple):

@@ -21,7 +21,7 @@ from loopwright.evaluator.errors import ThreadRace
 from loopwright.ir import AttrStmt, For, Node, Var, pre_order_visit
 from loopwright.script import from_source
 from loopwright.transform import insert_barriers, launch_threads, lower_blocks, write_allocations, write_inits
-from loopwright.transform.insert_barriers import NeedsBarrier
+from loopwright.transform.on_request.insert_barriers import NeedsBarrier
 
 N = 4
 BARRIER = 'T.evaluate(T.tvm_storage_sync("shared"))'

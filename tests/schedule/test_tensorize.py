@@ -12,8 +12,8 @@ from loopwright.schedule import Schedule, ScheduleError
 from loopwright.schedule.primitives.compute.tensorize import IntrinsicMismatch
 from loopwright.script import from_source
 from loopwright.script import tir as T
+from loopwright.transform.passes.use_tensor_intrinsics import NotWhatItNames, use_tensor_intrinsics
 from loopwright.transform.tensor_intrinsics import BadIntrinsic, IntrinsicExists, TensorIntrin, UnknownIntrinsic
-from loopwright.transform.use_tensor_intrinsics import NotWhatItNames, use_tensor_intrinsics
 from tests.schedule.steps import assert_same_numbers, check, refused
 
 

@@ -16,7 +16,7 @@ from loopwright.runtime.dtype import DataType, UnknownDataType
 from loopwright.runtime.externs import register_extern
 from loopwright.script import from_source
 from loopwright.target import datatype
-from loopwright.transform.lower_custom_datatypes import NoCustomLowering
+from loopwright.transform.passes.lower_custom_datatypes import NoCustomLowering
 
 NAME, WIDE = "custom[testfloat]16", "custom[testfloat]32"
 

@@ -6,7 +6,7 @@ import pytest
 
 from loopwright.ir import CompareExpr, PrimFunc, pre_order_visit
 from loopwright.script import tir as T
-from loopwright.transform.decide_conditions import decide_conditions
+from loopwright.transform.parts.decide_conditions import decide_conditions
 from tests.transform.before_after import same_program
 
 

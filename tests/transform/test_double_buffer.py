@@ -6,14 +6,7 @@ import pytest
 
 from loopwright.script import from_source
 from loopwright.script import tir as T
-from loopwright.transform import (
-    BadAnnotation,
-    PassContext,
-    PipelineBreaksDependence,
-    double_buffer,
-    lower,
-    simplify,
-)
+from loopwright.transform import BadAnnotation, PassContext, PipelineBreaksDependence, double_buffer, lower, simplify
 from tests.transform.before_after import PLAIN, check_all, lowered, same_at_every_stage, same_native, same_results
 
 

@@ -30,9 +30,9 @@ from loopwright.ir.intrinsics import call_extern, exp
 from loopwright.ir.structural import structural_equal
 from loopwright.ir.verifier import verify
 from loopwright.transform import renew_definitions
-from loopwright.transform.flat_index import add_index, flat_index, mul_index, sub_index
-from loopwright.transform.folding import substitute_folding
-from loopwright.transform.purity import can_fail, has_data, is_pure, loads_from
+from loopwright.transform.parts.flat_index import add_index, flat_index, mul_index, sub_index
+from loopwright.transform.parts.folding import substitute_folding
+from loopwright.transform.parts.purity import can_fail, has_data, is_pure, loads_from
 
 i, j, n = Var("i"), Var("j"), Var("n")
 ramp = Ramp(i, const(2), 4)

@@ -22,9 +22,9 @@ from loopwright.transform import (
     write_inits,
 )
 from loopwright.transform.errors import ThreadLoopOnCpu
-from loopwright.transform.hoist_shared_memory import SharedSizeVaries
-from loopwright.transform.insert_barriers import NeedsBarrier
-from loopwright.transform.launch_threads import NotALaunch
+from loopwright.transform.on_request.hoist_shared_memory import SharedSizeVaries
+from loopwright.transform.on_request.insert_barriers import NeedsBarrier
+from loopwright.transform.on_request.launch_threads import NotALaunch
 from tests.transform.before_after import barriers, launches
 
 

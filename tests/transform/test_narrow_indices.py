@@ -6,7 +6,7 @@ import pytest
 
 from loopwright.script import tir as T
 from loopwright.target import Target
-from loopwright.transform.choose_index_width import choose_index_width
+from loopwright.transform.passes.choose_index_width import choose_index_width
 from tests.transform.before_after import check, unchanged
 
 THUMB = Target("llvm -mtriple=thumbv7em-none-eabi -mcpu=cortex-m4")

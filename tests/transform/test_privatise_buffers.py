@@ -9,7 +9,7 @@ from loopwright import tir
 from loopwright.ir import Allocate
 from loopwright.script import tir as T
 from loopwright.transform import privatise_buffers, write_allocations
-from loopwright.transform.write_allocations import ALIGN_KEY
+from loopwright.transform.passes.write_allocations import ALIGN_KEY
 from tests.schedule.steps import same_program
 
 

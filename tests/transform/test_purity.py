@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from loopwright.ir import Broadcast, Div, FloorDiv, FloorMod, Mod, Var, const
-from loopwright.transform.purity import can_fail
+from loopwright.transform.parts.purity import can_fail
 
 
 @pytest.mark.parametrize("node", [Div, Mod, FloorDiv, FloorMod])

@@ -31,7 +31,7 @@ from loopwright.autosched.streams import Streams
 from loopwright.ir import Buffer
 from loopwright.ir.annotations import VECTOR_LANES
 from loopwright.schedule import LoopRV, Schedule
-from loopwright.transform.partition_loops import is_small_enough
+from loopwright.transform.passes.partition_loops import is_small_enough
 
 _FEW: Final = 8  # instructions: what takes no more waits for memory
 _MANY: Final = 45  # instructions: the values between them take so many registers that two vectors at once are enough

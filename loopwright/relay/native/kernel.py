@@ -26,9 +26,9 @@ from loopwright.relay.native.overwrite import may_overwrite
 from loopwright.runtime.description import UNPROVED
 from loopwright.runtime.errors import InternalError
 from loopwright.target import Target, describe
-from loopwright.transform.constant_work import shape_of
-from loopwright.transform.early_part import CONSTANT_PARAMS, Parted, part_function
-from loopwright.transform.precompute_constants import place_to_run
+from loopwright.transform.parts.constant_prologue import CONSTANT_PARAMS, Parted, part_function
+from loopwright.transform.parts.constant_work import shape_of
+from loopwright.transform.passes.precompute_constants import place_to_run
 
 SCHEDULED: Final = "loopwright.scheduled"  # the attribute of a kernel that is as it should be already
 _NAME: Final = "kernel"

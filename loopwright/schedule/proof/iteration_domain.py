@@ -42,7 +42,7 @@ from loopwright.ir import (
 )
 from loopwright.schedule.errors import ScheduleError
 from loopwright.schedule.rewrite.regions import Facts, Span, facts_under
-from loopwright.transform.purity import has_data
+from loopwright.transform.parts.purity import has_data
 
 
 class NotOnItsOwnTerms(ScheduleError):

@@ -50,8 +50,8 @@ from loopwright.ir import (
     substitute,
     uses_var,
 )
-from loopwright.transform.flat_index import flat_index
-from loopwright.transform.promised_layout import broken_promise
+from loopwright.transform.parts.flat_index import flat_index
+from loopwright.transform.parts.promised_layout import broken_promise
 from loopwright.transform.tensor_intrinsics.nest import Nest, NotANest, nest_of
 from loopwright.transform.tensor_intrinsics.registry import TensorIntrin
 

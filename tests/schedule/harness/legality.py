@@ -69,7 +69,7 @@ from loopwright.ir import (
     pre_order_visit,
 )
 from loopwright.runtime.dtype import DataType
-from loopwright.transform.write_allocations import allocate_around
+from loopwright.transform.passes.write_allocations import allocate_around
 
 Terms = Mapping[str, np.ndarray]
 

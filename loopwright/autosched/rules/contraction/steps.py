@@ -23,7 +23,7 @@ from loopwright.autosched.small_steps import (
 )
 from loopwright.ir import Buffer
 from loopwright.schedule import BlockRV, LoopRV, Schedule
-from loopwright.transform.constant_work import size_of
+from loopwright.transform.parts.constant_work import size_of
 
 PACKED_RUN = 16  # of B, read along it where it lies the other way and its length is not known
 PACKED_ROWS = range(32, 7, -1)  # of B copied before the next panel: whole pages are read before they are left

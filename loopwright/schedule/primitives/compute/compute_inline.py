@@ -57,7 +57,7 @@ from loopwright.schedule.rewrite.inlining import (
 from loopwright.schedule.rewrite.regions import facts_inside
 from loopwright.schedule.step import Proof, Step
 from loopwright.schedule.view import Path, View
-from loopwright.transform.purity import is_pure
+from loopwright.transform.parts.purity import is_pure
 
 
 class NotInlinable(ScheduleError):

@@ -50,8 +50,8 @@ from loopwright.schedule.rewrite.regions import facts_inside
 from loopwright.schedule.rewrite.windows import region_in
 from loopwright.schedule.step import BlockResult, Proof, Step
 from loopwright.schedule.view import View
-from loopwright.transform.known_ops import IF_THEN_ELSE
-from loopwright.transform.purity import has_data, is_pure
+from loopwright.transform.parts.known_ops import IF_THEN_ELSE
+from loopwright.transform.parts.purity import has_data, is_pure
 
 
 class NoPadding(ScheduleError):

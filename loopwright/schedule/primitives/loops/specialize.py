@@ -45,7 +45,7 @@ from loopwright.schedule.rewrite.conditions import condition_of
 from loopwright.schedule.rewrite.edits import Edits
 from loopwright.schedule.step import BlockResult, Proof, Step
 from loopwright.schedule.view import View
-from loopwright.transform.renew_definitions import renew_definitions
+from loopwright.transform.parts.clone_definitions import renew_definitions
 
 
 def specialize(view: View, loops: Sequence[For], condition: str) -> Step:

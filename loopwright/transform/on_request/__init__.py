@@ -1,0 +1,1 @@
+"""Passes that no pipeline of ours runs: a user or another compiler asks for them by name."""

@@ -1,0 +1,227 @@
+"""insert_barriers: threads wait for each other where one reads or overwrites what another has written.
+
+    tx = T.launch_thread("threadIdx.x", 32)        →    tx = T.launch_thread("threadIdx.x", 32)
+    for k in range(8):                                  for k in range(8):
+        S[tx] = A[k, tx]                                    T.tvm_storage_sync("shared")
+        B[k, tx] = S[31 - tx]                               S[tx] = A[k, tx]
+                                                            T.tvm_storage_sync("shared")
+                                                            B[k, tx] = S[31 - tx]
+
+The program is read in the order of its text, each thread by itself; a barrier goes right before the first statement
+that touches a cell which another thread of the block may have touched since the last barrier, one of the two writing.
+The end of a loop comes before its start. A barrier is never put where only some threads come by: such a statement is
+one, and is an error when two threads meet inside it. Memory that is allocated in a loop is the same in each iteration
+(`hoist_shared_memory` runs first): what one iteration reads, the next one overwrites only after a barrier.
+
+Needs: no blocks, threads launched by attributes (`launch_threads`).  Leaves: no two threads that touch one cell without
+a barrier between. For targets that have threads; not a pass of CPUs.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from loopwright.analysis.accesses import Access, Program, accesses_of
+from loopwright.analysis.thread_axes import axis_of, barrier, is_barrier, is_thread_tag, tag_of, uses
+from loopwright.analysis.thread_races import may_meet
+from loopwright.analysis.thread_work import has_barrier
+from loopwright.ir import (
+    Allocate,
+    AllocateConst,
+    AssertStmt,
+    AttrStmt,
+    BufferLoad,
+    BufferStore,
+    DeclBuffer,
+    Expr,
+    For,
+    ForKind,
+    IfThenElse,
+    LetStmt,
+    Node,
+    PrimFunc,
+    SeqStmt,
+    Stmt,
+    Var,
+    deep,
+    pre_order_visit,
+    seq,
+)
+from loopwright.ir.passes import function_pass
+from loopwright.transform.errors import LoweringError
+from loopwright.transform.on_request.hoist_shared_memory import hoist_shared_memory
+from loopwright.transform.parts.purity import has_data
+from loopwright.transform.parts.statements import StmtRewriter, flat_seq
+
+
+class NeedsBarrier(LoweringError, ValueError):
+    """Two threads meet where no barrier can stand: in one statement, or where only some threads come by.
+
+    A barrier waits for all threads of the block, so none can be put under a condition or into a loop that differs
+    between threads. Split what stands there in two, with the barrier between.
+
+    For example:
+
+        from loopwright.script import tir as T
+        from loopwright.transform import insert_barriers
+
+        @T.prim_func
+        def f(A: T.Buffer(32), B: T.Buffer(32)):
+            tx = T.launch_thread("threadIdx.x", 32)
+            S = T.decl_buffer((32,), scope="shared")
+            if tx < 16:
+                S[tx] = A[tx]
+                B[tx] = S[15 - tx]
+
+        insert_barriers(f)
+    """
+
+    code = "LW0721"
+
+    def __init__(self, statement: Stmt, one: Access, other: Access) -> None:
+        name = one.cell[0].name
+        super().__init__(
+            f"insert_barriers: threads meet at {name} in one statement, or where only some of them come by",
+            at=statement,
+            why=f"one thread writes an element of {name} that another one touches, and a barrier waits for all threads",
+            hint="move the two statements under conditions of their own, so that a barrier can stand between",
+            fields={"buffer": name, "writes": one.writes and other.writes},
+        )
+
+
+class _InsertBarriers(StmtRewriter):
+    """Finds the launches of threads."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+
+    def visit_AttrStmt(self, node: AttrStmt) -> Stmt:
+        if not is_thread_tag(tag_of(node)):
+            return self.rebuild(node)
+        return _Kernel(self.program).insert(node)
+
+
+class Earlier(NamedTuple):
+    """An access since the last barrier, with the loops around of which it may belong to an earlier iteration."""
+
+    access: Access
+    carried: frozenset[Var]
+
+
+class _Kernel:
+    """What the threads of one launch have touched since the last barrier, in `open`."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.by_node: dict[Node, list[Access]] = {}
+        for access in program.accesses:
+            self.by_node.setdefault(access.node, []).append(access)
+        self.open: dict[Earlier, None] = {}
+        self.around: tuple[Var, ...] = ()  # the loops that all threads run together, outermost first
+        self.differ: set[Var] = set()  # variables that differ between threads
+        self.known: dict[tuple[Earlier, Access, tuple[Var, ...]], bool] = {}
+
+    def insert(self, statement: Stmt) -> Stmt:
+        if is_barrier(statement):
+            self.open = {}
+            return statement
+        if isinstance(statement, AttrStmt):
+            if is_thread_tag(tag_of(statement)):
+                self.differ.add(axis_of(statement).var)
+            return statement.with_(body=self.insert(statement.body))
+        if isinstance(statement, SeqStmt):
+            return flat_seq(statement, self.insert)
+        if isinstance(statement, (Allocate, AllocateConst, DeclBuffer, AssertStmt)):
+            return statement.with_(body=self.insert(statement.body))
+        if isinstance(statement, LetStmt):
+            if self.is_theirs(statement.value):
+                self.differ.add(statement.var)
+            return statement.with_(body=self.insert(statement.body))
+        if isinstance(statement, For) and statement.kind in (ForKind.SERIAL, ForKind.UNROLLED):
+            if self.is_shared_loop(statement):
+                return self.loop(statement)
+        if isinstance(statement, IfThenElse) and not self.is_theirs(statement.condition):
+            return self.choice(statement)
+        return self.whole(statement)
+
+    def is_theirs(self, expr: Expr) -> bool:
+        """Whether the value may differ between threads."""
+        return uses(expr, self.differ) or has_data(expr)
+
+    def loop(self, loop: For) -> Stmt:
+        """The body once for the first iteration, and again as the one after it, until nothing is added."""
+        before, outside = self.open, self.around
+        self.around, self.open = (*outside, loop.loop_var), {}
+        body = self._iterations(loop, {})
+        if body is loop.body and not has_barrier(body):
+            self.open, self.around = before, outside
+            return self.whole(loop)  # one barrier before the loop, rather than one in each iteration
+        self.open = dict(before)
+        body = self._iterations(loop, before)
+        self.around = outside
+        self.open = {Earlier(item.access, item.carried - {loop.loop_var}): None for item in self.open} | before
+        return loop.with_(body=body)
+
+    def _iterations(self, loop: For, before: dict[Earlier, None]) -> Stmt:
+        body = self.insert(loop.body)
+        while True:
+            again = {Earlier(item.access, item.carried | {loop.loop_var}): None for item in self.open}
+            self.open = before | again
+            changed = self.insert(body)
+            if changed is body:
+                return body
+            body = changed
+
+    def choice(self, choice: IfThenElse) -> Stmt:
+        before = dict(self.open)
+        then_case = self.insert(choice.then_case)
+        after, self.open = self.open, before
+        else_case = None if choice.else_case is None else self.insert(choice.else_case)
+        self.open = after | self.open
+        return choice.with_(then_case=then_case, else_case=else_case)
+
+    def whole(self, statement: Stmt) -> Stmt:
+        """A statement that has no barrier inside; one goes before it where it meets what came before."""
+        mine = self.accesses(statement)
+        if not self.is_shared_loop(statement):
+            for k, one in enumerate(mine):
+                for other in mine[k:]:
+                    if self.meet(Earlier(one, frozenset()), other):
+                        raise NeedsBarrier(statement, one, other)
+        needed = any([self.meet(one, other) for one in self.open for other in mine])
+        own = {Earlier(access, frozenset()): None for access in mine}
+        self.open = own if needed else self.open | own
+        return seq([barrier(), statement]) if needed else statement
+
+    def is_shared_loop(self, statement: Stmt) -> bool:
+        """Whether all threads run the loop alike: what meets inside it has been looked at."""
+        return isinstance(statement, For) and not (self.is_theirs(statement.min) or self.is_theirs(statement.extent))
+
+    def accesses(self, statement: Stmt) -> list[Access]:
+        found: dict[Access, None] = {}
+
+        def look(node: Node) -> None:
+            if isinstance(node, (BufferLoad, BufferStore)):
+                found.update(dict.fromkeys(self.by_node.get(node, ())))
+
+        pre_order_visit(statement, look)
+        return list(found)
+
+    def meet(self, earlier: Earlier, later: Access) -> bool:
+        """Whether two threads of a block may touch one cell by these accesses, one of them writing."""
+        one = earlier.access
+        if one.cell[0].data is not later.cell[0].data or not (one.writes or later.writes):
+            return False
+        key = earlier, later, self.around
+        found = self.known.get(key)
+        if found is None:
+            found = self.known[key] = may_meet(self.program, one, later, self.around, earlier.carried)
+        return found
+
+
+@function_pass
+@deep
+def insert_barriers(func: PrimFunc) -> PrimFunc:
+    """Threads wait for each other where one reads or overwrites what another has written."""
+    func = hoist_shared_memory(func)
+    return func.with_(body=_InsertBarriers(accesses_of(func)).visit(func.body))

@@ -1,0 +1,368 @@
+"""launch_threads: loops bound to blocks and threads become one launch, around all that the kernel does.
+
+    for bx in T.thread_binding(4, thread="blockIdx.x"):       →    blockIdx_x = T.launch_thread("blockIdx.x", 4)
+        for k in range(8):                                         threadIdx_x = T.launch_thread("threadIdx.x", 32)
+            for u in T.thread_binding(32, thread="threadIdx.x"):   for k in range(8):
+                S[u] = A[bx, k, u]                                     S[threadIdx_x] = A[blockIdx_x, k, threadIdx_x]
+            S_sum[k] = S[0]                                            if threadIdx_x == 0:
+                                                                           S_sum[k] = S[0]
+
+A kernel is what stands under an outermost bound loop. Every thread runs all of it, so what only some axes run (or one
+thread for all others, see docs/semantics.md) is guarded. Barriers that bound loops imply are gone: `insert_barriers`
+comes right after, and puts one wherever it is needed. Memory of blocks and threads is allocated inside the launch;
+virtual threads become serial loops between the barriers.
+
+Needs: no blocks, reductions over threads written out (`write_turns`).  Leaves: no bound loop. For targets that have
+threads; a CPU has none (`canonicalize_loops` says so).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+
+from loopwright.analysis.thread_axes import (
+    Axis,
+    axis_of,
+    has_threads,
+    is_barrier,
+    is_block_tag,
+    is_of_block,
+    is_thread_tag,
+    is_virtual_tag,
+    scope_of,
+    tag_of,
+)
+from loopwright.analysis.thread_extents import check_thread_extents
+from loopwright.analysis.thread_regions import Regions, write_regions
+from loopwright.ir import (
+    Allocate,
+    AttrStmt,
+    Block,
+    Buffer,
+    BufferLoad,
+    BufferStore,
+    DeclBuffer,
+    Expr,
+    For,
+    ForKind,
+    IfThenElse,
+    IterType,
+    IterVar,
+    LetStmt,
+    Node,
+    PrimFunc,
+    Range,
+    Rewriter,
+    SeqStmt,
+    Stmt,
+    Var,
+    const,
+    deep,
+    logical_and,
+    pre_order_visit,
+    seq,
+)
+from loopwright.ir.operators import cast
+from loopwright.ir.passes import function_pass
+from loopwright.transform.errors import LoweringError
+from loopwright.transform.parts.flat_index import add_index
+
+
+class NotALaunch(LoweringError, ValueError):
+    """Loops bound to blocks and threads cannot be made one launch of a kernel.
+
+    A kernel runs blocks of threads: its block loops stand right inside each other, with everything else inside them.
+    Memory of scope "shared" is used inside block loops only, and "local" memory by all thread axes of the kernel. All
+    threads of a block reach every barrier.
+
+    For example:
+
+        from loopwright.script import tir as T
+        from loopwright.transform import launch_threads
+
+        @T.prim_func
+        def f(A: T.Buffer((4, 8)), B: T.Buffer(4)):
+            for by in T.thread_binding(4, thread="blockIdx.y"):
+                B[by] = T.float32(0)
+                for bx in T.thread_binding(8, thread="blockIdx.x"):
+                    A[by, bx] = T.float32(1)
+
+        launch_threads(f)
+    """
+
+    code = "LW0722"
+
+    def __init__(self, problem: str, at: Node, hint: str | None = None) -> None:
+        super().__init__(f"launch_threads: {problem}", at=at, hint=hint)
+
+
+class _Kernels(Rewriter):
+    """Finds kernels, and the allocations that belong inside them."""
+
+    def __init__(self) -> None:
+        self.waiting: dict[Var, list[Allocate | DeclBuffer]] = {}  # memory of blocks and threads, from outside
+
+    def visit_Block(self, block: Block) -> Block:
+        raise NotALaunch(f"block {block.name_hint!r} is still there", block, "run lower_blocks first")
+
+    def visit_Allocate(self, node: Allocate) -> Stmt:
+        data = node.buffer_var
+        if scope_of(data) == "global" or not has_threads(node.body):
+            return self.rebuild(node)
+        self.waiting[data] = [node]
+        body = self.visit(node.body)
+        if _uses_memory(body, data) and not _is_launched(body, data):
+            problem = f"{data.name} has scope {scope_of(data)!r}, but is used outside the kernel as well"
+            raise NotALaunch(problem, node, "move all its uses under the bound loops, or give it scope global")
+        del self.waiting[data]
+        return body
+
+    def visit_DeclBuffer(self, node: DeclBuffer) -> Stmt:
+        if node.buffer.data not in self.waiting:
+            return self.rebuild(node)
+        self.waiting[node.buffer.data].append(node)
+        return self.visit(node.body)
+
+    def visit_For(self, loop: For) -> Stmt:
+        return self._kernel(loop) if tag_of(loop) else self.rebuild(loop)
+
+    def _kernel(self, loop: For) -> Stmt:
+        kernel = _Kernel(loop)
+        body = kernel.write()
+        for data, nodes in self.waiting.items():
+            if _uses_memory(body, data):
+                for node in reversed(nodes):
+                    body = node.with_(body=body)
+        return kernel.launched(body)
+
+
+class _Kernel:
+    """The loops under one outermost bound loop, as a launch."""
+
+    def __init__(self, root: For) -> None:
+        self.regions: Regions = write_regions(root, implied=False)
+        if self.regions.reason is not None:
+            raise NotALaunch(self.regions.reason, root)
+        self.extents: dict[str, Expr] = {}
+        self.axes: dict[str, Var] = {}
+        pre_order_visit(root, self._find)
+        self.threads = [tag for tag in self.axes if is_thread_tag(tag)]
+        self.blocks = [tag for tag in self.axes if is_block_tag(tag)]
+
+    def _find(self, node: Node) -> None:
+        tag = tag_of(node) if isinstance(node, Stmt) else ""
+        if tag and not is_virtual_tag(tag) and tag not in self.axes:
+            assert isinstance(node, (For, AttrStmt))
+            self.axes[tag] = Var(tag.replace(".", "_"), axis_of(node).var.dtype)
+            self.extents[tag] = axis_of(node).extent
+
+    def write(self) -> Stmt:
+        return _Inside(self).place(self.regions.body, frozenset())
+
+    def launched(self, body: Stmt) -> Stmt:
+        """The body under the launch of all axes, blocks outermost."""
+        for tag in reversed([*self.blocks, *self.threads]):
+            var, extent = self.axes[tag], self.extents[tag]
+            axis = IterVar(Range.from_min_extent(const(0, extent.dtype), extent), var, IterType.ThreadIndex, tag)
+            body = AttrStmt(axis, "thread_extent", extent, body)
+        return body
+
+
+class _Inside(Rewriter):
+    """Puts the variables of the launch in place of those of bound loops."""
+
+    def __init__(self, kernel: _Kernel) -> None:
+        self.kernel = kernel
+        self.values: dict[Var, Expr] = {}
+        self.private: dict[Var, list[Axis]] = {}  # memory of virtual threads: it gets a dimension for each axis
+        self.buffers: dict[Buffer, Buffer] = {}
+
+    def visit_Var(self, var: Var) -> Expr:
+        return self.values.get(var, var)
+
+    # --- structure ------------------------------------------------------------------------------------------------
+
+    def place(self, statement: Stmt, running: frozenset[str]) -> Stmt:
+        """The statement as every thread of the kernel meets it; `running` are the axes that run it."""
+        tag = tag_of(statement)
+        if tag:
+            assert isinstance(statement, (For, AttrStmt))
+            return self.bound(statement, running)
+        if is_barrier(statement):
+            return statement
+        if not _has_bound(statement) or any([is_thread_tag(tag) for tag in running]):
+            return self.guarded(statement, running)
+        if isinstance(statement, SeqStmt):
+            if any([is_block_tag(tag_of(part)) for part in statement.seq]):
+                raise NotALaunch(
+                    "a loop over blocks stands beside other statements of its kernel",
+                    statement,
+                    "make it a kernel of its own, or put the statements inside it",
+                )
+            return seq([self.place(part, running) for part in statement.seq])
+        if isinstance(statement, IfThenElse):
+            other = None if statement.else_case is None else self.place(statement.else_case, running)
+            condition = self.visit(statement.condition)
+            return statement.with_(
+                condition=condition, then_case=self.place(statement.then_case, running), else_case=other
+            )
+        if isinstance(statement, LetStmt):
+            return statement.with_(value=self.visit(statement.value), body=self.place(statement.body, running))
+        if isinstance(statement, For):
+            return statement.with_(
+                min=self.visit(statement.min),
+                extent=self.visit(statement.extent),
+                body=self.place(statement.body, running),
+            )
+        if isinstance(statement, Allocate):
+            return self.allocation(statement, running)
+        if isinstance(statement, DeclBuffer):
+            return statement.with_(buffer=self.declared(statement.buffer), body=self.place(statement.body, running))
+        if isinstance(statement, AttrStmt):
+            return statement.with_(body=self.place(statement.body, running))
+        raise NotALaunch(f"threads are bound inside a {type(statement).__name__}", statement)
+
+    def bound(self, node: For | AttrStmt, running: frozenset[str]) -> Stmt:
+        tag, axis = tag_of(node), axis_of(node)
+        if is_virtual_tag(tag):
+            var = Var(axis.var.name, axis.var.dtype)
+            self.values[axis.var] = var
+            body = self.place(node.body, running)
+            low = self.visit(node.min) if isinstance(node, For) else const(0, var.dtype)
+            return For(var, low, self.visit(axis.extent), ForKind.SERIAL, body)
+        low = self.visit(node.min) if isinstance(node, For) else const(0, axis.var.dtype)
+        self.values[axis.var] = add_index(cast(self.kernel.axes[tag], axis.var.dtype), low)
+        return self.place(node.body, running | {tag})
+
+    def allocation(self, node: Allocate, running: frozenset[str]) -> Stmt:
+        """Memory for several stretches between barriers, in which virtual threads take turns, is one for each."""
+        axes = [axis for axis in self.kernel.regions.hoisted.get(node.buffer_var, ()) if is_virtual_tag(axis.tag)]
+        if axes:
+            self.private[node.buffer_var] = axes
+        extents = (*[self.visit(axis.extent) for axis in axes], *[self.visit(extent) for extent in node.extents])
+        return node.with_(extents=extents, body=self.place(node.body, running))
+
+    def declared(self, buffer: Buffer) -> Buffer:
+        axes = self.private.get(buffer.data)
+        if not axes:
+            return buffer
+        if buffer.strides:
+            raise NotALaunch(f"{buffer.name} has strides, and virtual threads have copies of it", buffer)
+        shape = (*[self.visit(axis.extent) for axis in axes], *buffer.shape)
+        new = self.buffers[buffer] = buffer.with_(shape=shape)
+        return new
+
+    def _own_indices(self, buffer: Buffer, indices: Sequence[Expr]) -> tuple[Expr, ...]:
+        axes = self.private.get(buffer.data, ())
+        low = [axis.node.min if isinstance(axis.node, For) else const(0, axis.var.dtype) for axis in axes]
+        own = [self.visit(axis.var) - self.visit(first) for axis, first in zip(axes, low, strict=True)]
+        return (*own, *[self.visit(index) for index in indices])
+
+    def visit_BufferLoad(self, load: BufferLoad) -> Expr:
+        if load.buffer not in self.buffers:
+            return self.rebuild(load)
+        return BufferLoad._make(self.buffers[load.buffer], self._own_indices(load.buffer, load.indices), span=load.span)
+
+    def visit_BufferStore(self, store: BufferStore) -> Stmt:
+        if store.buffer not in self.buffers:
+            return self.rebuild(store)
+        value, indices = self.visit(store.value), self._own_indices(store.buffer, store.indices)
+        return BufferStore(self.buffers[store.buffer], value, indices, span=store.span)
+
+    def visit_For(self, loop: For) -> Stmt:
+        """Between barriers, virtual threads run one after the other."""
+        if not tag_of(loop):
+            return self.rebuild(loop)
+        if not is_virtual_tag(tag_of(loop)):
+            raise NotALaunch(f"a loop over {tag_of(loop)} stands inside threads", loop)
+        var = Var(loop.loop_var.name, loop.loop_var.dtype)
+        self.values[loop.loop_var] = var
+        return For(var, self.visit(loop.min), self.visit(loop.extent), ForKind.SERIAL, self.visit(loop.body))
+
+    def guarded(self, statement: Stmt, running: frozenset[str]) -> Stmt:
+        """Along axes that do not run the statement, the first thread does."""
+        missing = [tag for tag in [*self.kernel.blocks, *self.kernel.threads] if tag not in running]
+        body: Stmt = self.visit(statement)
+        if not missing:
+            return body
+        for tag in missing:
+            if is_block_tag(tag):
+                raise NotALaunch(f"a statement stands outside the loop over {tag}", statement, "put it inside")
+        for data in _written(statement):
+            if scope_of(data) != "global" and not is_of_block(scope_of(data)):
+                axes = ", ".join(missing)
+                problem = f"{data.name} has scope {scope_of(data)!r}, but is written outside the loops over {axes}"
+                raise NotALaunch(problem, statement, "bind a loop around the statement to these axes")
+        first = [self.kernel.axes[tag].equal(const(0, self.kernel.axes[tag].dtype)) for tag in missing]
+        return IfThenElse(reduce(logical_and, first), body)
+
+    def visit_LetStmt(self, let: LetStmt) -> Stmt:
+        """What a thread calls its number once more is that number."""
+        if let.var in self.kernel.regions.aliases:
+            self.values[let.var] = self.visit(let.value)
+            return self.visit(let.body)
+        return self.rebuild(let)
+
+
+def _has_bound(statement: Stmt) -> bool:
+    found = False
+
+    def look(node: Node) -> bool:
+        nonlocal found
+        if isinstance(node, Stmt):
+            found = found or bool(tag_of(node)) or is_barrier(node)
+        return not found and isinstance(node, Stmt)
+
+    pre_order_visit(statement, look)
+    return found
+
+
+def _written(statement: Stmt) -> list[Var]:
+    found: dict[Var, None] = {}
+
+    def look(node: Node) -> None:
+        if isinstance(node, BufferStore):
+            found[node.buffer.data] = None
+
+    pre_order_visit(statement, look)
+    return list(found)
+
+
+def _uses_memory(statement: Stmt, data: Var) -> bool:
+    found = False
+
+    def look(node: Node) -> bool:
+        nonlocal found
+        found = found or node is data
+        if isinstance(node, (BufferLoad, BufferStore)):
+            found = found or node.buffer.data is data
+        return not found
+
+    pre_order_visit(statement, look)
+    return found
+
+
+def _is_launched(statement: Stmt, data: Var) -> bool:
+    """Whether the memory is allocated inside, before every use."""
+    outside = False
+
+    def look(node: Node) -> bool:
+        nonlocal outside
+        if isinstance(node, Allocate) and node.buffer_var is data:
+            return False
+        outside = outside or node is data or (isinstance(node, (BufferLoad, BufferStore)) and node.buffer.data is data)
+        return not outside
+
+    pre_order_visit(statement, look)
+    return not outside
+
+
+@function_pass
+@deep
+def launch_threads(func: PrimFunc) -> PrimFunc:
+    """Loops bound to blocks and threads become one launch for each kernel."""
+    if not has_threads(func.body):
+        return func
+    check_thread_extents(func)
+    return func.with_(body=_Kernels().visit(func.body))

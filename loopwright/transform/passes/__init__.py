@@ -1,0 +1,1 @@
+"""The passes of the pipelines, one file each; `../pipeline.py` has their order."""

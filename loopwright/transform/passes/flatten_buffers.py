@@ -1,0 +1,173 @@
+"""flatten_buffers: every buffer has one dimension.
+
+    def f(A: T.Buffer((4, 8)), B: T.Buffer((4,), strides=(s,))):   →    A_1 = T.decl_buffer((32,), data=A.data)
+        B[i] = A[i, j]                                                  B_1[i * s] = A_1[i * 8 + j]
+
+Strides and offset go into the index. Where loops were fused, the parts of a fused variable meet again there, and are
+put together (`A[f // 8, f % 8]` is `A_1[f]`): a vector over `f` is then one load. The function's own buffers keep their
+declarations in `buffer_map`, for the checks at the call; the body sees the same memory by flat names. A buffer that
+is flat already stays.
+Needs: no blocks.  Leaves: one index for each load and store.
+"""
+
+from __future__ import annotations
+
+from loopwright.arith import Analyzer
+from loopwright.arith.index_arithmetic import IndexArithmetic, is_index_type
+from loopwright.ir import (
+    Allocate,
+    AllocateConst,
+    Block,
+    Buffer,
+    BufferLoad,
+    BufferStore,
+    Cast,
+    DeclBuffer,
+    Expr,
+    FloorDiv,
+    FloorMod,
+    For,
+    IntImm,
+    LetStmt,
+    Node,
+    Prefetch,
+    PrimFunc,
+    Rewriter,
+    Stmt,
+    const,
+    deep,
+    pre_order_visit,
+)
+from loopwright.ir.node import rewrite_tuple
+from loopwright.ir.passes import function_pass
+from loopwright.runtime.dtype import INT32, INT64
+from loopwright.transform.errors import BlockNotLowered
+from loopwright.transform.parts.flat_index import add_index, flat_index, is_literal, mul_index, sub_index
+from loopwright.transform.parts.prefetch_loops import prefetch_loops
+
+
+class _FlattenBuffers(Rewriter):
+    def __init__(self) -> None:
+        self.flat: dict[Buffer, Buffer] = {}
+        self.facts = Analyzer()
+        self.numbers = IndexArithmetic()
+
+    def visit_For(self, loop: For) -> Stmt:
+        self.numbers.loop(loop.loop_var, loop.min, loop.extent)
+        return self.rebuild(loop)
+
+    def visit_LetStmt(self, node: LetStmt) -> Stmt:
+        self.numbers.let(node.var, node.value)
+        return self.rebuild(node)
+
+    def visit_Buffer(self, buffer: Buffer) -> Buffer:
+        flat = self.flat.get(buffer)
+        if flat is None:
+            flat = self.flat[buffer] = buffer if is_flat(buffer) else flattened(buffer)
+        return flat
+
+    def visit_BufferLoad(self, load: BufferLoad) -> Expr:
+        indices = rewrite_tuple(load.indices, self.visit)
+        flat = self.visit_Buffer(load.buffer)
+        if flat is load.buffer:
+            return load.with_(indices=indices)
+        return BufferLoad._make(flat, (self.index(load.buffer, indices),), span=load.span)
+
+    def visit_BufferStore(self, store: BufferStore) -> Stmt:
+        indices = rewrite_tuple(store.indices, self.visit)
+        value = self.visit(store.value)
+        flat = self.visit_Buffer(store.buffer)
+        if flat is store.buffer:
+            return store.with_(value=value, indices=indices)
+        return BufferStore(flat, value, (self.index(store.buffer, indices),), span=store.span)
+
+    def index(self, buffer: Buffer, indices: tuple[Expr, ...]) -> Expr:
+        """The flat index, without the quotients and remainders that cancel in it."""
+        flat = flat_index(buffer, rewrite_tuple(indices, self._as_counted))
+        before = _divisions(flat) if len(indices) > 1 else 0
+        if before:
+            short = self.facts.simplify(flat)
+            if short.dtype == flat.dtype and _divisions(short) < before:
+                return short
+        return flat
+
+    def _as_counted(self, index: Expr) -> Expr:
+        """An index in the type of the loop that counts it: a loop of more than 2^31 iterations has 64 bits."""
+        if isinstance(index, Cast) and is_index_type(index.value.dtype) and index.dtype.element is INT32:
+            low, high = self.numbers.operand(index.value)
+            if index.dtype.lowest <= low and high <= index.dtype.highest:
+                return index.value
+        return index
+
+    def visit_Allocate(self, node: Allocate) -> Stmt:
+        return node.with_(extents=_one_extent(node.extents), body=self.visit(node.body))
+
+    def visit_AllocateConst(self, node: AllocateConst) -> Stmt:
+        return node.with_(extents=_one_extent(node.extents), body=self.visit(node.body))
+
+    def visit_Prefetch(self, node: Prefetch) -> Stmt:
+        made: Stmt = self.visit(prefetch_loops(node))
+        return made
+
+    def visit_Block(self, block: Block) -> Stmt:
+        raise BlockNotLowered("flatten_buffers", block)
+
+
+def _divisions(index: Expr) -> int:
+    """How many quotients and remainders are computed for an index."""
+    count = 0
+
+    def look(node: Node) -> None:
+        nonlocal count
+        count += isinstance(node, (FloorDiv, FloorMod))
+
+    pre_order_visit(index, look)
+    return count
+
+
+def is_flat(buffer: Buffer) -> bool:
+    """Whether it has one dimension, stride 1 and offset 0 already."""
+    if len(buffer.shape) != 1 or not is_literal(buffer.elem_offset, 0):
+        return False
+    return not buffer.strides or is_literal(buffer.strides[0], 1)
+
+
+def flattened(buffer: Buffer) -> Buffer:
+    """The same memory from `data` on, as one dimension."""
+    size: Expr
+    if buffer.strides:
+        size = add_index(buffer.elem_offset, const(1, buffer.elem_offset.dtype))
+        for extent, stride in zip(buffer.shape, buffer.strides, strict=True):
+            size = add_index(size, mul_index(sub_index(extent, const(1, extent.dtype)), stride))
+    else:
+        size = add_index(buffer.elem_offset, _one_extent(buffer.shape)[0])
+    return buffer.with_(shape=(size,), strides=(), elem_offset=const(0, size.dtype), axis_separators=())
+
+
+def _one_extent(extents: tuple[Expr, ...]) -> tuple[Expr, ...]:
+    if len(extents) == 1:
+        return extents
+    known, count = [], 1
+    for extent in extents:
+        if isinstance(extent, IntImm):
+            count *= extent.value
+        else:
+            known.append(extent)
+    size: Expr = const(count, INT64 if count >= 1 << 31 else extents[0].dtype if extents else "int32")
+    for extent in known:
+        size = mul_index(size, extent)
+    return (size,)
+
+
+@function_pass
+@deep
+def flatten_buffers(func: PrimFunc) -> PrimFunc:
+    """Every buffer has one dimension."""
+    rewriter = _FlattenBuffers()
+    arguments = func.argument_buffers()
+    body: Stmt = rewriter.visit(func.body)
+    for buffer in reversed(arguments):
+        flat = rewriter.flat.get(buffer, buffer)
+        if flat is not buffer:
+            body = DeclBuffer(flat, body)
+    return func.with_(body=body)

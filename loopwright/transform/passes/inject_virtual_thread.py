@@ -1,0 +1,172 @@
+"""inject_virtual_thread: virtual threads take turns, statement by statement.
+
+    for v in T.thread_binding(2, thread="vthread.x"):    →    B = T.decl_buffer((2, 1))
+        B = T.decl_buffer((1,))                               for k in range(8):
+        for k in range(8):                                        for v in T.unroll(2):
+            B[0] = A[v, k]                                            B[v, 0] = A[v, k]
+            C[v] = C[v] + B[0]                                    for v in T.unroll(2):
+                                                                      C[v] = C[v] + B[v, 0]
+
+The loops inside are shared by all threads, and memory that each thread allocates exists once a thread: so what the
+threads read alike is near, and the machine has independent work side by side. Threads do not touch each other's cells
+(binding a loop proves it), so their turns do not matter. What differs in shape between threads (a loop whose length
+depends on the thread, a branch on it, a `while`) runs thread by thread; so does all, where a thread may return.
+
+Needs: no blocks; `canonicalize_loops`, which makes serial loops of the threads, under a mark.  Leaves: no such mark.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from loopwright.ir import (
+    Allocate,
+    AttrStmt,
+    Buffer,
+    BufferLoad,
+    BufferStore,
+    DeclBuffer,
+    Expr,
+    For,
+    ForKind,
+    IfThenElse,
+    IntImm,
+    LetStmt,
+    Node,
+    PrimFunc,
+    Rewriter,
+    SeqStmt,
+    Stmt,
+    Var,
+    const,
+    deep,
+    has_node,
+    is_return,
+    pre_order_visit,
+    seq,
+    uses_var,
+)
+from loopwright.ir.node import rewrite_tuple
+from loopwright.ir.passes import function_pass
+from loopwright.transform.parts.flat_index import is_literal
+from loopwright.transform.parts.folding import substitute_folding
+from loopwright.transform.parts.purity import has_data
+from loopwright.transform.parts.statements import StmtRewriter
+from loopwright.transform.passes.canonicalize_loops import VIRTUAL_THREAD
+
+MOST_THREADS: Final = 64
+_UNROLLED: Final = 16
+
+
+class _InjectVirtualThread(StmtRewriter):
+    def visit_For(self, loop: For) -> Stmt:
+        loop = self.rebuild(loop)
+        if VIRTUAL_THREAD not in loop.annotations:
+            return loop
+        rest = {key: value for key, value in loop.annotations.items() if key != VIRTUAL_THREAD}
+        loop = loop.with_(annotations=rest)
+        if not isinstance(loop.extent, IntImm) or loop.extent.value > MOST_THREADS or rest:
+            return loop
+        if has_node(loop.body, is_return):
+            return loop  # what later threads do is left undone
+        return _TakeTurns(loop.loop_var, loop.extent.value).visit(loop.body)
+
+
+class _TakeTurns(StmtRewriter):
+    """The body of all threads from the body of one."""
+
+    def __init__(self, thread: Var, count: int) -> None:
+        self.thread, self.count = thread, count
+
+    def each(self, statement: Stmt) -> Stmt:
+        """The statement, one thread after the other."""
+        var = Var(self.thread.name, self.thread.dtype)
+        kind = ForKind.UNROLLED if self.count <= _UNROLLED else ForKind.SERIAL
+        body = substitute_folding(statement, {self.thread: var})
+        return For(var, const(0, var.dtype), const(self.count, var.dtype), kind, body)
+
+    def agree(self, expr: Expr) -> bool:
+        """Whether all threads see one value, whenever they ask."""
+        return not uses_var(expr, lambda used: used is self.thread) and not has_data(expr)
+
+    visit_Stmt = each
+
+    def visit_SeqStmt(self, node: SeqStmt) -> Stmt:
+        return seq([self.visit(part) for part in node.seq])
+
+    def visit_For(self, loop: For) -> Stmt:
+        is_shared = loop.kind in (ForKind.SERIAL, ForKind.UNROLLED)
+        if not is_shared or not self.agree(loop.min) or not self.agree(loop.extent):
+            return self.each(loop)
+        return loop.with_(body=self.visit(loop.body))
+
+    def visit_IfThenElse(self, node: IfThenElse) -> Stmt:
+        if not self.agree(node.condition):
+            return self.each(node)
+        other = None if node.else_case is None else self.visit(node.else_case)
+        return node.with_(then_case=self.visit(node.then_case), else_case=other)
+
+    def visit_LetStmt(self, node: LetStmt) -> Stmt:
+        return node.with_(body=self.visit(node.body)) if self.agree(node.value) else self.each(node)
+
+    def visit_AttrStmt(self, node: AttrStmt) -> Stmt:
+        return node.with_(body=self.visit(node.body)) if self.agree(node.value) else self.each(node)
+
+    def visit_DeclBuffer(self, node: DeclBuffer) -> Stmt:
+        return node.with_(body=self.visit(node.body))
+
+    def visit_Allocate(self, node: Allocate) -> Stmt:
+        buffer = _only_buffer(node)
+        if buffer is None or not all([self.agree(extent) for extent in node.extents]):
+            return self.each(node)
+        count = const(self.count, buffer.shape[0].dtype if buffer.shape else "int32")
+        private = buffer.with_(shape=(count, *buffer.shape))
+        body = _Private(buffer, private, self.thread).visit(node.body)
+        return node.with_(extents=private.shape, body=self.visit(body))
+
+
+def _only_buffer(node: Allocate) -> Buffer | None:
+    """The one plain buffer through which the memory is used, by its elements alone."""
+    found: set[Buffer] = set()
+    is_plain = True
+
+    def look(part: Node) -> None:
+        nonlocal is_plain
+        if isinstance(part, Buffer) and part.data is node.buffer_var:
+            found.add(part)
+        elif part is node.buffer_var:
+            is_plain = False
+
+    pre_order_visit(node.body, look)
+    if not is_plain or len(found) != 1:
+        return None
+    (buffer,) = found
+    return buffer if not buffer.strides and is_literal(buffer.elem_offset, 0) else None
+
+
+class _Private(Rewriter):
+    """Accesses to a buffer that becomes one a thread."""
+
+    def __init__(self, buffer: Buffer, private: Buffer, thread: Var) -> None:
+        self.buffer, self.private, self.thread = buffer, private, thread
+
+    def visit_Buffer(self, buffer: Buffer) -> Buffer:
+        return self.private if buffer is self.buffer else buffer
+
+    def visit_BufferLoad(self, load: BufferLoad) -> Expr:
+        if load.buffer is not self.buffer:
+            return self.rebuild(load)
+        return BufferLoad._make(self.private, (self.thread, *rewrite_tuple(load.indices, self.visit)), span=load.span)
+
+    def visit_BufferStore(self, store: BufferStore) -> Stmt:
+        if store.buffer is not self.buffer:
+            return self.rebuild(store)
+        indices = (self.thread, *rewrite_tuple(store.indices, self.visit))
+        return BufferStore(self.private, self.visit(store.value), indices, span=store.span)
+
+
+@function_pass
+@deep
+def inject_virtual_thread(func: PrimFunc) -> PrimFunc:
+    """Virtual threads take turns, statement by statement."""
+    return func.with_(body=_InjectVirtualThread().visit(func.body))

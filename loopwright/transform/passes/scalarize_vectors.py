@@ -1,0 +1,351 @@
+"""scalarize_vectors: vector statements become loops over their lanes, for targets without vectors.
+
+    B[T.Ramp(0, 1, 4)] = A[T.Ramp(0, 2, 4)] + T.Broadcast(x, 4)     →     for lane in range(4):
+                                                                              B[lane] = A[lane * 2] + x
+
+All lanes of a statement load and compute before the first one stores: where a statement reads the memory it writes at
+other places, its lanes are computed into memory of their own first. Buffers of vectors become buffers of their lanes.
+
+`scalarize_long_vectors` does the same to functions with a vector that is too long for LLVM, which cuts vectors into
+registers one by one: 4,096 lanes of a division take it seconds, and 65,536 lanes of anything end the process.
+
+Needs: `vectorize_loops` (no vectorized loops), flat buffers.  Leaves: no expression of more than one lane.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from loopwright.codegen.llvm.types import LONGEST_VECTOR
+from loopwright.ir import (
+    Allocate,
+    AllocateConst,
+    Broadcast,
+    Buffer,
+    BufferLoad,
+    BufferStore,
+    Call,
+    Cast,
+    DeclBuffer,
+    Evaluate,
+    Expr,
+    For,
+    ForKind,
+    IntImm,
+    Let,
+    LetStmt,
+    Node,
+    PrimFunc,
+    Ramp,
+    Rewriter,
+    SeqStmt,
+    Shuffle,
+    Stmt,
+    Var,
+    cast,
+    const,
+    decl_buffer,
+    deep,
+    intrinsics,
+    pre_order_visit,
+    seq,
+    structural_equal,
+)
+from loopwright.ir.passes import function_pass
+from loopwright.ir.visitor import Visitor
+from loopwright.runtime.dtype import INT32, DataType
+from loopwright.runtime.errors import NotBuilt
+from loopwright.transform.parts.flat_index import add_index, mul_index
+from loopwright.transform.parts.known_ops import ADDRESS_OF, IF_THEN_ELSE, LANE_WISE, LIKELY
+from loopwright.transform.parts.purity import is_pure, loads_from
+from loopwright.transform.parts.statements import flat_seq
+
+
+class _Scalarize(Rewriter):
+    """Rewrites statements and scalars; `lane` gives one lane of a vector as a scalar."""
+
+    def __init__(self) -> None:
+        self.views: dict[Buffer, Buffer] = {}
+        self.staged: dict[Var, Buffer] = {}  # vectors of LetStmt → the memory that holds their lanes
+        self.lets: dict[Var, tuple[Expr, Expr, Var]] = {}  # vectors of Let → their value; one lane of it, and its name
+        self.lane_of = _LaneOf(self)
+
+    def lane(self, expr: Expr, at: Expr) -> Expr:
+        """Lane number `at` of `expr`, as a scalar; a scalar is its own every lane."""
+        result: Expr = self.visit(expr) if expr.dtype.lanes == 1 else self.lane_of.at(expr, at)
+        return result
+
+    def view(self, buffer: Buffer) -> Buffer:
+        """The memory of a buffer of vectors, lane by lane."""
+        lanes = buffer.dtype.lanes
+        if lanes == 1:
+            return buffer
+        if buffer not in self.views:
+            size = buffer.shape[0]
+            shape = (mul_index(size, const(lanes, size.dtype)),)
+            self.views[buffer] = buffer.with_(dtype=buffer.dtype.element, shape=shape, strides=())
+        return self.views[buffer]
+
+    # -- scalars that are made from vectors
+
+    def visit_Shuffle(self, node: Shuffle) -> Expr:
+        return self.lane_of.picked(node, const(0))
+
+    def visit_Call(self, call: Call) -> Expr:
+        if call.op is ADDRESS_OF:
+            load = call.args[0]
+            assert isinstance(load, BufferLoad)
+            index = self.lane(load.indices[-1], const(0, load.indices[-1].dtype.element))
+            place = mul_index(index, const(load.buffer.dtype.lanes, index.dtype))
+            return call.with_(args=(BufferLoad(self.view(load.buffer), (*load.indices[:-1], place)),))
+        if call.op.name == "tir.reinterpret" and call.args[0].dtype.lanes > 1:
+            return self.lane_of.reinterpreted(call, const(0))
+        if call.op.name == "tir.tvm_access_ptr":  # its first argument is a type, not a value
+            return call.with_(args=(call.args[0], *[self.visit(arg) for arg in call.args[1:]]))
+        if call.dtype.lanes > 1 or any([arg.dtype.lanes > 1 for arg in call.args]):
+            raise NotBuilt(f"{call.op.name} on vectors, for a target without vectors", "call it lane by lane")
+        return self.rebuild(call)
+
+    # -- statements
+
+    def visit_SeqStmt(self, node: SeqStmt) -> Stmt:
+        return flat_seq(node, self.visit)
+
+    def visit_BufferStore(self, store: BufferStore) -> Stmt:
+        lanes, each = store.value.dtype.lanes, store.buffer.dtype.lanes
+        index = store.indices[-1]
+        if lanes == 1 and each == 1 and index.dtype.lanes == 1:
+            return self.rebuild(store)
+        view, dtype = self.view(store.buffer), index.dtype.element
+
+        def place(at: Expr) -> Expr:
+            if each == 1:
+                return self.lane(index, at)
+            first = mul_index(self.lane(index, at // each), const(each, dtype))
+            return add_index(first, cast(at % each, dtype))
+
+        if not self._reads_elsewhere(store):
+            return _for_lanes(lanes, dtype, lambda at: BufferStore(view, self.lane(store.value, at), (place(at),)))
+        kept = decl_buffer((lanes,), store.value.dtype.element, f"{store.buffer.name}_lanes")
+        compute = _for_lanes(lanes, dtype, lambda at: BufferStore(kept, self.lane(store.value, at), (at,)))
+        if loads_from(index, store.buffer.data):
+            places = decl_buffer((lanes,), dtype, f"{store.buffer.name}_places")
+            find = _for_lanes(lanes, dtype, lambda at: BufferStore(places, place(at), (at,)))
+            write = _for_lanes(
+                lanes, dtype, lambda at: BufferStore(view, BufferLoad(kept, (at,)), (BufferLoad(places, (at,)),))
+            )
+            return _allocate(kept, _allocate(places, seq([compute, find, write])))
+        write = _for_lanes(lanes, dtype, lambda at: BufferStore(view, BufferLoad(kept, (at,)), (place(at),)))
+        return _allocate(kept, seq([compute, write]))
+
+    def _reads_elsewhere(self, store: BufferStore) -> bool:
+        """Whether a lane may read what another lane of the same statement writes."""
+        index, data = store.indices[-1], store.buffer.data
+        if loads_from(index, data):
+            return True
+        if not loads_from(store.value, data):
+            return False
+        steps = isinstance(index, Ramp) and isinstance(index.stride, IntImm) and index.stride.value != 0
+        own_place_only = steps and store.buffer.dtype.lanes == 1
+
+        def look(node: object) -> None:
+            nonlocal own_place_only
+            if isinstance(node, BufferLoad) and node.buffer.data is data:
+                own_place_only &= node.buffer is store.buffer and structural_equal(node.indices[-1], index)
+
+        pre_order_visit(store.value, look)
+        return not own_place_only
+
+    def visit_LetStmt(self, node: LetStmt) -> Stmt:
+        lanes = node.value.dtype.lanes
+        if lanes == 1:
+            return self.rebuild(node)
+        kept = decl_buffer((lanes,), node.value.dtype.element, node.var.name)
+        fill = _for_lanes(lanes, INT32, lambda at: BufferStore(kept, self.lane(node.value, at), (at,)))
+        self.staged[node.var] = kept
+        return _allocate(kept, seq([fill, self.visit(node.body)]))
+
+    def visit_Evaluate(self, node: Evaluate) -> Stmt:
+        if node.value.dtype.lanes > 1 and is_pure(node.value):
+            return Evaluate(const(0))
+        return self.rebuild(node)
+
+    def visit_Allocate(self, node: Allocate) -> Stmt:
+        lanes = node.dtype.lanes
+        if lanes == 1:
+            return self.rebuild(node)
+        first, *others = node.extents
+        extents = (mul_index(first, const(lanes, first.dtype)), *others)
+        return node.with_(dtype=node.dtype.element, extents=extents, body=self.visit(node.body))
+
+    visit_AllocateConst = visit_Allocate
+
+    def visit_DeclBuffer(self, node: DeclBuffer) -> Stmt:
+        return node.with_(buffer=self.view(node.buffer), body=self.visit(node.body))
+
+
+class _LaneOf(Visitor):
+    """One lane of a vector; `lane` is its number."""
+
+    def __init__(self, owner: _Scalarize) -> None:
+        self.owner = owner
+        self.number: Expr = const(0)
+
+    def at(self, expr: Expr, number: Expr) -> Expr:
+        outer, self.number = self.number, number
+        result: Expr = self.visit(expr)
+        self.number = outer
+        return result
+
+    def _lane(self, expr: Expr) -> Expr:
+        return self.owner.lane(expr, self.number)
+
+    def visit_Expr(self, expr: Expr) -> Expr:
+        raise NotBuilt(f"{type(expr).__name__} of {expr.dtype.lanes} lanes, for a target without vectors")
+
+    def visit_Var(self, var: Var) -> Expr:
+        staged = self.owner.staged.get(var)
+        if staged is not None:
+            return BufferLoad(staged, (self.number,))
+        value, number, name = self.owner.lets[var]
+        return name if number is self.number else self.owner.lane(value, self.number)
+
+    def visit_Let(self, node: Let) -> Expr:
+        if node.value.dtype.lanes == 1:
+            return Let(node.var, self.owner.visit(node.value), self._lane(node.body))
+        value = self._lane(node.value)
+        name = Var(node.var.name, value.dtype)
+        self.owner.lets[node.var] = node.value, self.number, name
+        return Let(name, value, self._lane(node.body))
+
+    def visit_Ramp(self, node: Ramp) -> Expr:
+        base, stride = self.owner.visit(node.base), self.owner.visit(node.stride)
+        return add_index(base, mul_index(cast(self.number, base.dtype), stride))
+
+    def visit_Broadcast(self, node: Broadcast) -> Expr:
+        each = node.value.dtype.lanes
+        return self.owner.lane(node.value, self.number if each == 1 else self.number % each)
+
+    def visit_Shuffle(self, node: Shuffle) -> Expr:
+        return self.picked(node, self.number)
+
+    def picked(self, node: Shuffle, number: Expr) -> Expr:
+        """The element that lane `number` of a shuffle takes."""
+        parts = [self._part(node, int(index)) for index in node.indices]  # type: ignore[call-overload]
+        if isinstance(number, IntImm):
+            return parts[number.value]
+        result = parts[-1]
+        for lane in reversed(range(len(parts) - 1)):
+            result = Call(result.dtype, IF_THEN_ELSE, (number == lane, parts[lane], result))
+        return result
+
+    def _part(self, node: Shuffle, index: int) -> Expr:
+        for vector in node.vectors:
+            if index < vector.dtype.lanes:
+                return self.owner.lane(vector, const(index))
+            index -= vector.dtype.lanes
+        raise NotBuilt("a shuffle of an element that none of its vectors has")
+
+    def visit_BufferLoad(self, load: BufferLoad) -> Expr:
+        index, each = load.indices[-1], load.buffer.dtype.lanes
+        if each == 1:
+            return load.with_(indices=(*load.indices[:-1], self._lane(index)))
+        dtype, number = index.dtype.element, cast(self.number, index.dtype.element)
+        first = mul_index(self.owner.lane(index, number // each), const(each, dtype))
+        return BufferLoad(self.owner.view(load.buffer), (*load.indices[:-1], add_index(first, number % each)))
+
+    def visit_Cast(self, node: Cast) -> Expr:
+        return Cast(node.dtype.element, self._lane(node.value))
+
+    def _each(self, node: Expr) -> Expr:
+        result: Expr = node.rebuild(self._lane)
+        return result
+
+    visit_BinaryExpr = visit_CompareExpr = visit_And = visit_Or = visit_Not = visit_Select = _each
+
+    def visit_Call(self, call: Call) -> Expr:
+        name, element = call.op.name, call.dtype.element
+        if name == "tir.reinterpret" and call.args[0].dtype.lanes != call.dtype.lanes:
+            return self.reinterpreted(call, self.number)
+        if name in _HALVES:
+            half = call.args[-1].dtype.lanes if name == "tir.vectorcombine" else call.dtype.lanes
+            return _HALVES[name](self.owner, call, self.number, half)
+        if call.op in LANE_WISE or call.op in (IF_THEN_ELSE, LIKELY) or name in ("tir.reinterpret", "tir.undef"):
+            return Call(element, call.op, tuple([self._lane(arg) for arg in call.args]))
+        raise NotBuilt(f"{name} on vectors, for a target without vectors", "call it lane by lane")
+
+    def reinterpreted(self, call: Call, number: Expr) -> Expr:
+        """The bits of a vector as one lane of another: lanes stand one after the other, the lowest bits first."""
+        source, target = call.args[0], call.dtype.element
+        from_bits, to_bits = source.dtype.bits, target.bits
+        wide = DataType(f"uint{max(8, from_bits, to_bits)}")
+
+        def bits(at: Expr) -> Expr:
+            lane, element = self.owner.lane(source, at), source.dtype.element
+            if element.is_float:
+                lane = intrinsics.reinterpret(f"uint{from_bits}", lane)
+            elif element.is_int:
+                lane = cast(lane, DataType(f"uint{from_bits}"))
+            return cast(lane, wide)
+
+        if from_bits > to_bits:
+            each = from_bits // to_bits
+            shift = cast((number % each) * to_bits, wide)
+            found = bits(number // each) >> shift
+        else:
+            each = to_bits // from_bits
+            found = const(0, wide)
+            for part in range(each):
+                found = found | (bits(number * each + part) << const(part * from_bits, wide))
+        low = cast(found, DataType(f"uint{to_bits}")) if to_bits > 1 else (found & 1) != 0
+        return intrinsics.reinterpret(target, low) if low.dtype is not target else low
+
+
+_HALVES: dict[str, Callable[[_Scalarize, Call, Expr, int], Expr]] = {
+    "tir.vectorlow": lambda owner, call, number, half: owner.lane(call.args[-1], number),
+    "tir.vectorhigh": lambda owner, call, number, half: owner.lane(call.args[-1], number + half),
+    "tir.vectorcombine": lambda owner, call, number, half: intrinsics.if_then_else(
+        number < half, owner.lane(call.args[-2], number), owner.lane(call.args[-1], number - half)
+    ),
+}
+
+
+def _for_lanes(lanes: int, dtype: DataType, body: Callable[[Expr], Stmt]) -> Stmt:
+    """for lane in range(lanes): body(lane)"""
+    lane = Var("lane", dtype)
+    return For(lane, const(0, dtype), const(lanes, dtype), ForKind.SERIAL, body(lane))
+
+
+def _allocate(buffer: Buffer, body: Stmt) -> Stmt:
+    return Allocate(buffer.data, buffer.dtype, buffer.shape, const(True, "bool"), body)
+
+
+@function_pass
+@deep
+def scalarize_vectors(func: PrimFunc) -> PrimFunc:
+    """Vector statements become loops over their lanes."""
+    return func.with_(body=_Scalarize().visit(func.body))
+
+
+@function_pass
+@deep
+def scalarize_long_vectors(func: PrimFunc) -> PrimFunc:
+    """The vector statements of a function become loops over their lanes if there is one of very many lanes."""
+    return func.with_(body=_Scalarize().visit(func.body)) if _has_long_vectors(func.body) else func
+
+
+def _has_long_vectors(body: Stmt) -> bool:
+    found = False
+
+    def look(node: Node) -> bool:
+        nonlocal found
+        if isinstance(node, BufferStore):
+            found = found or max(node.value.dtype.lanes, node.buffer.dtype.lanes) > LONGEST_VECTOR
+        elif isinstance(node, (LetStmt, Evaluate)):
+            found = found or node.value.dtype.lanes > LONGEST_VECTOR
+        elif isinstance(node, (Allocate, AllocateConst)):
+            found = found or node.dtype.lanes > LONGEST_VECTOR
+        return isinstance(node, Stmt) and not found
+
+    pre_order_visit(body, look)
+    return found
