@@ -170,7 +170,7 @@ class guarded_outputs:
         self.pages, self.end = pages, end
 
     def __enter__(self) -> None:
-        from loopwright.relay.native import model
+        from loopwright.model import model
 
         self.module: Any = model
         self.module.np = self

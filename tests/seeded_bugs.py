@@ -27,7 +27,7 @@ from loopwright.codegen.math import exp, low_precision, table
 from loopwright.evaluator import arithmetic as evaluator_arithmetic
 from loopwright.ir import structural
 from loopwright.ir.verifier import _Verifier
-from loopwright.relay.native.program import Part
+from loopwright.model.program import Part
 from loopwright.schedule.proof import find_mismatch, one_to_one, prove_step, reaching_writes, speculative_runs
 from loopwright.script import from_source
 from loopwright.script.parser import expressions as parser_expressions
@@ -45,7 +45,7 @@ from tests.analysis import test_bounds, test_races, test_reduction_init, test_un
 from tests.codegen import test_abi, test_emitter, test_loop_hints, test_low_precision, test_math, test_parallel
 from tests.evaluator import test_terms
 from tests.ir import test_structural, test_verifier
-from tests.relay import test_joined_parts
+from tests.relay import test_concat_in_place
 from tests.schedule import (
     test_add_guard,
     test_bind,
@@ -56,11 +56,11 @@ from tests.schedule import (
     test_early_return,
     test_effects,
     test_enumeration,
+    test_find_mismatch,
     test_fuse,
     test_huge_extents,
     test_merge,
     test_pad_einsum,
-    test_proof,
     test_reuse_buffer,
     test_rfactor,
     test_split,
@@ -770,7 +770,7 @@ BUGS = [
     Bug(
         "the proof believes every load of an input",
         lambda: patch("loopwright.schedule.proof.find_mismatch._Comparison._is_plain_input", only_read),
-        test_proof.test_a_load_that_stays_in_a_block_that_stands_for_other_iterations,
+        test_find_mismatch.test_a_load_that_stays_in_a_block_that_stands_for_other_iterations,
     ),
     Bug(
         "names of instances are taken for unique",
@@ -785,12 +785,12 @@ BUGS = [
     Bug(
         "parts of a concatenation all begin where it begins",
         lambda: patch.object(Part, "offset", lambda self, value: 0),
-        test_joined_parts.test_branches_write_into_the_whole,
+        test_concat_in_place.test_branches_write_into_the_whole,
     ),
     Bug(
         "a value may be a part of two wholes at once",
-        lambda: patch("loopwright.relay.joined_parts._without_joins", no_copies),
-        test_joined_parts.test_a_value_of_two_wholes,
+        lambda: patch("loopwright.relay.lower.concat_in_place._without_joins", no_copies),
+        test_concat_in_place.test_a_value_of_two_wholes,
     ),
     Bug(
         "outer loops are vectorized although iterations share cells",

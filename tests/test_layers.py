@@ -26,6 +26,7 @@ LAYERS = (
     "te",
     "autosched",
     "topi",
+    "model",
     "relay",
     "tune",
     "frontends",

@@ -18,7 +18,7 @@ from loopwright import arith, ir, relay, te, tir
 from loopwright.analysis.queries import undefined_vars
 from loopwright.arith import Analyzer, IntervalSet
 from loopwright.evaluator import evaluate
-from loopwright.ir.places import TooLarge
+from loopwright.ir.program_size import TooLarge
 from loopwright.ir.verifier import verify
 from loopwright.script import from_source
 

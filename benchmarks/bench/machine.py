@@ -126,7 +126,7 @@ def attainable(
     roofline: Mapping[str, Any], flops: int, read: int, written: int, dtype: str = "float32"
 ) -> tuple[float, str]:
     """The least seconds this work can take, and what limits it: "compute" or "memory"."""
-    from loopwright.relay.native.machine_limits import bandwidth_at
+    from loopwright.model.machine_limits import bandwidth_at
 
     stream = "read" if written * 8 < read else "add" if read > 1.5 * written else "copy"
     computing = flops / roofline["flops"].get(dtype, roofline["flops"]["float32"])

@@ -3,7 +3,7 @@
 Start with `reduction_init.py` (where the start value of a reduction is written), then `instances.py` (which iterations
 run, and when) and `accesses.py` (what they read and write). On these stand the checks of every build, listed in
 `check.py`: `bounds.py`, `block_domains.py`, `uninitialised.py` and `races.py`; and `dataflow.py`, which write each read
-sees, for the proofs of schedules (`flow_question.py` asks isl; `commuting_updates.py` says which updates may come in
+sees, for the proofs of schedules (`isl_flow.py` asks isl; `commuting_updates.py` says which updates may come in
 any order, by the laws of `combiner_laws.py`). Threads have `thread_axes.py` and `thread_work.py`
 (what they do together), `thread_regions.py` (programs with threads as plain loops) and checks of their own. Index
 arithmetic is in `affine.py`; quick proofs are in `ranges.py`, exact ones, by isl, in `polyhedral.py`, in the words of

@@ -32,8 +32,8 @@ from loopwright.analysis.accesses import Access, Program
 from loopwright.analysis.affine import Form
 from loopwright.analysis.commuting_updates import update_law
 from loopwright.analysis.effects import OUTSIDE
-from loopwright.analysis.flow_question import NotProvable, Question, answer
 from loopwright.analysis.instances import Place
+from loopwright.analysis.isl_flow import NotProvable, Question, answer
 from loopwright.analysis.polyhedral import Polyhedra, Undecided
 from loopwright.analysis.time_order import not_before
 from loopwright.arith.isl import BudgetExceeded, context

@@ -19,7 +19,7 @@ from typing import Any
 from loopwright.analysis.accesses import accesses_of
 from loopwright.analysis.around_loop import around_loop
 from loopwright.analysis.dataflow import Dataflow, Reference, dataflow_of
-from loopwright.analysis.flow_question import NotProvable
+from loopwright.analysis.isl_flow import NotProvable
 from loopwright.arith.isl import BudgetExceeded, context, within_budget
 from loopwright.ir import (
     Allocate,

@@ -25,7 +25,7 @@ from collections.abc import Container, Hashable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from loopwright.analysis.carried import Loop, carries
+from loopwright.analysis.loop_carried import Loop, carries
 from loopwright.ir import (
     Allocate,
     Block,

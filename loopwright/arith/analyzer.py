@@ -20,11 +20,11 @@ from typing import Any, NamedTuple
 
 from loopwright.arith.bounds import ConstIntBound, expr_range, form_range
 from loopwright.arith.compare import decide
+from loopwright.arith.constraints import is_stable, learn, narrow
 from loopwright.arith.data import is_data
 from loopwright.arith.divide import without_remainders
 from loopwright.arith.facts import Interval
 from loopwright.arith.int_set import IntervalSet, Set, int_set
-from loopwright.arith.learn import is_stable, learn, narrow
 from loopwright.arith.linear import LinearForm, is_index
 from loopwright.arith.modular import ModularSet, expr_modular
 from loopwright.arith.simplify import Simplifier

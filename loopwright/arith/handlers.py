@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from loopwright.arith.bounds import expr_range, form_range
 from loopwright.arith.compare import compare
+from loopwright.arith.constraints import learn
 from loopwright.arith.data import is_data
-from loopwright.arith.learn import learn
 from loopwright.arith.linear import imm, is_index
 from loopwright.ir import (
     And,

@@ -2,8 +2,8 @@
 
 Start with `apply.py` (the walk over a program), then `rule.py` (what a rule is, and how rules are tried), `rules/` (a
 file or folder each), `facts.py` and `streams.py` (what rules know about a block), `machine.py` and `nest_cost.py` (the
-cost model). Rules are made of parts that they share: `small_steps.py`, `layouts.py`, `chunks.py` (threads), `lanes.py`,
-`columns.py`, `row_nest.py` (reductions) and `ahead.py` (prefetching).
+cost model). Rules are made of parts that they share: `small_steps.py`, `layouts.py`, `parallelize.py` (threads),
+`lanes.py`, `column_reduction.py`, `row_nest.py` (reductions) and `prefetch.py` (prefetching).
 """
 
 from typing import TYPE_CHECKING

@@ -56,7 +56,7 @@ class NestCost:
     memory: float
     is_known: bool
     bytes: int = 0  # that have to come from memory, or go there
-    picking: float = 0.0  # cycles to put vectors together from cells that lie apart: `picking.py`
+    picking: float = 0.0  # cycles to put vectors together from cells that lie apart: `gather_cost.py`
 
     @property
     def cycles(self) -> float:

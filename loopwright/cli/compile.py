@@ -216,7 +216,7 @@ def _write_header(built: Any, folder: Path, stem: str) -> None:
 
 
 def _c_example(built: Any, stem: str, file: str) -> str:
-    from loopwright.relay.native.c_example import c_example
+    from loopwright.model.c_example import c_example
 
     return c_example(built.compiled.description, stem, file)
 
@@ -252,7 +252,7 @@ def _write_package(made: CompiledModel, output: Output, path: Path) -> None:
 
 def _write_c(model: ReadModel, options: Options, output: Output, seconds: dict[str, float]) -> Written:
     """The program as C source, for the target "c"."""
-    from loopwright.relay.native import c_module
+    from loopwright.model import c_module
     from loopwright.target import Target
 
     target = options.target if Target(options.target).kind.name == "c" else "c"

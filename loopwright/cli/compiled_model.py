@@ -78,8 +78,8 @@ class CompiledModel:
 
 def compile_model(model: ReadModel, options: Options, seconds: Mapping[str, float] | None = None) -> CompiledModel:
     """The model as one native function; `seconds` are those of the stages before."""
+    from loopwright.model import compile_program
     from loopwright.relay.built import BuiltModule
-    from loopwright.relay.native import compile_program
 
     times = dict(seconds or {})
     with progress.task(f"compile {Path(model.path).name}") as task:
@@ -126,7 +126,7 @@ def kernel_context(options: Options, target: str | None = None) -> Iterator[None
 def lowered(model: ReadModel, options: Options) -> tuple[Any, Any]:
     """The graph as kernels, and the program that calls them; runs in the contexts that are open."""
     from loopwright.relay.build_module import optimize
-    from loopwright.relay.program_of import name_outputs, program_of
+    from loopwright.relay.lower.lower_to_program import name_outputs, program_of
 
     mod = _converted(model.mod, options, model.params)
     fused, _ = optimize(mod, Target(options.target), model.params)

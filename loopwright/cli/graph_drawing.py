@@ -13,7 +13,7 @@ from html import escape
 from itertools import pairwise
 from typing import Any, Final
 
-from loopwright.relay.native.program import Branch, Copy, Launch, Program, Repeat, Step, Value, View, walk
+from loopwright.model.program import Branch, Copy, Launch, Program, Repeat, Step, Value, View, walk
 
 MOST: Final = 1500  # boxes: a picture of more helps nobody
 _WIDTH, _HEIGHT, _ACROSS, _DOWN = 190, 34, 16, 26  # of boxes, and between them

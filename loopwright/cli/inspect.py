@@ -209,9 +209,9 @@ def _inferred(proto: Any) -> dict[str, Any]:
 
 def _look_at_graph(found: Findings, model_format: str | None, shapes: Any, values: Any, options: Options) -> None:
     """What the model costs, by the program that would be compiled."""
+    from loopwright.model import plan_memory
+    from loopwright.model.kernel_table import bytes_of, flops_of
     from loopwright.relay.analysis import list_op_freqs
-    from loopwright.relay.native import plan_memory
-    from loopwright.relay.native.kernel_table import bytes_of, flops_of
 
     model = read_model(found.path, model_format, shapes, values)
     if not found.operators:

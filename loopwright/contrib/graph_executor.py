@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from loopwright.relay.errors import BadModelInput
-from loopwright.relay.given_arrays import array_of
+from loopwright.model.errors import BadModelInput
+from loopwright.model.given_arrays import array_of
 from loopwright.runtime.params import load_param_dict
 from loopwright.runtime.tensor import array as tensor
 from loopwright.runtime.timing import BenchmarkResult, time_evaluator

@@ -10,8 +10,8 @@ from loopwright.evaluator.errors import FailedCheck
 from loopwright.evaluator.expressions import ExpressionCompiler, Lane
 from loopwright.evaluator.foreign_calls import FOREIGN_CALLS
 from loopwright.evaluator.functions import FUNCTIONS
+from loopwright.evaluator.locations import Run
 from loopwright.evaluator.memory import Pointer
-from loopwright.evaluator.places import Run
 from loopwright.ir import BufferLoad, Call, Expr, GlobalVar
 from loopwright.ir.intrinsic_rules import apply_rules
 from loopwright.runtime.errors import LoopwrightError, NotBuilt

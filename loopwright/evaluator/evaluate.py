@@ -30,7 +30,7 @@ from loopwright.analysis.thread_extents import check_thread_extents
 from loopwright.analysis.thread_owners import owner_tags
 from loopwright.evaluator.arguments import Array, Parameters
 from loopwright.evaluator.calls import Returned
-from loopwright.evaluator.places import Run
+from loopwright.evaluator.locations import Run
 from loopwright.evaluator.statements import OnStep
 from loopwright.evaluator.threads import ThreadCompiler
 from loopwright.ir import GlobalVar, IRModule, PrimFunc, deep

@@ -18,8 +18,8 @@ from loopwright.evaluator.errors import (
     UnboundVariable,
     UninitialisedRead,
 )
+from loopwright.evaluator.locations import Place, Run
 from loopwright.evaluator.memory import Pointer, decoder, encoder
-from loopwright.evaluator.places import Place, Run
 from loopwright.ir import (
     Add,
     And,

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from loopwright.evaluator.arithmetic import rounding, wrapping
+from loopwright.evaluator.locations import Run
 from loopwright.evaluator.memory import Pointer
-from loopwright.evaluator.places import Run
 from loopwright.ir import Call, Expr, StringImm
 from loopwright.runtime.dtype import DataType
 from loopwright.runtime.errors import LoopwrightError, NotBuilt, with_article

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from loopwright.analysis.vector_loops import runs_in_lockstep
-from loopwright.evaluator.places import Run
+from loopwright.evaluator.locations import Run
 from loopwright.evaluator.statements import OnStep, StatementCompiler
 from loopwright.ir import (
     Allocate,

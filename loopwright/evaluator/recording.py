@@ -29,8 +29,8 @@ import numpy as np
 from loopwright.evaluator.arguments import Array
 from loopwright.evaluator.evaluate import Program, choose_function
 from loopwright.evaluator.expressions import Scope
+from loopwright.evaluator.locations import Place, Run
 from loopwright.evaluator.memory import Memory, Pointer
-from loopwright.evaluator.places import Place, Run
 from loopwright.evaluator.threads import ThreadCompiler
 from loopwright.ir import BlockRealize, Buffer, IRModule, Node, PrimFunc, Stmt, deep
 from loopwright.runtime.dtype import DataType

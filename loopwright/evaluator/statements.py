@@ -11,8 +11,8 @@ import numpy as np
 from loopwright.evaluator.calls import CallCompiler
 from loopwright.evaluator.errors import AxisOutsideDomain, BadRegion, FailedCheck
 from loopwright.evaluator.expressions import Scope, Store
+from loopwright.evaluator.locations import Run
 from loopwright.evaluator.memory import Memory, Pointer
-from loopwright.evaluator.places import Run
 from loopwright.ir import (
     Allocate,
     AllocateConst,

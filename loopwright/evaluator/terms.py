@@ -27,8 +27,8 @@ from loopwright.evaluator.arguments import Array, as_scalar, check_count
 from loopwright.evaluator.errors import DataDependent, UninitialisedRead
 from loopwright.evaluator.evaluate import Program, choose_function
 from loopwright.evaluator.folds import TermMemory, TermPointer, Update
+from loopwright.evaluator.locations import Place, Run
 from loopwright.evaluator.lockstep import InLockstep
-from loopwright.evaluator.places import Place, Run
 from loopwright.evaluator.races import Races, RunningLoop
 from loopwright.evaluator.statements import OnStep, values_of
 from loopwright.evaluator.term import Term, as_term, make

@@ -23,7 +23,7 @@ from loopwright.analysis.thread_axes import (
     tag_of,
 )
 from loopwright.evaluator.errors import BarrierDivergence, UninitialisedRead
-from loopwright.evaluator.places import Run
+from loopwright.evaluator.locations import Run
 from loopwright.evaluator.thread_memory import Group, Thread, Threads
 from loopwright.evaluator.thread_reductions import ReductionCompiler
 from loopwright.ir import (

@@ -13,8 +13,8 @@ from typing import Any
 from loopwright.analysis.thread_axes import Axis, axis_of, is_of_block, scope_of
 from loopwright.analysis.thread_work import Together
 from loopwright.evaluator.errors import ThreadRace, element
+from loopwright.evaluator.locations import Place, Run
 from loopwright.evaluator.lockstep import LockstepCompiler
-from loopwright.evaluator.places import Place, Run
 from loopwright.evaluator.statements import OnStep
 from loopwright.evaluator.watch import Watch
 from loopwright.ir import (

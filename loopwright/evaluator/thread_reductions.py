@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from loopwright.evaluator.places import Run
+from loopwright.evaluator.locations import Run
 from loopwright.evaluator.thread_memory import Group, Thread, ThreadMemoryCompiler, Threads
 from loopwright.ir import AttrStmt, BufferLoad, BufferStore, Call, CommReducer, Evaluate, Expr, IntImm, Stmt, Var
 from loopwright.runtime.errors import NotBuilt

@@ -7,7 +7,7 @@ A thread is a copy of the slots that are bound inside its loop. `thread_groups.p
 from __future__ import annotations
 
 from loopwright.analysis.thread_axes import axis_of, is_block_tag, is_thread_tag, is_virtual_tag, tag_of
-from loopwright.evaluator.places import Run
+from loopwright.evaluator.locations import Run
 from loopwright.evaluator.thread_groups import GroupCompiler
 from loopwright.evaluator.thread_memory import Thread
 from loopwright.ir import AttrStmt, CommReducer, For

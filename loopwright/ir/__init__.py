@@ -3,7 +3,7 @@
 Start with `node.py` (how classes are made), then `expr/`, `buffer.py`, `stmt.py`, `function.py`; `visitor.py` shows
 how to walk and rewrite, `operators.py` and `intrinsics.py` how Python code builds expressions, `op.py` what is known of
 an intrinsic. `structural.py` and `structural_hash.py` compare programs, `verifier.py` says what a well-formed one is,
-`json_form.py` saves them. Whole functions are changed by `specialize.py`, `bind_constants.py` and `renew.py`;
+`json_form.py` saves them. Whole functions are changed by `specialize.py`, `bind_constants.py` and `clone.py`;
 `passes.py` and `pass_context.py` are the pass manager. `ir_builder.py` writes statements from Python.
 """
 

@@ -37,7 +37,7 @@ from loopwright.ir.expr import (
     Var,
 )
 from loopwright.ir.node import Node
-from loopwright.ir.places import MOST_PLACES, TooLarge
+from loopwright.ir.program_size import MOST_PLACES, TooLarge
 from loopwright.ir.visitor import Rewriter, has_children, uses_var
 
 N = TypeVar("N", bound=Node)

@@ -22,7 +22,7 @@ from loopwright.ir.deep import deep
 from loopwright.ir.expr import Callee, Expr, FloatImm, IntImm, Producer, Var
 from loopwright.ir.function import IRModule, PrimFunc
 from loopwright.ir.node import Node
-from loopwright.ir.places import MOST_PLACES, TooLarge
+from loopwright.ir.program_size import MOST_PLACES, TooLarge
 from loopwright.ir.stmt import Stmt
 from loopwright.ir.structural_plan import BUFFER_FIELDS, PLANS, SCOPES, ByClass, Role, float_bits, plain_value
 from loopwright.ir.types import PrimType

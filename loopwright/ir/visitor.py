@@ -25,7 +25,7 @@ from loopwright.ir.buffer import Buffer, BufferLoad
 from loopwright.ir.deep import deep
 from loopwright.ir.expr import Expr, IterVar, Var, as_expr
 from loopwright.ir.node import FieldKind, Node, rewrite_tuple
-from loopwright.ir.places import MOST_PLACES, TooLarge
+from loopwright.ir.program_size import MOST_PLACES, TooLarge
 from loopwright.ir.stmt import AttrStmt, Block, Stmt
 
 N = TypeVar("N", bound=Node)

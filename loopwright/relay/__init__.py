@@ -6,9 +6,8 @@
     lib = relay.build(mod, target="llvm", params={"w": weights})
 
 Read `expr.py` and `types.py` first, then `op/registry.py` (an operator is one class), `infer_type.py`, `transform/`
-(one pass a file), `lower.py` (a fused function becomes loops), `program_of.py` (a graph becomes launches of kernels;
-`joined_parts.py`: concatenations written in place) and `native/` (kernels become one function).
-Names load when first used.
+(one pass a file) and `lower/` (fused functions become kernels, a graph becomes launches of them). The layer `model/`
+makes one native function of those. Names load when first used.
 """
 
 from __future__ import annotations

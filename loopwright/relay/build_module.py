@@ -6,7 +6,7 @@
 
 Parameters given by `params` become constants of the model. Sizes of inputs that are not known (`relay.Any()`) become
 size variables: the function reads them from the tensors it is called with. Passes run as `transform/pipeline.py` lists
-them, kernels are scheduled by rule and compiled once each, memory is planned (`native/`).
+them, kernels are scheduled by rule and compiled once each, memory is planned (`model/`).
 """
 
 from __future__ import annotations
@@ -19,19 +19,20 @@ from loopwright.ir import Var as SizeVariable
 from loopwright.ir.expr import GlobalVar
 from loopwright.ir.function import IRModule
 from loopwright.ir.types import TupleType, Type
+from loopwright.model import compile_program
+from loopwright.model.errors import BadModelInput
+from loopwright.model.given_arrays import array_of
 from loopwright.relay.adt import Constructor, Match
 from loopwright.relay.backend import as_executor, as_runtime
 from loopwright.relay.built import BuiltModule
-from loopwright.relay.equal_sizes import with_equal_sizes
-from loopwright.relay.errors import BadModelInput, CannotCompile, NotAGraph
+from loopwright.relay.errors import CannotCompile, NotAGraph
 from loopwright.relay.expr import Constant, Function, Var
-from loopwright.relay.given_arrays import array_of
-from loopwright.relay.native import compile_program
-from loopwright.relay.program_of import name_outputs, program_of
+from loopwright.relay.lower.lower_to_program import name_outputs, program_of
 from loopwright.relay.size_checks import graph_checks
 from loopwright.relay.transform.infer_type import InferType
 from loopwright.relay.transform.pipeline import optimize as run_passes
 from loopwright.relay.types import TensorType, is_any
+from loopwright.relay.unify_dims import with_equal_sizes
 from loopwright.relay.visitor import bind, post_order
 from loopwright.target import Target
 from loopwright.te import size_var

@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 
 from loopwright.ir.function import IRModule
-from loopwright.relay.errors import BadModelInput
-from loopwright.relay.given_arrays import array_of
-from loopwright.relay.native.program import Launch, Program, Value, View, walk
-from loopwright.relay.native.sizes import bound_sizes, number
+from loopwright.model.errors import BadModelInput
+from loopwright.model.given_arrays import array_of
+from loopwright.model.program import Launch, Program, Value, View, walk
+from loopwright.model.sizes import bound_sizes, number
 
 
 class BuiltModule:
@@ -79,7 +79,7 @@ class BuiltModule:
         return self._as_found(self.compiled.run(*arrays), arrays)
 
     def _as_found(self, outputs: list[np.ndarray], arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """Outputs whose sizes the run decided, cut to those (`program_of.py` gives them room for the most)."""
+        """Outputs whose sizes the run decided, cut to those (`lower_to_program.py` gives them room for the most)."""
         shapes: Any = self.program.attrs.get("shapes")
         if not shapes:
             return outputs

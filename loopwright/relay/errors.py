@@ -178,22 +178,3 @@ class NotAGraph(LoopwrightError, ValueError):
         elif hasattr(given, "functions"):
             kind = "a module without a graph function called main"
         super().__init__(f"relay.build compiles a module with a graph function called main, and not {kind}", hint=hint)
-
-
-class BadModelInput(LoopwrightError, ValueError, TypeError):
-    """A compiled model was called with inputs that it does not take: their number, names, types or shapes.
-
-    For example:
-
-        import numpy as np
-        from loopwright import relay
-
-        x = relay.var("x", shape=(3,))
-        model = relay.build(relay.IRModule.from_expr(relay.Function([x], relay.exp(x))))
-        model(np.zeros(4, "float32"))
-    """
-
-    code = "LW1208"
-
-    def __init__(self, problem: str, hint: str | None = None) -> None:
-        super().__init__(problem, hint=hint)

@@ -17,10 +17,10 @@ import numpy as np
 from loopwright.ir.expr import GlobalVar
 from loopwright.ir.function import IRModule
 from loopwright.ir.types import TupleType, Type
+from loopwright.model.given_arrays import array_of
 from loopwright.relay.build_module import as_constant, bind_params_by_name, build, require_graph
 from loopwright.relay.errors import CannotCompile
 from loopwright.relay.expr import Expr, Function, Var
-from loopwright.relay.given_arrays import array_of
 from loopwright.relay.infer_type import infer_module
 from loopwright.relay.interpreter import evaluate
 from loopwright.relay.types import FuncType, TensorType, is_dynamic

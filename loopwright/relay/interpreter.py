@@ -19,6 +19,7 @@ from loopwright.ir.deep import deep
 from loopwright.ir.expr import GlobalVar
 from loopwright.ir.function import IRModule
 from loopwright.ir.visitor import substitute
+from loopwright.model.given_arrays import array_of
 from loopwright.relay.adt import Constructor, ConstructorValue, Match, fits_pattern
 from loopwright.relay.errors import NotAnExpression, NothingMatches
 from loopwright.relay.expr import (
@@ -34,7 +35,6 @@ from loopwright.relay.expr import (
     TupleGetItem,
     Var,
 )
-from loopwright.relay.given_arrays import array_of
 from loopwright.relay.index_checks import require_in_range
 from loopwright.relay.op.registry import Op, Operator
 from loopwright.relay.types import TensorType, as_dim

@@ -2,7 +2,7 @@
 
     fn (%i, %s) { if (%i < 5) { %loop(%i + 1, %s * 2) } else { (%i, %s) } }
 
-`loops.while_loop` writes loops this way; `program_of.py` compiles them.
+`loops.while_loop` writes loops this way; `lower_to_program.py` compiles them.
 """
 
 from __future__ import annotations

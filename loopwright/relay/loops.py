@@ -5,7 +5,7 @@
     loop = while_loop(lambda i, total: i < limit, [i, total], lambda i, total: [i + one, total + i])
     result = loop(zero, zero)          # a tuple: i and total at the end
 
-Compiled, it is a loop: what it hands over keeps its shape (`program_of.py`).
+Compiled, it is a loop: what it hands over keeps its shape (`lower_to_program.py`).
 """
 
 from __future__ import annotations

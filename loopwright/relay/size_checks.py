@@ -15,7 +15,7 @@ known, they *assume*, and say so:
 All else follows from that. `assumptions_of(call)` collects what one call assumes. Each becomes a `Require` step of the
 program (`native/program.py`): at the front of the main function where the sizes come from inputs, behind the `Bind`
 that names them where values decide them, and in the branch or loop that its operator stands in. Sizes that are checked
-to be equal are one size in kernels (`own_sizes.py`), so that their bounds can be proved.
+to be equal are one size in kernels (`kernel_size_params.py`), so that their bounds can be proved.
 
 The checks of the graph as it was given come first (`graph_checks`): they name its nodes and inputs. Those of the fused
 functions follow (`function_checks`), for what passes have made of it; what an earlier one says is not said again.

@@ -20,8 +20,9 @@ from typing import Any, Final
 import numpy as np
 
 from loopwright.ir.function import IRModule
+from loopwright.model.errors import BadModelInput
 from loopwright.relay.build_module import bind_params_by_name, build, require_graph
-from loopwright.relay.errors import BadModelInput, CannotCompile
+from loopwright.relay.errors import CannotCompile
 from loopwright.relay.executors import ExecutorOfModule, run_built
 from loopwright.relay.expr import Constant, Function
 from loopwright.relay.infer_type import infer_module

@@ -136,7 +136,7 @@ _NAMES = {
     "comm_reducer": "loopwright.te",
     "ir_transform": "loopwright.ir.functor",
     "layout": "loopwright.arith.layout",
-    "renew_defs": "loopwright.ir.renew",
+    "renew_defs": "loopwright.ir.clone",
     "sum": "loopwright.te",
 }
 

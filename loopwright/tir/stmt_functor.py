@@ -1,7 +1,7 @@
 """`tir.stmt_functor`: walking and changing statements with functions."""
 
 from loopwright.ir import post_order_visit, pre_order_visit, substitute
+from loopwright.ir.clone import renew_defs
 from loopwright.ir.functor import ir_transform
-from loopwright.ir.renew import renew_defs
 
 __all__ = ["ir_transform", "post_order_visit", "pre_order_visit", "renew_defs", "substitute"]

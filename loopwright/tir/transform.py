@@ -13,11 +13,11 @@ from enum import IntFlag
 from typing import Any
 
 from loopwright import transform as _own
+from loopwright.ir.clone import renew_defs
 from loopwright.ir.pass_combinators import Apply
 from loopwright.ir.pass_context import PassContext, PassInfo
 from loopwright.ir.pass_names import PEER_PASSES
 from loopwright.ir.passes import ModulePass, Pass, PrimFuncPass, Sequential
-from loopwright.ir.renew import renew_defs
 from loopwright.runtime.errors import NotBuilt
 from loopwright.transform import *  # noqa: F403
 

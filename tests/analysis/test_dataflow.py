@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 
-from loopwright.analysis import accesses_of, flow_question
+from loopwright.analysis import accesses_of
+from loopwright.analysis import isl_flow as flow_question
 from loopwright.analysis.dataflow import Dataflow, InitOf, NotProvable, dataflow_of, flow_budget
 from loopwright.arith.isl import context
 from loopwright.ir import Buffer, PrimFunc

@@ -9,8 +9,8 @@ import loopwright as lw
 from loopwright import te, topi
 from loopwright.autosched.facts import facts_of, innermost_blocks
 from loopwright.autosched.machine import Machine
-from loopwright.autosched.rules.windows import window_of
-from loopwright.autosched.rules.windows.tiles import choose_tiles
+from loopwright.autosched.rules.sliding_window import window_of
+from loopwright.autosched.rules.sliding_window.tiles import choose_tiles
 from loopwright.evaluator import evaluate
 from loopwright.ir import PrimFunc
 from loopwright.schedule import Schedule

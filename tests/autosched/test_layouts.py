@@ -6,7 +6,7 @@ import pytest
 
 from loopwright import te
 from loopwright.autosched.layouts import dimensions, folded, in_panels, layout, moved_last, swapped_last
-from loopwright.autosched.transposes import transpose_intrinsic
+from loopwright.autosched.register_transpose import transpose_intrinsic
 from loopwright.schedule import Schedule
 from loopwright.transform.tensor_intrinsics import built_in_names
 

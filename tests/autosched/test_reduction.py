@@ -12,7 +12,7 @@ import pytest
 import loopwright as lw
 from loopwright import autosched, te, tir
 from loopwright.autosched import Machine, Plan
-from loopwright.autosched.columns import chunk_of, strip_of
+from loopwright.autosched.column_reduction import chunk_of, strip_of
 from loopwright.autosched.lanes import lane_widths, vector_width
 from loopwright.autosched.program import Program
 from loopwright.autosched.rules.reduction import Reduction

@@ -40,7 +40,7 @@ RANGES = {
     "LW09": ("arith",),
     "LW10": ("autosched",),
     "LW11": ("topi",),
-    "LW12": ("relay",),
+    "LW12": ("relay", "model"),
     "LW13": ("frontends",),
 }
 

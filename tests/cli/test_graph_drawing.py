@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from loopwright.cli import graph_drawing
 from loopwright.cli.graph_drawing import Box
 from loopwright.cli.graph_drawing import graph_drawing as drawn
-from loopwright.relay.native.program import Body, Branch, Launch, Program, Value, View
+from loopwright.model.program import Body, Branch, Launch, Program, Value, View
 
 
 def value(name):

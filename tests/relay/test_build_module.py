@@ -11,7 +11,8 @@ import loopwright as lw
 from loopwright import relay, te
 from loopwright.contrib import graph_executor
 from loopwright.ir.pass_context import PassContext
-from loopwright.relay.errors import BadModelInput, CannotCompile, NotAGraph
+from loopwright.model.errors import BadModelInput
+from loopwright.relay.errors import CannotCompile, NotAGraph
 from loopwright.relay.expr import Function
 from loopwright.relay.testing import mlp
 from loopwright.relay.visitor import bind

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from loopwright import relay, te
-from loopwright.relay.native import c_module
+from loopwright.model import c_module
 from loopwright.relay.value_ranges import value_range
 from loopwright.runtime.call_errors import IndexOutOfRange, SizesDoNotFit
 from tests.guarded_arrays import guarded

@@ -6,8 +6,9 @@ import pytest
 import loopwright as lw
 from loopwright import relay
 from loopwright.contrib.graph_executor import AotModule
+from loopwright.model.errors import BadModelInput
 from loopwright.relay.backend import Executor, Runtime, UnknownOption
-from loopwright.relay.errors import BadModelInput, CannotCompile
+from loopwright.relay.errors import CannotCompile
 from loopwright.relay.vm import NotAnExecutable
 
 ONES = np.ones((3, 4), "float32")

@@ -14,10 +14,10 @@ from loopwright.autosched.rules.convolution import Convolution
 from loopwright.autosched.rules.depthwise import Depthwise
 from loopwright.autosched.rules.injective import Injective
 from loopwright.autosched.rules.low_precision import LowPrecision
-from loopwright.autosched.rules.moved_rows import MovedRows
 from loopwright.autosched.rules.plain import Plain
 from loopwright.autosched.rules.pooling import Pooling
 from loopwright.autosched.rules.reduction import Reduction
+from loopwright.autosched.rules.row_gather import MovedRows
 from loopwright.autosched.rules.row_group import RowGroup
 from loopwright.autosched.rules.scan import Scan
 from loopwright.autosched.rules.transpose import Transpose

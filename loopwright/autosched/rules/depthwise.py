@@ -3,12 +3,12 @@
     out[n, c, y, x] += data[n, c, y * s + i, x * s + j] * weight[c, i, j]
 
 There is no sum over channels, so few operations for each number that is read: what counts is that a number which is
-loaded serves all windows that see it. How windows are scheduled is in `windows/`.
+loaded serves all windows that see it. How windows are scheduled is in `sliding_window/`.
 """
 
 from __future__ import annotations
 
-from loopwright.autosched.rules.windows import WindowRule
+from loopwright.autosched.rules.sliding_window import WindowRule
 
 
 class Depthwise(WindowRule):

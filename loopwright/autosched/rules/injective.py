@@ -17,14 +17,14 @@ from dataclasses import dataclass
 from math import lcm
 from typing import Final
 
-from loopwright.autosched.ahead import ask_along
-from loopwright.autosched.chunks import share_out
+from loopwright.autosched.axis_uses import OwnUses, own_uses
 from loopwright.autosched.decision import Decision
 from loopwright.autosched.facts import Axis, BlockFacts
+from loopwright.autosched.gather_cost import Picking, is_small_arithmetic
 from loopwright.autosched.machine import Machine
 from loopwright.autosched.nest_cost import NestCost, common_lanes, nest_cost
-from loopwright.autosched.own_uses import OwnUses, own_uses
-from loopwright.autosched.picking import Picking, is_small_arithmetic
+from loopwright.autosched.parallelize import share_out
+from loopwright.autosched.prefetch import ask_along
 from loopwright.autosched.program import Entry, Program
 from loopwright.autosched.small_steps import fused
 from loopwright.autosched.streams import Streams

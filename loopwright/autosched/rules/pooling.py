@@ -3,12 +3,12 @@
     out[n, c, y, x] = max(out[n, c, y, x], data[n, c, y * s + i, x * s + j])
 
 A window that covers all of its data (global pooling) is a reduction, and left to that rule. How windows are scheduled
-is in `windows/`.
+is in `sliding_window/`.
 """
 
 from __future__ import annotations
 
-from loopwright.autosched.rules.windows import WindowRule
+from loopwright.autosched.rules.sliding_window import WindowRule
 
 
 class Pooling(WindowRule):

@@ -1,25 +1,25 @@
 """reduction: sums, maxima and their like over rows, columns, some axes or all of them.
 
 Along memory (rows, everything) the lanes of vectors are partial results (`lanes.py`). Across memory (columns, a vector
-times a matrix) the lanes are cells of the result, and the rows are streamed past them (`columns.py`). Where there are
-too few results to keep all cores busy, a fixed number of chunks is reduced in parallel first: how many does not depend
-on how many threads run, so the result does not either.
+times a matrix) the lanes are cells of the result, and the rows are streamed past them (`column_reduction.py`). Where
+there are too few results to keep all cores busy, a fixed number of chunks is reduced in parallel first: how many does
+not depend on how many threads run, so the result does not either.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from loopwright.autosched.ahead import IN_SIGHT_OF_SUMS, ask_along
-from loopwright.autosched.chunks import note_one_thread, run_in_pieces
-from loopwright.autosched.columns import CHUNKS, ColumnPlan, column_nest
+from loopwright.autosched.column_reduction import CHUNKS, ColumnPlan, column_nest
 from loopwright.autosched.contiguous import size_of, vector_axis
 from loopwright.autosched.decision import Decision
 from loopwright.autosched.facts import BlockFacts
+from loopwright.autosched.gather_cost import Picking
 from loopwright.autosched.lanes import may_regroup, vectors_under_way
 from loopwright.autosched.machine import Machine, rounded_up
 from loopwright.autosched.nest_cost import NestCost, nest_cost
-from loopwright.autosched.picking import Picking
+from loopwright.autosched.parallelize import note_one_thread, run_in_pieces
+from loopwright.autosched.prefetch import IN_SIGHT_OF_SUMS, ask_along
 from loopwright.autosched.program import Entry, Program
 from loopwright.autosched.row_nest import join_row, lane_part, results_first, row_nest
 from loopwright.autosched.small_steps import fused

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from loopwright.autosched.ahead import ask_ahead
-from loopwright.autosched.chunks import note_one_thread, run_in_pieces
 from loopwright.autosched.contiguous import size_of, vector_axis
 from loopwright.autosched.decision import Decision
 from loopwright.autosched.errors import NotWorthIt
@@ -18,6 +16,8 @@ from loopwright.autosched.facts import BlockFacts
 from loopwright.autosched.lanes import may_regroup, vectors_under_way
 from loopwright.autosched.machine import Machine
 from loopwright.autosched.nest_cost import nest_cost
+from loopwright.autosched.parallelize import note_one_thread, run_in_pieces
+from loopwright.autosched.prefetch import ask_ahead
 from loopwright.autosched.program import Entry, Program
 from loopwright.autosched.row_nest import along_row, row_nest, row_part
 from loopwright.ir import Buffer, structural_equal

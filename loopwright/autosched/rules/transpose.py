@@ -19,16 +19,16 @@ from collections.abc import Sequence
 from math import ceil, log2, sqrt
 from typing import Final, NamedTuple
 
-from loopwright.autosched.chunks import share_out
+from loopwright.autosched.axis_uses import own_uses
 from loopwright.autosched.decision import Decision
 from loopwright.autosched.facts import Access, BlockFacts
 from loopwright.autosched.layouts import dimensions, layout
 from loopwright.autosched.machine import Machine, bytes_of
 from loopwright.autosched.nest_cost import common_lanes, nest_cost
-from loopwright.autosched.own_uses import own_uses
+from loopwright.autosched.parallelize import share_out
 from loopwright.autosched.program import Entry, Program
+from loopwright.autosched.register_transpose import transpose_intrinsic
 from loopwright.autosched.streams import Streams
-from loopwright.autosched.transposes import transpose_intrinsic
 from loopwright.ir import Var
 from loopwright.schedule import LoopRV, Schedule
 

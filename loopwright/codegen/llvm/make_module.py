@@ -8,7 +8,7 @@ from loopwright import ir
 from loopwright.codegen.describe_module import describe_module
 from loopwright.codegen.llvm.emit_module import emit_module
 from loopwright.codegen.llvm.engine import compile_text
-from loopwright.codegen.llvm.laid_out import is_laid_out
+from loopwright.codegen.llvm.fully_scheduled import is_laid_out
 from loopwright.codegen.llvm.native_module import CompiledModule, native_module, uses_amx
 from loopwright.codegen.with_symbols import with_symbols
 from loopwright.target import CpuDescription

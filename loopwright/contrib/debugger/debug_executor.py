@@ -5,7 +5,7 @@
     print(model.profile())                  launches, the slowest first
     model.debug_get_output("dense")         the value that a launch made, by its name or position
 
-A run here is the same kernels under another main function, where values share no memory: see `relay/native/profile.py`.
+A run here is the same kernels under another main function, where values share no memory: see `model/profile.py`.
 """
 
 from __future__ import annotations

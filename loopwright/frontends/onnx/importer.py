@@ -22,14 +22,15 @@ import numpy as np
 from loopwright.analysis.queries import undefined_vars
 from loopwright.frontends.common.tensors import as_list, name_calls
 from loopwright.frontends.errors import ValueNeeded
-from loopwright.frontends.onnx import functions, known
+from loopwright.frontends.onnx import functions
+from loopwright.frontends.onnx import shape_values as known
 from loopwright.frontends.onnx.attributes import attributes_of
 from loopwright.frontends.onnx.element_types import ElementType, of_dtype, of_numpy
 from loopwright.frontends.onnx.errors import AbsurdSize, BadNode, BrokenGraph, ShapeNeeded, UnsupportedType
-from loopwright.frontends.onnx.known import Known, is_symbolic
 from loopwright.frontends.onnx.load import LoadedModel, node_name, nodes_of, text_of
 from loopwright.frontends.onnx.node import Node
 from loopwright.frontends.onnx.registry import Convert, Converter, find, reason_against
+from loopwright.frontends.onnx.shape_values import Known, is_symbolic
 from loopwright.frontends.onnx.tensors import LARGEST, sparse_to_array, to_array
 from loopwright.frontends.onnx.values import OptionalValue, SequenceValue
 from loopwright.ir import Expr as PrimExpr

@@ -15,7 +15,7 @@ import numpy as np
 from loopwright.frontends.common.tensors import Tensors, shape_text
 from loopwright.frontends.onnx.element_types import ElementType, of_dtype
 from loopwright.frontends.onnx.errors import BadNode, ShapeNeeded
-from loopwright.frontends.onnx.known import Known, is_symbolic
+from loopwright.frontends.onnx.shape_values import Known, is_symbolic
 from loopwright.ir.types import Type
 from loopwright.relay.expr import Expr
 from loopwright.relay.types import Dim, is_any

@@ -25,7 +25,7 @@ in `reference`. Several results: `infer` returns a TupleType, `compute` and `ref
 call a TupleWrapper (a count, or a method of the attributes).
 
 `infer` may see sizes that are numbers, expressions of size variables, or `Any()`; `sizes.py` has the arithmetic. An
-operator that needs sizes of its inputs to be equal may say so by `equal_sizes` (pairs of them: `equal_sizes.py`). What
+operator that needs sizes of its inputs to be equal may say so by `equal_sizes` (pairs of them: `unify_dims.py`). What
 `infer` and `compute` need of sizes that only a call knows, they assume aloud, and every call is checked for it
 (`relay/size_checks.py`); which inputs hold indices into others, `index_ranges` says (`index_ranges.py`).
 

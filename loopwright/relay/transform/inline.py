@@ -16,7 +16,7 @@ from loopwright.ir.pass_context import PassContext, PassInfo
 from loopwright.ir.passes import ModulePass
 from loopwright.relay.expr import Call, Function
 from loopwright.relay.infer_type import infer_module
-from loopwright.relay.transform.fresh import applied, fresh
+from loopwright.relay.transform.clone import applied, fresh
 from loopwright.relay.visitor import ExprMutator, post_order
 
 

@@ -18,9 +18,9 @@ from loopwright.ir.function import IRModule
 from loopwright.ir.pass_context import PassContext, PassInfo
 from loopwright.relay.expr import Call, Constant, Function, If, Let, Tuple, TupleGetItem, Var
 from loopwright.relay.op.registry import Op
+from loopwright.relay.transform.clone import applied
 from loopwright.relay.transform.dead_code_elimination import Purity
 from loopwright.relay.transform.fold_constant import fold_call
-from loopwright.relay.transform.fresh import applied
 from loopwright.relay.transform.graph_pass import GraphPass
 from loopwright.relay.transform.typed_rewrite import KnownTypes
 from loopwright.relay.visitor import ExprMutator, post_order

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from loopwright.ir import Block, DeclBuffer, Stmt, deep
-from loopwright.ir.renew import Renewer
+from loopwright.ir.clone import Renewer
 from loopwright.schedule.handles import BlockKey, block_key
 
 

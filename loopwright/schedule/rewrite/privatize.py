@@ -17,7 +17,7 @@ share is theirs together, and stays where it is.
 
 from __future__ import annotations
 
-from loopwright.analysis.carried import Loop, carries
+from loopwright.analysis.loop_carried import Loop, carries
 from loopwright.analysis.thread_axes import is_of_block, is_per, is_thread_tag, tag_of
 from loopwright.ir import Buffer, For, IterType, PrimFunc, Var, conjuncts
 from loopwright.schedule.errors import NotSupported

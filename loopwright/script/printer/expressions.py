@@ -68,7 +68,7 @@ from loopwright.ir import (
     machine_intrinsics,
     operators,
 )
-from loopwright.ir.places import MOST_PLACES, TooLarge
+from loopwright.ir.program_size import MOST_PLACES, TooLarge
 from loopwright.runtime.dtype import INT64
 from loopwright.script.printer.literals import float_text, quote, type_text, var_creation
 from loopwright.script.printer.names import Names

@@ -1,6 +1,6 @@
 """Hybrid script: Python functions of loops over elements, which run as they are and become parts of a program.
 
-`function.py` holds the decorator; `statements.py`, `assignments.py` and `expressions.py` read the source, `words.py`
+`function.py` holds the decorator; `statements.py`, `assignments.py` and `expressions.py` read the source, `builtins.py`
 has the functions it may call; `emulation.py` runs it as Python; `lower.py` turns what was read into blocks, and
 `module.py` saves and loads it.
 Names load when first used: most programs that use te have no hybrid function, and need neither parser nor evaluator.

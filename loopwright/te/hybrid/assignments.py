@@ -9,10 +9,10 @@ from typing import Any, Final
 
 from loopwright.ir import Expr, ProducerLoad, ProducerStore, Stmt, cast, const, match_types
 from loopwright.script.parser.source import Source
+from loopwright.te.hybrid.builtins import STORAGE, WrongCall, number, type_named
 from loopwright.te.hybrid.errors import HybridCallError, HybridError, HybridNameError, HybridTypeError
 from loopwright.te.hybrid.expressions import ExpressionReader, has_load
 from loopwright.te.hybrid.symbols import Reading, Scalar, Scope, Value
-from loopwright.te.hybrid.words import STORAGE, WrongCall, number, type_named
 from loopwright.te.operation import check_shape, placeholder
 from loopwright.te.tensor import Tensor
 

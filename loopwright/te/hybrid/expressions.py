@@ -26,10 +26,10 @@ from loopwright.ir.intrinsics import if_then_else
 from loopwright.runtime.dtype import DataType
 from loopwright.runtime.errors import LoopwrightError, SourceLine
 from loopwright.script.parser.source import Source
+from loopwright.te.hybrid.builtins import FUNCTIONS, LOOPS, STORAGE, WrongCall, literal_int, number
 from loopwright.te.hybrid.emulation import CASTS
 from loopwright.te.hybrid.errors import HybridCallError, HybridError, HybridNameError
 from loopwright.te.hybrid.symbols import Scalar, Scope
-from loopwright.te.hybrid.words import FUNCTIONS, LOOPS, STORAGE, WrongCall, literal_int, number
 from loopwright.te.operation import has_load
 from loopwright.te.tensor import Tensor
 

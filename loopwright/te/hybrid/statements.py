@@ -26,6 +26,7 @@ from loopwright.ir import (
     seq,
 )
 from loopwright.te.hybrid.assignments import AssignmentReader
+from loopwright.te.hybrid.builtins import LOOPS
 from loopwright.te.hybrid.errors import (
     HybridCallError,
     HybridError,
@@ -35,7 +36,6 @@ from loopwright.te.hybrid.errors import (
 )
 from loopwright.te.hybrid.expressions import has_load
 from loopwright.te.hybrid.symbols import Scope, Value
-from loopwright.te.hybrid.words import LOOPS
 from loopwright.te.tensor import Tensor
 
 _KINDS: Final = {

@@ -9,7 +9,7 @@ from loopwright.ir import Buffer, Stmt, cast, const
 from loopwright.ir.ir_builder import create
 from loopwright.te.tags import default_tag
 from loopwright.topi import tag
-from loopwright.topi.checked_places import checked_place
+from loopwright.topi.checked_indices import checked_place
 from loopwright.topi.errors import InvalidShapeError
 from loopwright.topi.nn.sparse import sparse_dense_sp_lhs, sparse_dense_sp_rhs
 from loopwright.topi.registry import operator

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TypeVar
 
 from loopwright.ir import Stmt, deep
-from loopwright.ir.renew import Renewer
+from loopwright.ir.clone import Renewer
 
 S = TypeVar("S", bound=Stmt)
 

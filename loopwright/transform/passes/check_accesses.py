@@ -63,8 +63,8 @@ from loopwright.ir import (
     uses_var,
 )
 from loopwright.ir.annotations import UNPROVED_ACCESSES
+from loopwright.ir.clone import Renewer
 from loopwright.ir.passes import function_pass
-from loopwright.ir.renew import Renewer
 from loopwright.runtime.dtype import BOOL
 from loopwright.runtime.errors import InternalError
 from loopwright.transform.parts.access_checks import Check, Wanted, checks_of, checks_of_store

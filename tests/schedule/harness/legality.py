@@ -39,7 +39,7 @@ from loopwright.evaluator.errors import (
 )
 from loopwright.evaluator.evaluate import Program as EvaluatedProgram
 from loopwright.evaluator.folds import TermMemory, TermPointer
-from loopwright.evaluator.places import Run
+from loopwright.evaluator.locations import Run
 from loopwright.evaluator.races import Races
 from loopwright.evaluator.term import Term
 from loopwright.evaluator.terms import _argument, _cells, _TermCompiler, outside_memory

@@ -2,7 +2,7 @@
 
 Open `product.py` (what is a product), then `tiles.py` (the sizes, by a cost model), `steps.py` (the schedule) and
 `rule.py`; `prologue.py` is about what comes before a product, `versions.py` about heights known when it runs, and
-`words.py` says what was chosen.
+`explain.py` says what was chosen.
 """
 
 from loopwright.autosched.rules.contraction.rule import Contraction

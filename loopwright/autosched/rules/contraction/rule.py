@@ -10,12 +10,12 @@ from loopwright.autosched.facts import Access
 from loopwright.autosched.machine import Machine
 from loopwright.autosched.program import Entry, Program
 from loopwright.autosched.rules.around import epilogue_length
+from loopwright.autosched.rules.contraction.explain import explain, explain_versions
 from loopwright.autosched.rules.contraction.product import Product, product_of
 from loopwright.autosched.rules.contraction.prologue import prologue_length
 from loopwright.autosched.rules.contraction.steps import group_of, schedule_product
 from loopwright.autosched.rules.contraction.tiles import Size, choose_tiles, tiles_for_few_rows
 from loopwright.autosched.rules.contraction.versions import is_square, schedule_one_row, up_to_rows
-from loopwright.autosched.rules.contraction.words import explain, explain_versions
 from loopwright.schedule import Schedule
 
 

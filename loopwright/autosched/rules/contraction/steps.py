@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from loopwright.autosched.ahead import ask_for_weights
-from loopwright.autosched.chunks import deal_out
 from loopwright.autosched.layouts import in_panels, moved_last
 from loopwright.autosched.machine import Machine, bytes_of
+from loopwright.autosched.parallelize import deal_out
+from loopwright.autosched.prefetch import ask_for_weights
 from loopwright.autosched.program import Entry, Program
 from loopwright.autosched.rules.contraction.product import Product
 from loopwright.autosched.rules.contraction.tiles import ALL_ROWS, PACKED_STRIPS, Tiles

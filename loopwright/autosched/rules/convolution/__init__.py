@@ -2,7 +2,7 @@
 
 Open `window.py` (what is a convolution), then `tiles.py` (the sizes, by a cost model), `steps.py` (the schedule) and
 `rule.py`; `groups.py` and `pointwise.py` bring groups and windows of one pixel to a form that is scheduled already
-(`renaming.py`), and `words.py` says what was chosen.
+(`renaming.py`), and `explain.py` says what was chosen.
 """
 
 from loopwright.autosched.rules.convolution.rule import Convolution

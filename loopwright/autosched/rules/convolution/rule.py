@@ -11,12 +11,12 @@ from loopwright.autosched.program import Entry, Program
 from loopwright.autosched.rules.around import epilogue_length, is_made_for
 from loopwright.autosched.rules.contraction import Contraction
 from loopwright.autosched.rules.contraction.tiles import choose_tiles as product_tiles
+from loopwright.autosched.rules.convolution.explain import explain
 from loopwright.autosched.rules.convolution.groups import groups_of, part_groups
 from loopwright.autosched.rules.convolution.pointwise import fold_pixels, is_pointwise, product_size
 from loopwright.autosched.rules.convolution.steps import schedule_window
 from loopwright.autosched.rules.convolution.tiles import choose_tiles
 from loopwright.autosched.rules.convolution.window import Window, window_of
-from loopwright.autosched.rules.convolution.words import explain
 from loopwright.autosched.rules.whole_blocks import schedule_alone
 from loopwright.schedule import Schedule
 

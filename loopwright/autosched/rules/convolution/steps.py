@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from loopwright.autosched.ahead import ask_for_weights
-from loopwright.autosched.chunks import deal_out
 from loopwright.autosched.layouts import dimensions, folded, layout, swapped_last
 from loopwright.autosched.machine import Machine
+from loopwright.autosched.parallelize import deal_out
+from loopwright.autosched.prefetch import ask_for_weights
 from loopwright.autosched.program import Entry
+from loopwright.autosched.register_transpose import transpose_intrinsic
 from loopwright.autosched.rules.convolution.tiles import Tiles
 from loopwright.autosched.rules.convolution.window import Window, extent
 from loopwright.autosched.small_steps import (
@@ -20,7 +21,6 @@ from loopwright.autosched.small_steps import (
     sink_result,
     vectors,
 )
-from loopwright.autosched.transposes import transpose_intrinsic
 from loopwright.schedule import BlockRV, LoopRV, Schedule
 
 

@@ -13,17 +13,17 @@ from loopwright.autosched.program import Entry, Program
 from loopwright.autosched.rules.around import epilogue_length
 from loopwright.autosched.rules.contraction import Contraction
 from loopwright.autosched.rules.contraction.prologue import prologue_length
-from loopwright.autosched.rules.low_precision.band import Band, band_of
-from loopwright.autosched.rules.low_precision.band_sizes import BandSizes, choose_band
-from loopwright.autosched.rules.low_precision.band_steps import schedule_band
+from loopwright.autosched.rules.low_precision.explain import explain, explain_band
 from loopwright.autosched.rules.low_precision.feeding import feeding_length, feeding_of
-from loopwright.autosched.rules.low_precision.matrices import Matrices, make_matrices, matrices_of, size_of
+from loopwright.autosched.rules.low_precision.im2col import Matrices, make_matrices, matrices_of, size_of
 from loopwright.autosched.rules.low_precision.operands import Operands, lies_otherwise, operands_of
 from loopwright.autosched.rules.low_precision.plain_product import PlainProduct, expand, plain_product
+from loopwright.autosched.rules.low_precision.row_band import Band, band_of
+from loopwright.autosched.rules.low_precision.row_band_sizes import BandSizes, choose_band
+from loopwright.autosched.rules.low_precision.row_band_steps import schedule_band
 from loopwright.autosched.rules.low_precision.sizes import Size, Sizes, choose_sizes
 from loopwright.autosched.rules.low_precision.steps import schedule_product
 from loopwright.autosched.rules.low_precision.units import SMALL, Choice, choices
-from loopwright.autosched.rules.low_precision.words import explain, explain_band
 from loopwright.autosched.rules.whole_blocks import schedule_alone
 from loopwright.schedule import BlockRV, Schedule
 

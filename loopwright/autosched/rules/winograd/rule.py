@@ -8,10 +8,10 @@ from loopwright.autosched.decision import Decision
 from loopwright.autosched.errors import NotWorthIt
 from loopwright.autosched.machine import Machine
 from loopwright.autosched.program import Entry, Program
+from loopwright.autosched.rules.winograd.explain import explain
 from loopwright.autosched.rules.winograd.layer import taken_with
 from loopwright.autosched.rules.winograd.sizes import GAIN, choose_sizes
 from loopwright.autosched.rules.winograd.steps import schedule_winograd
-from loopwright.autosched.rules.winograd.words import explain
 from loopwright.schedule import Schedule
 
 

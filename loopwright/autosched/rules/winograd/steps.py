@@ -15,9 +15,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from loopwright.autosched.ahead import ask_for_weights
-from loopwright.autosched.chunks import deal_out
 from loopwright.autosched.machine import Machine
+from loopwright.autosched.parallelize import deal_out
+from loopwright.autosched.prefetch import ask_for_weights
 from loopwright.autosched.program import Program
 from loopwright.autosched.rules.winograd.layer import Taken
 from loopwright.autosched.rules.winograd.sizes import Sizes

@@ -11,8 +11,8 @@ from typing import NamedTuple
 from loopwright.autosched.facts import const, loads_of
 from loopwright.autosched.layouts import moved_last, swapped_last
 from loopwright.autosched.program import Program
+from loopwright.autosched.register_transpose import transpose_intrinsic
 from loopwright.autosched.small_steps import extent_of, loop_of_axis, loops_below, operand_of, vectors
-from loopwright.autosched.transposes import transpose_intrinsic
 from loopwright.ir import Buffer
 from loopwright.schedule import BlockRV, LoopRV, Schedule
 

@@ -10,9 +10,9 @@ from loopwright import relay
 from loopwright.frontends.onnx.attributes import StoredTensor
 from loopwright.frontends.onnx.element_types import of_numpy, of_proto
 from loopwright.frontends.onnx.errors import UnsupportedType
-from loopwright.frontends.onnx.known import is_symbolic
 from loopwright.frontends.onnx.node import Node
 from loopwright.frontends.onnx.registry import converter
+from loopwright.frontends.onnx.shape_values import is_symbolic
 from loopwright.ir import Expr as PrimExpr
 from loopwright.relay.expr import Constant
 from loopwright.relay.op.sizes import divide_up, minus

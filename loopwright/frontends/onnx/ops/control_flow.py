@@ -26,9 +26,9 @@ from loopwright.frontends.common.repeat import (
     unrolled,
 )
 from loopwright.frontends.errors import ValueNeeded
-from loopwright.frontends.onnx.known import is_symbolic
 from loopwright.frontends.onnx.node import Node
 from loopwright.frontends.onnx.registry import converter
+from loopwright.frontends.onnx.shape_values import is_symbolic
 from loopwright.frontends.onnx.tensors import to_array
 from loopwright.frontends.onnx.values import OptionalValue, SequenceValue
 from loopwright.relay.expr import Expr, If, Tuple, TupleGetItem

@@ -14,12 +14,12 @@ import numpy as np
 
 from loopwright import relay
 from loopwright.frontends.onnx.element_types import ElementType, of_proto
-from loopwright.frontends.onnx.known import is_symbolic
 from loopwright.frontends.onnx.node import Node
 from loopwright.frontends.onnx.ops.casting import converted, decoded
 from loopwright.frontends.onnx.ops.convolution import convolved, window, window_pads
 from loopwright.frontends.onnx.ops.linear import product
 from loopwright.frontends.onnx.registry import converter
+from loopwright.frontends.onnx.shape_values import is_symbolic
 from loopwright.relay.expr import Constant
 
 _WIDE = ("int8", "uint8", "int16", "uint16", "int32")  # types that relay quantises to

@@ -9,9 +9,9 @@ import numpy as np
 
 from loopwright import relay
 from loopwright.frontends.common.tensors import shape_text
-from loopwright.frontends.onnx.known import objects
 from loopwright.frontends.onnx.node import Node, all_known
 from loopwright.frontends.onnx.registry import converter
+from loopwright.frontends.onnx.shape_values import objects
 from loopwright.ir import Expr as PrimExpr
 from loopwright.ir import Select, as_expr, const
 from loopwright.relay.expr import Constant

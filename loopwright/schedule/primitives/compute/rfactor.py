@@ -29,7 +29,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from loopwright.analysis.carried import Loop, carries
+from loopwright.analysis.loop_carried import Loop, carries
 from loopwright.arith import Analyzer
 from loopwright.ir import (
     Block,

@@ -1,0 +1,65 @@
+"""What was chosen for a convolution and why, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from loopwright.autosched.decision import Decision, Roofline
+from loopwright.autosched.machine import Machine, bytes_of, used_up
+from loopwright.autosched.prefetch import explain_weights
+from loopwright.autosched.rules.convolution.tiles import Tiles
+from loopwright.autosched.rules.convolution.window import Window, extent
+from loopwright.ir import IntImm
+
+
+def explain(window: Window, tiles: Tiles, machine: Machine, decision: Decision, pads: bool, prepacks: bool) -> None:
+    """Say how a convolution is tiled, copied and shared out, and how near the limit that should be."""
+    used = tiles.mr * tiles.vectors
+    line = extent(window.row)
+    decision.chose(
+        f"tiles of {tiles.mr} pixels × {tiles.nr} channels",
+        f"{used} of {machine.registers} registers hold sums; a step loads {tiles.mr + tiles.vectors} times for {used} "
+        f"multiply-adds, and {line} pixels of a line are {-(-line // tiles.mr)} tiles",
+    )
+    decision.tile_use = used_up(line, tiles.mr) * used_up(window.channels, tiles.nr)
+    weights = window.depth * tiles.nr * bytes_of(window.facts.dtype)
+    how = "prepacked" if prepacks else "packed"
+    why = "they are constants: calls find them packed" if prepacks else "each is read again and again"
+    decision.chose(
+        f"weights {how} in panels of {tiles.nr} channels", f"{why}; {weights >> 10} KiB of them are used at a time"
+    )
+    explain_weights(weights * -(-window.channels // tiles.nr), window.places, machine, decision)
+    if pads:
+        decision.chose(f"padding done for {tiles.band} lines at a time", "the padded image never leaves the caches")
+    elif tiles.copies_image:
+        decision.chose(
+            f"{tiles.band} lines of the image copied at a time", "steps of the reduction lie near each other"
+        )
+    blocks = window.channel_block(tiles.lanes)
+    if (pads or tiles.copies_image) and blocks > 1:
+        decision.chose(
+            f"lines of blocks of {blocks} channels", "channels are neighbours in the image: vectors go as they are"
+        )
+    if not window.writes_channels_last:
+        decision.chose("panels of sums turned in registers", "pixels, not channels, are neighbours in the result")
+    pixels = window.places
+    tasks = window.copies * pixels // (line * tiles.band) * -(-window.channels // tiles.nr) // tiles.panels
+    if tiles.threads > 1:
+        decision.chose(
+            f"{tasks} tasks of {tiles.band} lines × {tiles.panels * tiles.nr} channels",
+            f"dealt out to {tiles.threads} threads",
+        )
+    elif machine.cores > 1:
+        decision.chose("one thread", "the work is smaller than waking others")
+    arithmetic = float(window.copies * pixels * window.channels * window.depth)
+    arithmetic /= machine.fma_per_cycle * tiles.lanes * tiles.threads
+    moved = sum(
+        _bytes(access.buffer.shape, str(access.buffer.dtype)) for access in (*window.facts.reads, window.facts.write)
+    )
+    memory = moved / machine.bytes_per_cycle(moved) / min(tiles.threads, machine.memory_cores)
+    decision.roofline = Roofline(arithmetic, memory, tiles.cycles)
+
+
+def _bytes(shape: Sequence[object], dtype: str) -> int:
+    return prod(int(size.value) for size in shape if isinstance(size, IntImm)) * bytes_of(dtype)

@@ -1,0 +1,91 @@
+"""What the rule chose, in words."""
+
+from __future__ import annotations
+
+from loopwright.autosched.decision import Decision, Roofline
+from loopwright.autosched.machine import Machine, bytes_of
+from loopwright.autosched.rules.low_precision.plain_product import PlainProduct
+from loopwright.autosched.rules.low_precision.row_band import Band
+from loopwright.autosched.rules.low_precision.row_band_sizes import BandSizes
+from loopwright.autosched.rules.low_precision.sizes import Sizes
+from loopwright.autosched.rules.low_precision.units import Choice
+
+
+def explain(
+    plain: PlainProduct, choice: Choice, sizes: Sizes, early: tuple[bool, bool], machine: Machine, decision: Decision
+) -> None:
+    """Note the instruction, the sizes and why they are so, and what speed is expected."""
+    product, unit = plain.product, sizes.unit
+    rows, columns, depth = product.rows, product.columns, product.depth
+    rate = unit.products_per_cycle(machine)
+    decision.chose(unit.instruction, f"{rate:.0f} products a cycle; {unit.group} neighbours of the reduction at a time")
+    for operand, new in zip((product.row_operand, product.column_operand), choice.types, strict=True):
+        if new:
+            takes = f"the instruction takes {unit.a} and {unit.b}"
+            decision.chose(f"{operand.buffer.name} holds the operand as {new}", takes)
+    if plain.sums:
+        decision.chose(f"{', '.join(plain.sums)}", "sums of the operands stand for zero points and shifts")
+    if unit.is_tile:
+        decision.chose(f"blocks of {sizes.mr} × {sizes.nr}", "pairs of 16 × 16 sums each way stay in tile registers")
+    else:
+        vectors = sizes.nr // unit.lanes
+        used = sizes.mr * vectors
+        decision.chose(
+            f"blocks of {sizes.mr} × {sizes.nr}",
+            f"{used} of {machine.registers} registers hold sums; a step loads {sizes.mr + vectors} times for {used} "
+            "products",
+        )
+    name = product.column_operand.buffer.name
+    if early[1]:
+        decision.chose(f"{name} prepacked in panels of {sizes.panel} columns", "it is a constant: calls find it packed")
+    else:
+        place = "before all tasks" if sizes.task_rows < rows else "by the task that reads them"
+        decision.chose(f"{name} packed in panels of {sizes.panel} columns", f"{unit.group} rows side by side, {place}")
+    padded = sizes.padded(rows, columns, depth)
+    if padded != (rows, columns, depth):
+        decision.chose(f"padded to {' × '.join(map(str, padded))}", "whole blocks; zeros add nothing")
+    if sizes.slab < depth:
+        decision.chose(f"slabs of {sizes.slab}", f"all {depth} steps of a panel do not stay in a cache")
+    if sizes.threads > 1:
+        decision.chose(
+            f"{sizes.tasks} tasks of {sizes.task_rows} × {sizes.task_columns}", f"dealt out to {sizes.threads} threads"
+        )
+    elif machine.cores > 1:
+        decision.chose("one thread", "the work is smaller than waking others")
+    arithmetic = rows * columns * depth * product.copies / rate / sizes.threads
+    moved = (rows * depth * bytes_of(unit.a) + depth * columns * bytes_of(unit.b) + rows * columns * 4) * product.copies
+    cores = min(sizes.threads, machine.memory_cores)
+    memory = moved / (machine.memory_bytes_per_cycle * cores)
+    memory = memory if moved > machine.l2 else moved / machine.l2_bytes_per_cycle / sizes.threads
+    decision.roofline = Roofline(arithmetic, memory, sizes.cycles)
+
+
+def explain_band(band: Band, sizes: BandSizes, is_prepacked: bool, machine: Machine, decision: Decision) -> None:
+    """Note what a convolution on bands does, and what speed is expected."""
+    unit, image, weights = sizes.unit, band.image.buffer, band.weights.buffer
+    rate = unit.products_per_cycle(machine)
+    window = " × ".join(map(str, band.places))
+    why = f"each place of the window of {window} is read from there; no matrix of windows"
+    if band.is_flat:
+        why = "its pixels are one long line"
+    decision.chose(f"bands of {image.name}, {unit.group} channels side by side", why)
+    decision.chose(unit.instruction, f"{rate:.0f} products a cycle; {unit.group} neighbours of the reduction at a time")
+    told = "it is a constant: calls find it packed" if is_prepacked else "before all tasks"
+    decision.chose(f"{weights.name} packed in tiles of 16 filters by {sizes.depth} channels", told)
+    lines = "" if band.is_flat else f" of {sizes.lines} lines"
+    decision.chose(
+        f"calls for {sizes.filters} filters and {sizes.pixels} pixels{lines}",
+        "sums stay in tile registers over the window and all channels",
+    )
+    padded, real = (sizes.all_filters, sizes.channels), (band.filter.extent, band.channel.extent)
+    if padded != real:
+        decision.chose(f"{padded[0]} filters, {padded[1]} channels", "whole tiles; zeros add nothing")
+    if sizes.threads > 1:
+        decision.chose(f"{sizes.tasks} tasks", f"dealt out to {sizes.threads} threads; each makes the bands it reads")
+    elif machine.cores > 1:
+        decision.chose("one thread", "the work is smaller than waking others")
+    pixels = band.lines * band.line * band.copies
+    products = pixels * (band.filter.extent or 1) * band.depth
+    read = pixels * (band.channel.extent or 1) * bytes_of(unit.b) + sizes.all_filters * band.depth * bytes_of(unit.a)
+    memory = (read + pixels * (band.filter.extent or 1)) / machine.l2_bytes_per_cycle / sizes.threads
+    decision.roofline = Roofline(products / rate / sizes.threads, memory, sizes.cycles)

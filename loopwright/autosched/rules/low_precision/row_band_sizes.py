@@ -1,0 +1,143 @@
+"""Sizes of a convolution on bands, chosen by counting cycles; see `row_band_steps.py` for what they cut up.
+
+What a task reads is copied into a band by the task itself: nobody waits for others, and lines that two tasks read are
+copied twice. Sums wait in memory for the element-wise work on them, in the first cache where they fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import ceil, prod
+
+from loopwright.autosched.machine import Machine, bytes_of, rounded_up
+from loopwright.autosched.rules.low_precision.row_band import Band
+from loopwright.autosched.rules.low_precision.sizes import LATE
+from loopwright.autosched.rules.low_precision.units import Unit
+from loopwright.transform.tensor_intrinsics.x86_amx_window import WindowShape, depth_of_tiles
+
+TILE = 16  # filters, or pixels
+PAIR = 2 * TILE
+IN_LINE = 16  # pixels of a band that are a cache line
+# Cycles, found out on the machines we have; only their proportions matter.
+PRODUCT, LOAD = 14, 5  # of a tile; loads go on beside products, and are in their way now and then
+ASTRAY = 6.0  # times that: a tile whose rows lie in two cache lines each
+CALL = 500  # configure the tiles, release them, leave four loops
+ROW_COPY = 0.25  # a byte of the image copied, with what feeds the product
+INTERLEAVE = 0.16  # a byte of a band
+# A vector of sums stored and read again, in the first cache, in the second, and beyond.
+SUMS_NEAR, SUMS_FAR, SUMS_OUT = 3.0, 6.0, 25.0
+AGAIN = 0.04  # a byte of weights that do not stay in the second cache
+MOST_INTERLEAVED = 64  # pixels
+MOST_PIXELS = 512  # of a task, where pixels are one long line
+
+
+@dataclass(frozen=True)
+class BandSizes:
+    """What a task does, and what everything should cost in cycles of one core."""
+
+    unit: Unit
+    all_filters: int  # in whole tiles
+    channels: int
+    depth: int  # channels of one tile
+    task_filters: int
+    filters: int  # of one call of the intrinsic
+    lines: int
+    pixels: int  # of a line
+    threads: int
+    tasks: int
+    cycles: float
+
+    def shape(self, band: Band) -> WindowShape:
+        """The convolution of one call of the intrinsic."""
+        if band.is_flat:
+            return WindowShape(self.filters, (self.pixels,), (1,), self.channels, (1,), (1,))
+        strides, dilations, places = band.strides, band.dilations, band.places
+        return WindowShape(self.filters, (self.lines, self.pixels), places, self.channels, strides, dilations)
+
+
+def choose_band(band: Band, unit: Unit, machine: Machine) -> BandSizes | None:
+    """The sizes that cost least; None where rows of the image cannot be interleaved."""
+    alone = _least(band, unit, machine, 1)
+    # Copies and sums take a good part of the time, so the products alone do not say how many threads pay.
+    threads = 1 if alone is None else machine.threads_for(alone.cycles)
+    return alone if threads == 1 else _least(band, unit, machine, threads)
+
+
+def _least(band: Band, unit: Unit, machine: Machine, threads: int) -> BandSizes | None:
+    depth = depth_of_tiles(band.channel.extent or 1, unit.kind)
+    channels = rounded_up(band.channel.extent or 1, depth)
+    filters = rounded_up(band.filter.extent or 1, TILE)
+    found = [
+        _costed(band, unit, machine, threads, (filters, channels, depth), task, some, lines, pixels)
+        for task in _parts_of(filters, TILE, 4 * threads)
+        for some in (_parts_of(task, TILE if task % PAIR else PAIR, 64) if band.is_flat else [task])
+        for lines in _divisors(band.lines)
+        for pixels in _pixels(band)
+        if interleaved_at_once(pixels + band.reach()) > 1
+    ]
+    return min(found, key=lambda sizes: (sizes.cycles, -sizes.filters), default=None)
+
+
+def interleaved_at_once(pixels: int) -> int:
+    """The largest part of a row that goes through registers at once."""
+    return max(part for part in _divisors(pixels) if part <= MOST_INTERLEAVED)
+
+
+def _divisors(size: int) -> list[int]:
+    return [part for part in range(1, size + 1) if size % part == 0]
+
+
+def _parts_of(size: int, unit: int, most: int) -> list[int]:
+    """The sizes of equal parts, in whole units."""
+    return [part * unit for part in _divisors(size // unit) if size // (part * unit) <= most]
+
+
+def _pixels(band: Band) -> Iterator[int]:
+    """Parts of a line: those whose windows lie in one cache line of the band, and the whole of it."""
+    if band.is_flat:
+        yield from [part for part in _divisors(band.line) if part % TILE == 0 and part <= MOST_PIXELS]
+        if band.line <= MOST_PIXELS or not any(part % TILE == 0 for part in _divisors(band.line)):
+            yield band.line
+        return
+    near = [part for part in _divisors(band.line) if part + band.reach() <= IN_LINE]
+    yield from dict.fromkeys([*near[-1:], band.line])
+
+
+def _costed(
+    band: Band,
+    unit: Unit,
+    machine: Machine,
+    threads: int,
+    padded: tuple[int, int, int],
+    task: int,
+    filters: int,
+    lines: int,
+    pixels: int,
+) -> BandSizes:
+    all_filters, channels, depth = padded
+    width = bytes_of(unit.a)
+    steps = prod(band.places) * channels // depth
+    tall, wide = filters // TILE, lines * ceil(pixels / TILE)
+    crosses = not band.is_flat and pixels + band.reach() > IN_LINE
+    weights = PAIR * band.depth * width
+    from_far = 2.0 if weights > machine.l1 // 2 else 1.0
+    loads = from_far * tall * ceil(wide / 2) + (ASTRAY if crosses else 1.0) * wide * ceil(tall / 2)
+    call = CALL + steps * (tall * wide * PRODUCT + loads * LOAD)
+    line, parted = (pixels, 1) if band.is_flat else (band.line, band.strides[-1])
+    parts = line // pixels
+    calls = task // filters * parts
+    read = band.lines_read(lines) * channels * width * parted
+    rows = read * line * ROW_COPY
+    panel = read * (pixels + band.reach()) * parts * INTERLEAVE
+    sums = filters * lines * line
+    room = sums * 4
+    each = SUMS_NEAR if room <= machine.l1 // 2 else SUMS_FAR if room <= machine.l2 // 2 else SUMS_OUT
+    after = sums / TILE * each * (task // filters)
+    once = call * calls + rows + panel + after
+    tasks = band.copies * (all_filters // task) * (band.lines // lines) * (band.line // line)
+    if all_filters * band.depth * width > machine.l2 * 3 // 4:
+        once += task * band.depth * width * AGAIN
+    turns = ceil(tasks / threads)
+    whole = once * tasks if threads == 1 else once * turns * (1 + LATE / turns) + machine.fork_cycles
+    return BandSizes(unit, all_filters, channels, depth, task, filters, lines, pixels, threads, tasks, whole)

@@ -1,0 +1,82 @@
+"""plan_window: choose the sizes of a window, schedule it, and say why."""
+
+from __future__ import annotations
+
+from math import prod
+
+from loopwright.autosched.decision import Decision, Roofline
+from loopwright.autosched.machine import Machine, bytes_of
+from loopwright.autosched.nest_cost import NestCost
+from loopwright.autosched.parallelize import share_out
+from loopwright.autosched.program import Program
+from loopwright.autosched.rules.sliding_window.fused_blocks import Taken
+from loopwright.autosched.rules.sliding_window.steps import copies_padding, schedule_window
+from loopwright.autosched.rules.sliding_window.tiles import Tiles, choose_tiles
+from loopwright.autosched.rules.sliding_window.window import Window
+from loopwright.autosched.small_steps import extent_of
+from loopwright.schedule import Schedule
+
+PIECES = 4  # for each core: so that one that is busy with something else does not hold up all
+
+
+def plan_window(sch: Schedule, taken: Taken, program: Program, machine: Machine, decision: Decision) -> None:
+    """Schedule the window, its padding and the element-wise work after it."""
+    window = taken.window
+    copies = taken.padding is not None and copies_padding(window)
+    tiles = choose_tiles(window, machine, copies)
+    cost = _cost(window, tiles, machine)
+    threads = machine.threads_for(cost.cycles)
+    shared = schedule_window(sch, taken, program, tiles, threads * PIECES if threads > 1 else 1)
+    _explain(window, tiles, machine, decision, taken.padding is not None, copies)
+    decision.roofline = Roofline(cost.arithmetic, cost.memory, max(tiles.cycles, cost.memory))
+    turns = prod(extent_of(sch, loop) or 1 for loop in shared)
+    share_out(sch, shared, max(1, cost.elements // turns), cost, machine, decision)
+
+
+def _cost(window: Window, tiles: Tiles, machine: Machine) -> NestCost:
+    facts = window.facts
+    elements = prod(axis.extent or 1 for axis in facts.axes)
+    updates = elements / tiles.lanes / machine.fma_per_cycle
+    moved = prod(axis.extent or 1 for axis in facts.spatial) * bytes_of(facts.dtype)
+    moved_axes = {movement.axis for movement in window.movements}
+    data = prod(movement.reach(movement.axis.extent or 1) for movement in window.movements)
+    data *= prod(axis.extent or 1 for axis in facts.spatial if axis not in moved_axes and window.data.uses(axis.var))
+    moved += data * bytes_of(str(window.data.buffer.dtype))
+    is_known = all(axis.extent is not None for axis in facts.axes)
+    return NestCost(elements, 2, updates, moved / machine.bytes_per_cycle(moved), is_known)
+
+
+def _why_along(window: Window) -> str:
+    lane, stride = window.lane.name, window.movements[-1].stride
+    if stride == 1:
+        return f"neighbours along {lane} lie next to each other, and their windows share most cells"
+    return f"their windows start {stride} cells apart: the lanes of each tap are picked from {stride} vectors"
+
+
+def _explain(window: Window, tiles: Tiles, machine: Machine, decision: Decision, is_padded: bool, copies: bool) -> None:
+    lane = window.lane.name
+    if window.is_along:
+        why = _why_along(window)
+    else:
+        why = f"neighbours along {lane} lie next to each other, each with a window of its own"
+    decision.chose(f"vectors of {tiles.lanes} along {lane}", why)
+    used = tiles.rows * tiles.places
+    down = window.down
+    if down is not None:
+        seen, alone = down.reach(tiles.rows), tiles.rows * (down.tap.extent or 1)
+        shared = f"; {tiles.rows} windows side by side see {seen} cells along {down.axis.name}, not {alone}"
+        decision.chose(
+            f"tiles of {tiles.rows} {down.axis.name} × {tiles.places} vectors",
+            f"{used} of {machine.registers} registers hold results{shared if seen < alone else ''}",
+        )
+    elif used > 1:
+        decision.chose(f"{used} vectors at once", "the updates of one wait for each other, those of several do not")
+    if copies:
+        size = f"{tiles.copied >> 10} KiB" if tiles.copied >> 10 else f"{tiles.copied} bytes"
+        place = f"the first cache ({machine.l1 >> 10} KiB)" if tiles.copied <= machine.l1 else "the second cache"
+        decision.chose(
+            f"data copied with its padding for {min(window.rows, tiles.rows * tiles.band)} rows at a time",
+            f"{size} stay in {place}, and no load asks for borders",
+        )
+    elif is_padded:
+        decision.chose("padding in place", "only tiles at the border ask for it: loops are cut there")

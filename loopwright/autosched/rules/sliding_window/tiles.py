@@ -1,0 +1,140 @@
+"""Tiles: how many results of a window are computed together, and for how many rows padded data is copied at a time.
+
+Results that are computed together share the data between them: `rows` results of a window three high need `rows + 2`
+rows of data, where one by one they would load 3 each. More than keep the units busy are not needed, and registers must
+hold them: one for each vector of results, and along the movement one for each weight, which stays there while the
+window moves. Of a large window, only the inner taps are written out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import prod
+from typing import NamedTuple
+
+from loopwright.autosched.lanes import vectors_under_way
+from loopwright.autosched.machine import Machine, bytes_of
+from loopwright.autosched.nest_cost import common_lanes
+from loopwright.autosched.rules.sliding_window.window import Window
+
+# Cycles, found out on the machines we have; only their proportions matter.
+TILE_OVERHEAD = 6  # start the sums, count, branch
+TURN_OVERHEAD = 2  # count and branch
+CROSSING = 1.5  # a load along the movement starts anywhere in a cache line, and meets two of them half of the time
+SHUFFLE = 0.75  # cycles: one of those that pick lanes a few cells apart, of which some are part of loads
+
+SPARE_REGISTERS = 4  # for data on its way
+MOST_PLACES = 4  # vectors of a tile across
+MOST_UPDATES = 180  # of a tile, which is written out
+MOST_IN_PLACE = 80  # where padding is asked for in place: it is written out for each border then; 40 of three axes
+
+
+@dataclass(frozen=True)
+class Tiles:
+    """The sizes that were chosen, and what all tiles should cost in cycles of one core."""
+
+    lanes: int
+    rows: int  # results down, in registers
+    places: int  # results across, each a vector, in registers
+    band: int  # tiles down for which data is copied together, with its padding
+    copied: int  # bytes of such a copy
+    written_out: int  # of the reduction's axes, the last ones: the taps of all others are a loop
+    cycles: float
+
+
+def choose_tiles(window: Window, machine: Machine, copies: bool) -> Tiles:
+    """The tiles that cost least; `copies` says that the data is copied on the way, with its padding."""
+    lanes = _lanes(window, machine)
+    costs = {tile: _cost(window, machine, lanes, tile) for tile in _candidates(window, machine, lanes)}
+    tile = min(costs, key=lambda tile: (costs[tile], tile.rows * tile.places))
+    band, copied = _band(window, machine, lanes, tile) if copies else (1, 0)
+    cycles = costs[tile]
+    if copies:
+        cycles += _copying(window, machine, tile.rows * band, copied)
+    for axis in (*window.outer, *[movement.axis for movement in window.deep]):
+        cycles *= axis.extent or 1
+    return Tiles(lanes, tile.rows, tile.places, band, copied, tile.written_out, cycles)
+
+
+class _Tile(NamedTuple):
+    rows: int
+    places: int
+    written_out: int
+
+
+def _lanes(window: Window, machine: Machine) -> int:
+    """Lanes of the widest type that takes part; for a short row no more than it needs."""
+    lanes = common_lanes(window.facts, machine)
+    while lanes > 1 and lanes // 2 >= window.lane_extent:
+        lanes //= 2
+    return lanes
+
+
+def _candidates(window: Window, machine: Machine, lanes: int) -> Iterator[_Tile]:
+    """Tiles that registers hold, and that are not too long when they are written out."""
+    axes = len(window.facts.reduce)
+    most = MOST_UPDATES if window.is_along else MOST_IN_PLACE // max(1, len(window.movements) - 1)
+    for written_out in range(axes + 1):
+        taps = prod(axis.extent or 1 for axis in window.facts.reduce[axes - written_out :])
+        kept = 0 if not window.weights else min(taps, machine.registers // 2) if window.is_along else 1
+        room = min(vectors_under_way(machine), max(2, machine.registers - SPARE_REGISTERS - kept))
+        if _picked(window) > 1:  # the vectors that lanes are picked from stay for the taps of a row
+            room = max(1, min(room, (machine.registers - SPARE_REGISTERS) // (1 + _picked(window))))
+        room = min(room, most // taps)
+        for rows in range(1, min(room, window.rows) + 1):
+            for places in range(1, min(MOST_PLACES, room // rows, -(-window.lane_extent // lanes)) + 1):
+                yield _Tile(rows, places, written_out)
+
+
+def _picked(window: Window) -> int:
+    """How many vectors the lanes of one are picked from: as many as places lie between them; 1 for neighbours."""
+    return window.movements[-1].stride if window.is_along else 1
+
+
+def _cost(window: Window, machine: Machine, lanes: int, tile: _Tile) -> float:
+    """Cycles for all tiles down and across, data in the first cache."""
+    rows, places, written_out = tile
+    down, results = window.down, rows * places
+    reduce = window.facts.reduce
+    turns = prod(axis.extent or 1 for axis in reduce[: len(reduce) - written_out])  # of what is written out
+    taps = window.taps // turns
+    is_shared = down is not None and down.tap in reduce[len(reduce) - written_out :]
+    if is_shared and down is not None:
+        loads = float(down.reach(rows) * (taps // (down.tap.extent or 1)) * places)
+    else:
+        loads = float(results * taps)
+    picking = 0.0
+    if _picked(window) > 1:
+        picking = loads * (_picked(window) - 1) * SHUFFLE
+        loads *= _picked(window) / (window.movements[-1].tap.extent or 1)  # the taps of a row share them
+    elif window.is_along:
+        loads *= CROSSING
+    else:
+        loads += taps * places  # weights
+    work = max(results * taps / machine.fma_per_cycle, loads / machine.loads_per_cycle, picking)
+    waiting = taps * machine.fma_latency / 2  # for each other: updates of one sum, half hidden by what comes next
+    cycles = turns * (max(work, waiting) + (TURN_OVERHEAD if turns > 1 else 0)) + TILE_OVERHEAD + results
+    # The last tile may be smaller; its code is one more to run through, and its vectors are as many.
+    return -(-window.rows // rows) * -(-window.lane_extent // (lanes * places)) * cycles
+
+
+def _band(window: Window, machine: Machine, lanes: int, tile: _Tile) -> tuple[int, int]:
+    """How many tiles down share one copy of padded rows, as many as half of the first cache holds; and its bytes."""
+    width = lanes * tile.places
+    row = window.movements[-1].reach(-(-window.lane_extent // width) * width)
+    row *= prod(movement.tap.extent or 1 for movement in window.deep) * bytes_of(str(window.data.buffer.dtype))
+    down = window.down
+    if down is None:
+        return 1, row
+    most = -(-window.rows // tile.rows)
+    bands = 1
+    while bands < most and down.reach(-(-most // bands) * tile.rows) * row > machine.l1 // 2:
+        bands += 1
+    band = -(-most // bands)
+    return band, down.reach(min(window.rows, band * tile.rows)) * row
+
+
+def _copying(window: Window, machine: Machine, height: int, copied: int) -> float:
+    """Cycles to copy all the data with its padding: what comes in and goes out, one vector a cycle."""
+    return -(-window.rows // height) * copied / (machine.cpu.vector_bits / 8)

@@ -1,0 +1,225 @@
+"""kernels: all the kernels of a program, each compiled once: found in the cache, or made in parallel processes.
+
+    compiled = compile_kernels(program.launches(), target)
+    compiled[launch].symbol, compiled[launch].overwrites
+
+Kernels that are equal up to names are one kernel. What was compiled before, by any process, comes from the compile
+cache (docs/cache.md); the others are compiled by as many processes as a parallel loop has threads.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import time
+from collections.abc import Callable, Container, Iterator, Sequence
+from typing import Final
+
+from loopwright.autosched import Decision
+from loopwright.ir import IRModule
+from loopwright.model.kernel import Early, Kernel, Pairs, compile_kernel, kernel_key, named, symbol_of
+from loopwright.model.program import Launch, Value
+from loopwright.model.workers import in_parallel
+from loopwright.runtime import progress, thread_pool
+from loopwright.runtime.artifact_store import Artifact, is_on, open_store
+from loopwright.target import Target
+
+KIND: Final = "kernel"  # in the header of an entry
+_MOST_IN_MEMORY: Final = 512
+_memory: Final[dict[str, Kernel]] = {}  # by key, the oldest first
+
+
+class Counts:
+    """Where the kernels of one program came from."""
+
+    def __init__(self) -> None:
+        self.launches = self.distinct = self.compiled = self.from_cache = 0
+
+    def add(self, others: Counts, distinct: int) -> None:
+        """Count kernels that take the place of some of these; so many are left in all."""
+        self.compiled += others.compiled
+        self.from_cache += others.from_cache
+        self.distinct = distinct
+
+    def __str__(self) -> str:
+        return (
+            f"{self.launches} launches of {self.distinct} kernels, {self.compiled} compiled, "
+            f"{self.from_cache} from the cache"
+        )
+
+
+def compile_kernels(
+    launches: Sequence[Launch],
+    target: Target,
+    *,
+    constants: Container[Value] = (),
+    winograd: bool | int = False,
+    processes: int | None = None,
+    counts: Counts | None = None,
+) -> dict[Launch, Kernel]:
+    """The compiled kernel of every launch; `processes` says how many may compile at once.
+
+    Arguments among `constants` are known now: what follows from them alone becomes the early function of a kernel.
+    """
+    counts = Counts() if counts is None else counts
+    counts.launches = len(launches)
+    wanted: dict[str, tuple[IRModule, Pairs]] = {}
+    labels: dict[str, str] = {}
+    key_of: dict[Launch, str] = {}
+    known: dict[tuple[int, Pairs, tuple[int, ...]], str] = {}  # a PrimFunc that is launched many times is read once
+    has_key: dict[str, bool] = {}
+    for launch in launches:
+        pairs = parameter_pairs(launch)
+        fixed = constant_positions(launch, constants)
+        same = known.get((id(launch.func), pairs, fixed))
+        if same is None:
+            module = named(launch.func, fixed)
+            key = kernel_key(module, target, pairs, winograd)
+            same = key or _nameless(module, len(wanted))
+            has_key[same] = key is not None
+            known[id(launch.func), pairs, fixed] = same
+            if same not in wanted:
+                wanted[same] = (module, pairs)
+                labels[same] = launch.name or launch.func.name
+        key_of[launch] = same
+    counts.distinct = len(wanted)
+    found = {key: kernel for key in wanted if has_key[key] and (kernel := _find(key)) is not None}
+    counts.from_cache = len(found)
+    missing = [key for key in wanted if key not in found]
+    counts.compiled = len(missing)
+    jobs = [functools.partial(_compile, *wanted[key], target, symbol_of(key), winograd, labels[key]) for key in missing]
+    with progress.task("compile kernels", len(wanted)) as task:
+        task.advance(parts=len(found))
+        for number, kernel in _run(jobs, processes):
+            key = missing[number]
+            task.advance(labels[key])
+            found[key] = kernel
+            if has_key[key]:
+                _keep(key, kernel, str(target))
+    return {launch: found[key] for launch, key in key_of.items()}
+
+
+def constant_positions(launch: Launch, constants: Container[Value]) -> tuple[int, ...]:
+    """The parameters whose arguments are constants."""
+    return tuple(place for place, value in zip(launch.places, launch.inputs) if value in constants)
+
+
+def parameter_pairs(launch: Launch) -> Pairs:
+    """The pairs of `may_overwrite` as positions of parameters."""
+    places, first = launch.places, len(launch.inputs)
+    return tuple(sorted((places[i], places[first + o]) for i, o in launch.may_overwrite))
+
+
+def overwrites(launch: Launch, kernel: Kernel) -> frozenset[tuple[int, int]]:
+    """The pairs of `may_overwrite` that the kernel, as scheduled, allows."""
+    places = parameter_pairs(launch)
+    return frozenset(pair for pair, place in zip(sorted(launch.may_overwrite), places) if place in kernel.overwrites)
+
+
+def _run(jobs: Sequence[Callable[[], Kernel]], processes: int | None) -> Iterator[tuple[int, Kernel]]:
+    count = thread_pool.num_threads() if processes is None else processes
+    if jobs:
+        # What the first job would load is loaded before the processes part.
+        import loopwright.codegen.llvm.emit_module  # noqa: F401
+
+    return in_parallel(jobs, count)
+
+
+def _compile(module: IRModule, pairs: Pairs, target: Target, symbol: str, winograd: bool | int, label: str) -> Kernel:
+    try:
+        return compile_kernel(module, target, pairs, symbol, winograd)
+    except Exception as error:
+        error.add_note(f"while compiling the kernel {label!r} of a model")
+        raise
+
+
+def _nameless(module: IRModule, number: int) -> str:
+    """A key for this program alone."""
+    return hashlib.blake2b(f"no key {number} {id(module)}".encode(), digest_size=20).hexdigest()
+
+
+# --- the cache ----------------------------------------------------------------------------------------------------
+
+
+def _find(key: str) -> Kernel | None:
+    if not is_on():
+        return None
+    kernel = _memory.get(key)
+    if kernel is None:
+        store = open_store()
+        artifact = None if store is None else store.read(key)
+        if store is None or artifact is None:
+            return None
+        try:
+            kernel = _kernel_in(artifact)
+        except (KeyError, TypeError, ValueError):  # whole, but nothing that `_keep` wrote
+            store.remove(key)
+            return None
+        _remember(key, kernel)
+    return kernel
+
+
+def _remember(key: str, kernel: Kernel) -> None:
+    _memory[key] = kernel
+    while len(_memory) > _MOST_IN_MEMORY:
+        _memory.pop(next(iter(_memory)))
+
+
+def forget() -> None:
+    """Drop what is kept in memory; what is on disk stays."""
+    _memory.clear()
+
+
+def _keep(key: str, kernel: Kernel, target: str) -> None:
+    if not is_on():
+        return
+    _remember(key, kernel)
+    store = open_store()
+    if store is not None:
+        header = {
+            "kind": KIND,
+            "target": target,
+            "created": time.time(),
+            "seconds": sum(kernel.seconds.values()),
+            "symbol": kernel.symbol,
+            "sizes": kernel.sizes,
+            "overwrites": kernel.overwrites,
+            "uses_amx": kernel.uses_amx,
+            "proved": kernel.proved,
+            "packed_calls": kernel.packed_calls,
+            "keeps": kernel.keeps,
+            "decisions": [decision.to_json() for decision in kernel.decisions],
+        }
+        parts = {"object": kernel.object_bytes, "ll": kernel.packed_ll, "text": kernel.text.encode()}
+        if kernel.early is not None:
+            header["early"] = [kernel.early.symbol, kernel.early.reads, kernel.early.results]
+            parts["early"] = kernel.early.object_bytes
+        store.save(key, header, parts)
+
+
+def _kernel_in(artifact: Artifact) -> Kernel:
+    header, parts = artifact
+    return Kernel(
+        str(header["symbol"]),
+        parts["object"],
+        parts["ll"],
+        tuple(str(size) for size in header["sizes"]),
+        tuple((int(i), int(o)) for i, o in header["overwrites"]),
+        bool(header["uses_amx"]),
+        bool(header["proved"]),
+        tuple(str(name) for name in header["packed_calls"]),
+        parts["text"].decode(),
+        {},
+        None if header["keeps"] is None else tuple(int(position) for position in header["keeps"]),
+        _early_in(artifact),
+        tuple(Decision.from_json(one) for one in header["decisions"]),
+    )
+
+
+def _early_in(artifact: Artifact) -> Early | None:
+    header, parts = artifact
+    if "early" not in header:
+        return None
+    symbol, reads, results = header["early"]
+    made = tuple((tuple(int(size) for size in shape), str(dtype)) for shape, dtype in results)
+    return Early(str(symbol), parts["early"], tuple(int(position) for position in reads), made)
